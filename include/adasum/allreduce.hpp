@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "plan.hpp"
+
+namespace adasum {
+
+/// The combination of all ranks' gradients under any rule, in place, segment by segment:
+///
+///     gradient ← Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ,   gᵢ the gradient of rank i
+///
+/// A pairwise rule combines along the tree of tree_order.hpp, whatever the schedule; all ranks end bitwise identical.
+/// Collective: every rank calls it with the same rule, segments, schedule and options. Returns when the result is there.
+/// Sets up buffers and partners each time; plan_allreduce does it once. Errors as in allreduce_plan::operator().
+template <class Space, class Comm, rule Rule, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
+          bool Checked = options::checked_by_default>
+  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
+report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule, Gradient&& gradient,
+                         segments_view segments, const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
+  using T = element_t<Gradient>;
+  const auto elements = detail::span_of(gradient);
+  try {
+    detail::require_segments_match(segments, elements.size(), "adasum::combine_allreduce");
+  } catch (const bad_input& problem) {
+    const std::array<std::size_t, 2> offsets{0, elements.size()};
+    plan_allreduce<T>(space, comm, segments_view{offsets}, rule, order, choices).refuse(problem.what());
+  }
+  return plan_allreduce<T>(space, comm, segments, rule, order, choices)(elements);
+}
+
+/// The same with all elements in one segment.
+template <class Space, class Comm, rule Rule, mutable_gradient Gradient>
+  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
+report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule, Gradient&& gradient) {
+  const std::array<std::size_t, 2> offsets{0, detail::span_of(gradient).size()};
+  return combine_allreduce(space, comm, rule, gradient, segments_view{offsets});
+}
+
+/// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum.
+template <class Space, class Comm, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
+          bool Checked = options::checked_by_default>
+  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
+report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, segments_view segments,
+                        const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
+  return combine_allreduce(space, comm, rules::adasum{}, gradient, segments, order, choices);
+}
+
+/// The same with all elements in one segment.
+template <class Space, class Comm, mutable_gradient Gradient>
+  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
+report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient) {
+  return combine_allreduce(space, comm, rules::adasum{}, gradient);
+}
+
+}  // namespace adasum

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../core/error.hpp"
+#include "../core/message.hpp"
+#include "../core/segments.hpp"
+
+/// The check that all ranks are about to do the same thing.
+namespace adasum::detail {
+
+/// What one rank is about to do, as it travels to the others. Texts are cut to their fields.
+struct intention {
+  template <std::size_t N>
+  using text = std::array<char, N>;
+
+  std::uint64_t length = 0;
+  std::uint64_t segments = 0;
+  std::uint64_t segments_hash = 0;
+  text<16> scalar{};
+  text<32> rule{};
+  text<32> schedule{};
+  text<32> options{};
+  text<32> space{};
+  text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
+
+  template <std::size_t N>
+  static void set(text<N>& field, std::string_view value) {
+    field.fill('\0');
+    std::ranges::copy(value.substr(0, N - 1), field.begin());
+  }
+  template <std::size_t N>
+  static std::string get(const text<N>& field) {
+    return field.data();
+  }
+
+  void set_segments(segments_view segs) {
+    segments = segs.size();
+    segments_hash = 14695981039346656037u;  // FNV-1a, over the boundaries
+    for (const auto offset : segs.offsets()) segments_hash = (segments_hash ^ offset) * 1099511628211u;
+  }
+};
+
+/// Every rank's contribution to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997).
+/// @param exchange  exchange(span<const outgoing>, span<const incoming>)
+template <class Block, class Exchange>
+std::vector<Block> gather_from_all(const Block& mine, int rank, int size, Exchange&& exchange) {
+  const auto count = static_cast<std::size_t>(size), self = static_cast<std::size_t>(rank);
+  std::vector<Block> blocks(count);  // blocks[i] is that of rank (self + i) mod count
+  blocks[0] = mine;
+  for (std::size_t have = 1; have < count; have *= 2) {
+    const auto more = std::min(have, count - have);
+    const outgoing out{static_cast<int>((self + count - have) % count), std::as_bytes(std::span(blocks).first(more))};
+    const incoming in{static_cast<int>((self + have) % count),
+                      std::as_writable_bytes(std::span(blocks).subspan(have, more))};
+    exchange(std::span(&out, 1), std::span(&in, 1));
+  }
+  std::ranges::rotate(blocks, blocks.begin() + static_cast<std::ptrdiff_t>((count - self) % count));
+  return blocks;
+}
+
+/// @throws agreement_error if a rank has bad input, or if two ranks intend different things; the same on every rank
+inline void require_agreement(std::span<const intention> all) {
+  const auto of_rank = [](std::size_t r) { return "rank " + std::to_string(r); };
+  std::string problems;
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (all[r].problem[0] != '\0')
+      problems += (problems.empty() ? "" : "; ") + of_rank(r) + ": " + intention::get(all[r].problem);
+  if (!problems.empty()) throw agreement_error(problems);
+
+  const auto compare = [&](const char* what, auto show) {
+    for (std::size_t r = 1; r < all.size(); ++r)
+      if (show(all[r]) != show(all[0]))
+        throw agreement_error(std::string("adasum: the ranks disagree on the ") + what + ": rank 0 has " + show(all[0]) +
+                              ", " + of_rank(r) + " has " + show(all[r]));
+  };
+  compare("scalar type", [](const intention& i) { return intention::get(i.scalar); });
+  compare("length of the gradient", [](const intention& i) { return std::to_string(i.length); });
+  compare("number of segments", [](const intention& i) { return std::to_string(i.segments); });
+  compare("lengths of the segments", [](const intention& i) {
+    return std::to_string(i.segments) + " segments with boundaries of hash " + std::to_string(i.segments_hash);
+  });
+  compare("rule", [](const intention& i) { return intention::get(i.rule); });
+  compare("schedule", [](const intention& i) { return intention::get(i.schedule); });
+  compare("options", [](const intention& i) { return intention::get(i.options); });
+  compare("execution space", [](const intention& i) { return intention::get(i.space); });
+}
+
+}  // namespace adasum::detail

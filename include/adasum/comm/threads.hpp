@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../core/error.hpp"
+#include "../core/message.hpp"
+
+namespace adasum {
+
+/// A communicator whose ranks are threads of one process. A message is one copy, from the sender's memory to the
+/// receiver's. A rank waits on a condition variable, without spinning.
+///
+///     adasum::thread_communicator::run(4, [](adasum::thread_communicator comm) { … });
+///
+/// A rank leaves when its last handle is destroyed; whoever then waits for it gets a communication_error.
+class thread_communicator {
+ public:
+  /// One communicator for each of `size` ranks. @throws bad_input if size < 1
+  static std::vector<thread_communicator> group(int size) {
+    if (size < 1) throw bad_input("adasum::thread_communicator: a group of " + std::to_string(size) + " ranks");
+    auto state = std::make_shared<shared_state>(size);
+    std::vector<thread_communicator> ranks;
+    for (int r = 0; r < size; ++r) ranks.push_back(thread_communicator(std::make_shared<membership>(state, r)));
+    return ranks;
+  }
+
+  /// Runs function(communicator) on `size` threads and waits for them. If ranks throw, rethrows what the one with the
+  /// lowest number threw that was not merely a consequence (a communication_error), if there is such a one.
+  template <class Function>
+  static void run(int size, const Function& function) {
+    auto ranks = group(size);
+    std::vector<std::exception_ptr> thrown(ranks.size());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t r = 0; r < ranks.size(); ++r)
+        threads.emplace_back([&function, &thrown, r, comm = std::move(ranks[r])]() mutable {
+          try {
+            function(comm);
+          } catch (...) {
+            thrown[r] = std::current_exception();
+          }
+          comm.membership_.reset();
+        });
+    }
+    rethrow(thrown);
+  }
+
+  int rank() const { return membership_->rank; }
+  int size() const { return static_cast<int>(membership_->group->ranks.size()); }
+
+  /// Blocks until every message has been copied. See the concept communicator_for.
+  template <class Space>
+  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
+    membership_->group->exchange(rank(), out, in);
+  }
+
+ private:
+  /// A message that waits for its receiver. It belongs to the sender, which waits until it is taken.
+  struct posted {
+    std::span<const std::byte> bytes;
+    posted* next = nullptr;
+    bool taken = false;
+  };
+
+  /// Messages from one rank to another, in the order of sending. Linked, so that sending allocates nothing.
+  struct message_queue {
+    posted* first = nullptr;
+    posted* last = nullptr;
+
+    void push(posted* message) {
+      (first ? last->next : first) = message;
+      last = message;
+    }
+    posted* pop() { return std::exchange(first, first->next); }
+    void clear() { first = nullptr; }
+  };
+
+  struct rank_state {
+    std::condition_variable changed;   // something happened that this rank may wait for
+    std::vector<message_queue> inbox;  // one for each sender
+    std::vector<posted> sent;          // this rank's messages of the exchange in progress
+    bool left = false;
+  };
+
+  struct shared_state {
+    explicit shared_state(int size) : ranks(static_cast<std::size_t>(size)) {
+      for (auto& rank : ranks) rank.inbox.resize(ranks.size());
+    }
+
+    void exchange(int self, std::span<const outgoing> out, std::span<const incoming> in) {
+      std::string problem;
+      auto& me = at(self);
+      me.sent.clear();
+      for (const auto& message : out) me.sent.push_back({message.withheld ? message.bytes.first(0) : message.bytes});
+      std::unique_lock lock(mutex);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        at(out[i].peer).inbox[index(self)].push(&me.sent[i]);
+        at(out[i].peer).changed.notify_one();
+      }
+      for (const auto& room : in) {
+        auto& queue = me.inbox[index(room.peer)];
+        me.changed.wait(lock, [&] { return queue.first || at(room.peer).left; });
+        if (!queue.first) {
+          problem = "rank " + std::to_string(room.peer) + " has left";
+          continue;
+        }
+        posted& message = *queue.pop();
+        if (message.bytes.size() == room.bytes.size()) {
+          lock.unlock();
+          if (!room.bytes.empty()) std::memcpy(room.bytes.data(), message.bytes.data(), room.bytes.size());
+          lock.lock();
+        } else {
+          problem = "rank " + std::to_string(room.peer) + " sent " + std::to_string(message.bytes.size()) +
+                    " bytes where " + std::to_string(room.bytes.size()) + " were expected";
+        }
+        message.taken = true;
+        at(room.peer).changed.notify_one();
+      }
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        auto& peer = at(out[i].peer);
+        me.changed.wait(lock, [&] { return me.sent[i].taken || peer.left; });
+        if (me.sent[i].taken) continue;
+        peer.inbox[index(self)].clear();
+        problem = "rank " + std::to_string(out[i].peer) + " has left";
+      }
+      lock.unlock();
+      if (!problem.empty())
+        throw communication_error("adasum::thread_communicator: rank " + std::to_string(self) + ": " + problem);
+    }
+
+    void leave(int rank) {
+      const std::scoped_lock lock(mutex);
+      at(rank).left = true;
+      for (auto& other : ranks) other.changed.notify_one();
+    }
+
+    static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+    rank_state& at(int rank) { return ranks[index(rank)]; }
+
+    std::mutex mutex;
+    std::vector<rank_state> ranks;
+  };
+
+  struct membership {
+    membership(std::shared_ptr<shared_state> state, int r) : group(std::move(state)), rank(r) {}
+    membership(const membership&) = delete;
+    membership& operator=(const membership&) = delete;
+    ~membership() { group->leave(rank); }
+
+    std::shared_ptr<shared_state> group;
+    int rank;
+  };
+
+  explicit thread_communicator(std::shared_ptr<membership> m) : membership_(std::move(m)) {}
+
+  static void rethrow(const std::vector<std::exception_ptr>& thrown) {
+    std::exception_ptr consequence;
+    for (const auto& e : thrown) {
+      if (!e) continue;
+      try {
+        std::rethrow_exception(e);
+      } catch (const communication_error&) {
+        if (!consequence) consequence = e;
+      } catch (...) {
+        throw;
+      }
+    }
+    if (consequence) std::rethrow_exception(consequence);
+  }
+
+  std::shared_ptr<membership> membership_;
+};
+
+}  // namespace adasum

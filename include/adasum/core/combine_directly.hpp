@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "concepts.hpp"
+#include "weigh.hpp"
+
+/// One segment combined on the vectors themselves, where its Gram matrix alone does not suffice (weighing::direct):
+/// because a subtree cancels, or because squares leave the range of double. Rare, so it allocates what it needs.
+///
+/// All ranks that hold parts of the segment call it together; `sum_over_ranks(span<double>)` adds their partial inner
+/// products. They take every decision from those sums, so they take the same ones.
+namespace adasum::detail {
+
+/// Copies of one segment's piece of n vectors, to be combined in place.
+template <scalar T, execution_space<T> Space>
+class piece_copies {
+ public:
+  piece_copies(const Space& space, std::span<const T* const> vectors, index_range piece)
+      : space_(space), length_(piece.size()), offsets_{0, length_}, memory_(space.template allocate<T>(vectors.size() * length_)) {
+    for (std::size_t i = 0; i < vectors.size(); ++i) space.copy(vectors[i] + piece.begin, at(i), length_);
+  }
+
+  T* at(std::size_t i) const { return memory_.data() + i * length_; }
+  slice window() const { return whole(segments_view{offsets_}); }
+
+  /// v ← 2^exponent · v, in steps that a double can hold.
+  void scale(T* v, int exponent) const {
+    while (exponent != 0) {
+      const int step = std::clamp(exponent, -1000, 1000);
+      const double factor = std::ldexp(1.0, step);
+      const T* const in = v;
+      space_.template mix<T>(window(), std::span(&in, 1), &factor, v);
+      exponent -= step;
+    }
+  }
+
+  template <class Sum>
+  void measure(std::span<const T* const> vectors, std::span<double> gram, Sum& sum_over_ranks) const {
+    space_.template measure<T>(window(), vectors, gram.data());
+    space_.fence();
+    sum_over_ranks(gram);
+  }
+
+  void mix(std::span<const T* const> vectors, const double* weights, T* out) const {
+    space_.template mix<T>(window(), vectors, weights, out);
+  }
+
+ private:
+  const Space& space_;
+  std::size_t length_;
+  std::array<std::size_t, 2> offsets_;
+  decltype(std::declval<const Space&>().template allocate<T>(0)) memory_;
+};
+
+/// Norms and weights of one direct combination of n vectors.
+struct direct_result {
+  std::vector<double> norms;
+  std::vector<double> weights;
+  double result_norm = 0;
+};
+
+/// Combines vectors[i], which it may rescale, into vectors[0], whatever the range of their norms.
+///
+/// Vectors whose squares leave double's range are multiplied by powers of two, so that the largest norm comes near 1
+/// and no other is below 2⁻¹⁰⁰. Such a smaller one has been enlarged, which changes the result by less than its
+/// rounding: of so small a vector, only the direction counts.
+template <scalar T, execution_space<T> Space, class Sum, class Weigh>
+direct_result combine_any_range(const piece_copies<T, Space>& copies, std::span<T* const> vectors, Sum& sum_over_ranks,
+                                Weigh&& weigh_gram) {
+  constexpr int lift = 100;
+  const auto n = vectors.size();
+  const std::vector<const T*> inputs(vectors.begin(), vectors.end());
+  std::vector<double> gram(packed_size(n));
+  const auto square = [&](std::size_t i) { return gram[packed_index(i, i)]; };
+  const auto rescale = [&](const std::vector<int>& by) {
+    for (std::size_t i = 0; i < n; ++i) copies.scale(vectors[i], by[i]);
+    copies.measure(inputs, gram, sum_over_ranks);
+  };
+
+  copies.measure(inputs, gram, sum_over_ranks);
+  std::vector<int> exponent(n, 0);  // vectors[i] now holds 2^exponent[i] times what it was
+  for (std::size_t i = 0; i < n; ++i)
+    exponent[i] = square(i) > largest_safe_square ? -600 : square(i) < smallest_safe_square && square(i) > 0 ? 600 : 0;
+  const bool rescaled = std::ranges::any_of(exponent, [](int e) { return e != 0; });
+  if (rescaled) rescale(exponent);
+
+  direct_result result{std::vector<double>(n), std::vector<double>(n), 0};
+  bool finite = true;
+  int largest = std::numeric_limits<int>::min();
+  std::vector<int> magnitude(n, 0);  // the binary exponent of each vector's norm
+  for (std::size_t i = 0; i < n; ++i) {
+    result.norms[i] = std::ldexp(std::sqrt(square(i)), -exponent[i]);
+    finite &= std::isfinite(square(i));
+    if (!finite || square(i) == 0) continue;
+    magnitude[i] = std::ilogb(std::sqrt(square(i))) - exponent[i];
+    largest = std::max(largest, magnitude[i]);
+  }
+  if (!finite) {
+    std::ranges::fill(result.weights, std::numeric_limits<double>::quiet_NaN());
+    result.result_norm = std::numeric_limits<double>::quiet_NaN();
+    copies.mix(inputs, result.weights.data(), vectors[0]);
+    return result;
+  }
+
+  std::vector<int> wanted(n, 0);
+  if (rescaled) {
+    std::vector<int> by(n, 0);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (square(i) == 0) continue;
+      wanted[i] = -largest + std::max(0, largest - magnitude[i] - lift);
+      by[i] = wanted[i] - exponent[i];
+    }
+    rescale(by);
+  }
+  weigh_gram(gram_view{gram.data(), n}, std::span(result.weights));
+  const double scaled_norm = std::sqrt(squared_norm({gram.data(), n}, result.weights));
+  copies.mix(inputs, result.weights.data(), vectors[0]);
+  const int back = rescaled ? largest : 0;
+  copies.scale(vectors[0], back);
+  result.result_norm = std::ldexp(scaled_norm, back);
+  for (std::size_t i = 0; i < n; ++i) result.weights[i] = std::ldexp(result.weights[i], back + wanted[i]);
+  return result;
+}
+
+/// Combines the elements `piece` of n vectors into out[piece.begin …].
+///
+/// @param leaves  how many gradients each vector already combines
+template <scalar T, execution_space<T> Space, rule Rule, class Sum>
+direct_result combine_directly(const Space& space, Rule& rule, std::span<const T* const> vectors,
+                               std::span<const std::size_t> leaves, index_range piece, T* out, Sum sum_over_ranks) {
+  const auto n = vectors.size();
+  const piece_copies<T, Space> copies(space, vectors, piece);
+  direct_result result{std::vector<double>(n), std::vector<double>(n, 1.0), 0};
+  if constexpr (pairwise_rule<Rule>) {
+    std::vector<std::size_t> count(leaves.begin(), leaves.end());
+    for_each_merge(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
+      T* const pair[] = {copies.at(first), copies.at(middle)};
+      const auto merged = combine_any_range<T>(copies, pair, sum_over_ranks, [&](gram_view g, std::span<double> w) {
+        const auto found = rule(pair_gram{g(0, 0), g(0, 1), g(1, 1), count[first], count[middle]});
+        w[0] = found.a;
+        w[1] = found.b;
+      });
+      for (auto i = first; i < middle; ++i) result.weights[i] *= merged.weights[0];
+      for (auto i = middle; i < last; ++i) result.weights[i] *= merged.weights[1];
+      if (middle == first + 1) result.norms[first] = merged.norms[0];
+      if (last == middle + 1) result.norms[middle] = merged.norms[1];
+      result.result_norm = merged.result_norm;
+      count[first] += count[middle];
+    });
+  }
+  if (!pairwise_rule<Rule> || n == 1) {
+    std::vector<T*> all(n);
+    for (std::size_t i = 0; i < n; ++i) all[i] = copies.at(i);
+    result = combine_any_range<T>(copies, all, sum_over_ranks, [&](gram_view g, std::span<double> w) {
+      if constexpr (pairwise_rule<Rule>)
+        w[0] = 1;
+      else
+        rule(g, w);
+    });
+  }
+  space.copy(static_cast<const T*>(copies.at(0)), out + piece.begin, piece.size());
+  space.fence();
+  return result;
+}
+
+}  // namespace adasum::detail

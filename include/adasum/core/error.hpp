@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <stdexcept>
+
+/// The exceptions of the library. Each message names what was wrong and the sizes involved.
+namespace adasum {
+
+/// Base of every exception that this library throws on its own account.
+class error : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// An argument of a call is unusable. Thrown before any byte of the caller's data changes.
+class bad_input : public error {
+  using error::error;
+};
+
+/// The ranks of one collective call do not agree on what they are doing, or one of them was given unusable input.
+/// Every rank throws the same message, before any byte of the callers' data changes.
+class agreement_error : public error {
+  using error::error;
+};
+
+/// A message did not arrive as the schedule foresaw: the peer withdrew, left, or the message layer failed.
+/// The gradient of the call in progress is then unspecified.
+class communication_error : public error {
+  using error::error;
+};
+
+}  // namespace adasum

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <ranges>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "error.hpp"
+#include "scalar.hpp"
+#include "segments.hpp"
+
+/// What the public calls accept as a gradient, and the checks on it.
+namespace adasum {
+
+/// How a foreign array type is read as contiguous elements. Specialise with `static std::span<T> span(const A&)` for a
+/// type that is not a contiguous range (a Kokkos::View, a device vector).
+template <class A>
+struct gradient_traits {};
+
+template <class A>
+  requires std::ranges::contiguous_range<A> && std::ranges::sized_range<A>
+struct gradient_traits<A> {
+  template <class R>
+  static auto span(R&& range) {
+    return std::span(std::ranges::data(range), std::ranges::size(range));
+  }
+};
+
+namespace detail {
+
+template <class A>
+using span_of_t = decltype(gradient_traits<std::remove_cvref_t<A>>::span(std::declval<A&>()));
+
+}  // namespace detail
+
+/// The element type of a gradient.
+template <class A>
+using element_t = std::remove_cv_t<typename detail::span_of_t<A>::element_type>;
+
+/// A contiguous array of one scalar type: std::vector<float>, std::span<const double>, float[16], …
+template <class A>
+concept gradient = requires { typename detail::span_of_t<A>; } && scalar<element_t<A>>;
+
+/// A gradient whose elements can be written.
+template <class A>
+concept mutable_gradient = gradient<A> && !std::is_const_v<typename detail::span_of_t<A>::element_type>;
+
+/// Several gradients of one element type: std::vector<std::vector<float>>, std::array<std::span<double>, 4>, …
+template <class A>
+concept gradient_list = std::ranges::forward_range<A> && gradient<std::ranges::range_reference_t<A>>;
+
+namespace detail {
+
+template <gradient A>
+auto span_of(A&& array) {
+  return gradient_traits<std::remove_cvref_t<A>>::span(array);
+}
+
+template <gradient A>
+std::span<const element_t<A>> const_span_of(A&& array) {
+  return span_of(array);
+}
+
+inline void require_segments_match(segments_view segments, std::size_t length, const char* call) {
+  if (segments.offsets().empty() || segments.offsets().front() != 0 || !std::ranges::is_sorted(segments.offsets()))
+    throw bad_input(std::string(call) + ": the boundaries of the segments must begin at 0 and not decrease");
+  if (segments.all().end != length)
+    throw bad_input(std::string(call) + ": the segments hold " + std::to_string(segments.all().end) +
+                    " elements in all, the gradient has " + std::to_string(length));
+}
+
+/// Two arrays may be the same one, or apart; anything between would be read after it has been written.
+template <class T>
+void require_same_or_apart(std::span<const T> input, std::span<const T> out, const std::string& what, const char* call) {
+  const auto begin = [](std::span<const T> s) { return reinterpret_cast<std::uintptr_t>(s.data()); };
+  const auto end = [&](std::span<const T> s) { return begin(s) + s.size_bytes(); };
+  if (begin(input) == begin(out) || input.empty() || out.empty()) return;
+  if (begin(input) < end(out) && begin(out) < end(input))
+    throw bad_input(std::string(call) + ": the output overlaps " + what + " in part (" + std::to_string(input.size()) +
+                    " and " + std::to_string(out.size()) + " elements); they must be the same array or apart");
+}
+
+template <class T>
+void require_not_null(std::span<const T> array, const std::string& what, const char* call) {
+  if (array.data() == nullptr && !array.empty())
+    throw bad_input(std::string(call) + ": " + what + " is a null pointer with " + std::to_string(array.size()) +
+                    " elements");
+}
+
+}  // namespace detail
+}  // namespace adasum

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "error.hpp"
+
+namespace adasum {
+
+/// One gradient that held Inf or NaN, and where.
+struct nonfinite_input {
+  int rank;             ///< whose gradient (or, for a local combination, which of the gradients)
+  std::size_t segment;  ///< in which segment
+  friend constexpr bool operator==(const nonfinite_input&, const nonfinite_input&) = default;
+};
+
+/// What one combination found out on its way, at no extra pass over the data. Norms and weights are the same on every
+/// rank; the counters at the end are this rank's own.
+class report {
+ public:
+  report() = default;
+
+  /// An empty report with room for everything.
+  report(std::size_t contributions, std::size_t segments, std::string_view rule, std::string_view schedule)
+      : contributions_(contributions),
+        segments_(segments),
+        entries_(contributions * segments),
+        result_norms_(segments),
+        rule_(rule),
+        schedule_(schedule) {}
+
+  std::size_t segments() const { return segments_; }
+  /// How many gradients were combined.
+  std::size_t contributions() const { return contributions_; }
+  std::string_view rule() const { return rule_; }
+  /// The schedule that ran (what `automatic` chose); empty for a local combination.
+  std::string_view schedule() const { return schedule_; }
+  /// Whether inner products were measured; if not, all norms below are NaN.
+  bool measured() const { return measured_; }
+
+  /// ‖segment k of gradient i‖₂.
+  double norm(std::size_t i, std::size_t k) const { return at(i, k).norm; }
+  /// The weight cᵢ of gradient i in segment k: the result is Σ cᵢ gᵢ.
+  double weight(std::size_t i, std::size_t k) const { return at(i, k).weight; }
+  /// ‖segment k of the result‖₂, from inner products.
+  double result_norm(std::size_t k) const {
+    require_segment(k);
+    return result_norms_[k];
+  }
+
+  /// ‖result‖² / Σᵢ‖gᵢ‖² of segment k: 1 where the gradients are orthogonal, 1/n where they are equal (under Adasum).
+  /// 1 if all of them are zero. Maleki et al., MLSys 2021, section 4.
+  double orthogonality(std::size_t k) const {
+    require_segment(k);
+    return ratio(k, k + 1);
+  }
+  /// The same over all segments together.
+  double orthogonality() const { return ratio(0, segments_); }
+
+  /// Whether every gradient was finite (true where nothing was measured).
+  bool finite() const { return nonfinite().empty(); }
+  /// The gradients and segments that held Inf or NaN, ordered by segment and then rank.
+  std::vector<nonfinite_input> nonfinite() const {
+    std::vector<nonfinite_input> found;
+    if (measured_)
+      for (std::size_t k = 0; k < segments_; ++k)
+        for (std::size_t i = 0; i < contributions_; ++i)
+          if (!std::isfinite(at(i, k).norm)) found.push_back({static_cast<int>(i), k});
+    return found;
+  }
+
+  /// Combinations of a segment that this rank took part in vector by vector, because inner products had lost too much.
+  std::size_t direct_segments() const { return direct_segments_; }
+  /// Bytes that this rank sent, small messages included.
+  std::size_t bytes_sent() const { return bytes_sent_; }
+
+  // ── written by the algorithms ──
+
+  struct entry {
+    double norm = std::numeric_limits<double>::quiet_NaN();
+    double weight = std::numeric_limits<double>::quiet_NaN();
+  };
+  /// Gradient i's entries, one per segment; the rows of consecutive gradients lie one after the other.
+  std::span<entry> row(std::size_t i) { return std::span(entries_).subspan(i * segments_, segments_); }
+  std::span<entry> rows(std::size_t first, std::size_t last) {
+    return std::span(entries_).subspan(first * segments_, (last - first) * segments_);
+  }
+  std::span<double> result_norms() { return result_norms_; }
+  void set_measured(bool measured) { measured_ = measured; }
+  void reset_counters() { bytes_sent_ = direct_segments_ = 0; }
+  void count_bytes_sent(std::size_t bytes) { bytes_sent_ += bytes; }
+  void count_direct_segment() { ++direct_segments_; }
+
+ private:
+  const entry& at(std::size_t i, std::size_t k) const {
+    require_segment(k);
+    if (i >= contributions_)
+      throw bad_input("adasum::report: contribution " + std::to_string(i) + " of " + std::to_string(contributions_));
+    return entries_[i * segments_ + k];
+  }
+  void require_segment(std::size_t k) const {
+    if (k >= segments_)
+      throw bad_input("adasum::report: segment " + std::to_string(k) + " of " + std::to_string(segments_));
+  }
+
+  /// Norms are divided by the largest before they are squared, so that nothing overflows.
+  double ratio(std::size_t first, std::size_t last) const {
+    if (!measured_) return std::numeric_limits<double>::quiet_NaN();
+    double largest = 0;
+    for (auto k = first; k < last; ++k) {
+      for (std::size_t i = 0; i < contributions_; ++i)
+        largest = std::isnan(largest) ? largest : std::max(largest, at(i, k).norm);
+      for (std::size_t i = 0; i < contributions_; ++i)
+        if (!std::isfinite(at(i, k).norm)) return std::numeric_limits<double>::quiet_NaN();
+    }
+    if (largest == 0) return 1;
+    double result = 0, inputs = 0;
+    const auto square = [&](double norm) { return (norm / largest) * (norm / largest); };
+    for (auto k = first; k < last; ++k) {
+      result += square(result_norms_[k]);
+      for (std::size_t i = 0; i < contributions_; ++i) inputs += square(at(i, k).norm);
+    }
+    return result / inputs;
+  }
+
+  std::size_t contributions_ = 0, segments_ = 0;
+  std::vector<entry> entries_;
+  std::vector<double> result_norms_;
+  std::string rule_, schedule_;
+  bool measured_ = false;
+  std::size_t bytes_sent_ = 0, direct_segments_ = 0;
+};
+
+}  // namespace adasum

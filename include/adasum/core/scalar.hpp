@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+
+/// Which element types a gradient may have. A type is described by its bits alone, so that any 16-bit storage type
+/// (the compiler's, Eigen's, CUDA's, libtorch's) takes part with one line:
+///
+///     template <> struct adasum::scalar_traits<c10::BFloat16> : adasum::stored_as<adasum::number_format::bfloat16> {};
+namespace adasum {
+
+/// The bit layouts that kernels know. Values are stable: ranks compare them.
+enum class number_format : unsigned char { binary64 = 1, binary32 = 2, binary16 = 3, bfloat16 = 4 };
+
+constexpr std::string_view to_string(number_format format) {
+  switch (format) {
+    case number_format::binary64: return "double";
+    case number_format::binary32: return "float";
+    case number_format::binary16: return "half";
+    case number_format::bfloat16: return "bfloat16";
+  }
+  return "unknown";
+}
+
+template <number_format Format>
+struct stored_as {
+  static constexpr number_format format = Format;
+};
+
+/// Specialise for a storage type of your own; see stored_as.
+template <class T>
+struct scalar_traits {};
+
+template <>
+struct scalar_traits<double> : stored_as<number_format::binary64> {};
+template <>
+struct scalar_traits<float> : stored_as<number_format::binary32> {};
+
+// The compiler's own 16-bit types. clang before 15 announces _Float16 on x86 without supporting it.
+#if defined(__FLT16_MANT_DIG__) && (!defined(__clang__) || __clang_major__ >= 15) && !defined(__CUDACC__)
+template <>
+struct scalar_traits<_Float16> : stored_as<number_format::binary16> {};
+#endif
+#if defined(__STDCPP_BFLOAT16_T__) && !defined(__CUDACC__)
+template <>
+struct scalar_traits<decltype(0.0bf16)> : stored_as<number_format::bfloat16> {};
+#endif
+
+/// An element type of a gradient: trivially copyable, with a known bit layout.
+template <class T>
+concept scalar = std::is_trivially_copyable_v<T> && requires {
+  { scalar_traits<T>::format } -> std::convertible_to<number_format>;
+};
+
+template <scalar T>
+inline constexpr number_format format_of = scalar_traits<T>::format;
+
+}  // namespace adasum

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <bit>
+#include <cstddef>
+
+/// The tree that defines "the combination of n gradients" for a pairwise rule. Pairwise rules such as Adasum are not
+/// associative, so the tree is part of the definition; every schedule and adasum_tree compute this one.
+namespace adasum {
+
+/// How n leaves become the 2^k nodes of a perfect binary tree, 2^k being the largest power of two <= n: the first
+/// 2·(n - 2^k) leaves are paired, (0, 1), (2, 3), …; each of the others is a node by itself.
+struct leaf_folding {
+  std::size_t nodes;   ///< 2^k
+  std::size_t folded;  ///< n - 2^k, how many nodes hold two leaves
+
+  /// @pre leaves >= 1
+  static constexpr leaf_folding of(std::size_t leaves) {
+    const auto nodes = std::bit_floor(leaves);
+    return {nodes, leaves - nodes};
+  }
+  /// The first leaf of a node; first_leaf(nodes) is the number of leaves.
+  constexpr std::size_t first_leaf(std::size_t node) const { return node < folded ? 2 * node : node + folded; }
+  /// The node that holds a leaf.
+  constexpr std::size_t node_of(std::size_t leaf) const { return leaf < 2 * folded ? leaf / 2 : leaf - folded; }
+};
+
+/// Calls visit(first, middle, last) for every inner node of the tree over the given number of leaves, children before
+/// parents: the node combines the leaves [first, middle) with the leaves [middle, last).
+template <class Visitor>
+constexpr void for_each_merge(std::size_t leaves, Visitor&& visit) {
+  if (leaves < 2) return;
+  const auto folding = leaf_folding::of(leaves);
+  for (std::size_t node = 0; node < folding.folded; ++node) {
+    const auto first = folding.first_leaf(node);
+    visit(first, first + 1, first + 2);
+  }
+  for (std::size_t width = 1; width < folding.nodes; width *= 2)
+    for (std::size_t node = 0; node < folding.nodes; node += 2 * width)
+      visit(folding.first_leaf(node), folding.first_leaf(node + width), folding.first_leaf(node + 2 * width));
+}
+
+}  // namespace adasum

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "concepts.hpp"
+#include "gram.hpp"
+#include "tree_order.hpp"
+
+/// From a Gram matrix and a rule to the weights of one segment. Pure: numbers in, numbers out.
+namespace adasum {
+
+/// How far the weights of a segment can be trusted.
+enum class weighing {
+  good,       ///< use them
+  nonfinite,  ///< an input holds Inf or NaN; all weights are NaN
+  direct,     ///< inner products lost too much (cancellation, or squares outside double's range): combine the vectors
+              ///< themselves, see combine_directly
+};
+
+/// Squares between these bounds keep full precision in every inner product of two such vectors.
+inline constexpr double smallest_safe_square = 0x1p-800;
+inline constexpr double largest_safe_square = 0x1p+800;
+
+/// A node whose squared norm is below this fraction of Σ cᵢ² Gᵢᵢ has lost its leading digits: the double Gram matrix
+/// has a relative error near 1e-16, and 1e-10 leaves six digits for the weights.
+inline constexpr double cancellation_threshold = 1e-10;
+
+/// Reusable room for weigh(), for up to the given number of vectors; two need none.
+struct weigh_scratch {
+  explicit weigh_scratch(std::size_t n = 0) : norm2(n), mass(n), leaves(n) {}
+  std::vector<double> norm2;        // squared norm of the node that begins at a leaf
+  std::vector<double> mass;         // Σ cᵢ² Gᵢᵢ of that node
+  std::vector<std::size_t> leaves;  // gradients in that node
+};
+
+/// Weights of n vectors under a pairwise rule along the tree of tree_order.hpp, from inner products alone: a node is
+/// Σ cᵢ gᵢ, so its moments are quadratic forms in G. O(n²), since the supports of two children are disjoint.
+///
+/// @param leaves  how many gradients each vector already combines
+/// @pre weights.size() == leaves.size() == gram.size()
+template <pairwise_rule Rule>
+weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
+                          weigh_scratch& scratch) {
+  const auto n = gram.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    weights[i] = 1;
+    scratch.norm2[i] = scratch.mass[i] = gram(i, i);
+    scratch.leaves[i] = leaves[i];
+  }
+  auto quality = weighing::good;
+  for_each_merge(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
+    for (const auto node : {first, middle})
+      if (scratch.norm2[node] < cancellation_threshold * scratch.mass[node]) quality = weighing::direct;
+    double dot = 0;
+    for (auto i = first; i < middle; ++i)
+      for (auto j = middle; j < last; ++j) dot += weights[i] * weights[j] * gram(i, j);
+    const double aa = scratch.norm2[first], bb = scratch.norm2[middle];
+    const auto w = rule(pair_gram{aa, dot, bb, scratch.leaves[first], scratch.leaves[middle]});
+    for (auto i = first; i < middle; ++i) weights[i] *= w.a;
+    for (auto j = middle; j < last; ++j) weights[j] *= w.b;
+    scratch.norm2[first] = std::max(0.0, w.a * w.a * aa + 2 * w.a * w.b * dot + w.b * w.b * bb);
+    scratch.mass[first] = w.a * w.a * scratch.mass[first] + w.b * w.b * scratch.mass[middle];
+    scratch.leaves[first] += scratch.leaves[middle];
+  });
+  return quality;
+}
+
+/// Weights of n vectors under any rule.
+/// @param leaves  how many gradients each vector already combines
+template <rule Rule>
+weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
+               weigh_scratch& scratch) {
+  auto quality = weighing::good;
+  for (std::size_t i = 0; i < gram.size(); ++i) {
+    const double square = gram(i, i);
+    if (std::isnan(square)) {
+      std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
+      return weighing::nonfinite;
+    }
+    if (square != 0 && (square < smallest_safe_square || square > largest_safe_square)) quality = weighing::direct;
+  }
+  if (quality == weighing::direct) return quality;
+  if constexpr (pairwise_rule<Rule>) {
+    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves, weights, scratch);
+    const pair_weights pair = rule(pair_gram{gram(0, 0), gram(0, 1), gram(1, 1), leaves[0], leaves[1]});
+    weights[0] = pair.a;
+    weights[1] = pair.b;
+    return weighing::good;
+  } else {
+    rule(gram, weights);
+    return weighing::good;
+  }
+}
+
+/// ‖Σ wᵢ gᵢ‖² from inner products; clamped at 0.
+inline double squared_norm(gram_view gram, std::span<const double> weights) {
+  double sum = 0;
+  for (std::size_t i = 0; i < gram.size(); ++i) {
+    sum += weights[i] * weights[i] * gram(i, i);
+    for (std::size_t j = 0; j < i; ++j) sum += 2 * weights[i] * weights[j] * gram(i, j);
+  }
+  return std::isnan(sum) ? sum : std::max(0.0, sum);
+}
+
+}  // namespace adasum

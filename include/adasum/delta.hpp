@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "plan.hpp"
+
+namespace adasum {
+
+/// The delta form, for optimizers with state: every rank takes its own optimizer step from common weights, and the
+/// steps are combined instead of the gradients:
+///
+///     weights ← before + allreduce(weights − before)
+///
+/// All ranks must hold the same `before`; they end with bitwise identical weights, and each keeps its own optimizer
+/// state. Works in the memory of `weights`; `before` is only read, so it may live in plan.buffer(), which is then the
+/// only other copy:
+///
+///     std::ranges::copy(weights, plan.buffer().begin());
+///     optimizer.step();                                    // changes weights
+///     report r = adasum::delta_allreduce(plan, plan.buffer(), weights);
+///
+/// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; blocks and throws as running the plan does.
+/// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
+template <class Plan, gradient Before, mutable_gradient Weights>
+const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
+  using T = element_t<Weights>;
+  constexpr auto call = "adasum::delta_allreduce";
+  const auto start = detail::const_span_of(before);
+  const auto now = detail::span_of(weights);
+  try {
+    if (start.size() != now.size() || start.size() != plan.length())
+      throw bad_input(std::string(call) + ": " + std::to_string(start.size()) + " weights before, " +
+                      std::to_string(now.size()) + " after, the plan is for " + std::to_string(plan.length()));
+    if (start.data() == now.data() && !start.empty())
+      throw bad_input(std::string(call) + ": the weights before and after are the same array");
+    detail::require_same_or_apart(start, std::span<const T>(now), "the weights before", call);
+  } catch (const bad_input& problem) {
+    plan.refuse(problem.what());
+  }
+
+  const std::array<std::size_t, 2> offsets{0, now.size()};
+  const auto window = whole(segments_view{offsets});
+  const std::array<const T*, 2> vectors{now.data(), start.data()};
+  const auto mix = [&](double of_start) {
+    const std::array<double, 2> factors{1, of_start};
+    plan.space().template mix<T>(window, std::span<const T* const>(vectors), factors.data(), now.data());
+    plan.space().fence();
+  };
+  mix(-1);
+  const auto& found = plan(now);
+  mix(+1);
+  return found;
+}
+
+}  // namespace adasum

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+/// Which vector instructions a kernel may use, chosen at run time: a program built without -march=native still gets
+/// what its processor has.
+namespace adasum::serial {
+
+/// Ordered: each includes those before it. Values are stable: ranks compare them.
+enum class instruction_set : unsigned char {
+  baseline = 1,  ///< what the compiler was told to assume; vectors of 16 bytes
+  avx2 = 2,      ///< x86-64-v3: 32 bytes, fused multiply-add
+  avx512 = 3,    ///< x86-64-v4: 64 bytes
+};
+
+constexpr std::string_view to_string(instruction_set set) {
+  switch (set) {
+    case instruction_set::baseline: return "baseline";
+    case instruction_set::avx2: return "avx2";
+    case instruction_set::avx512: return "avx512";
+  }
+  return "unknown";
+}
+
+/// The best set that this processor has.
+inline instruction_set best_instruction_set() {
+#if defined(__x86_64__)
+  static const instruction_set best = [] {
+    const auto has = [](auto... features) { return (features && ...); };
+    if (has(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512bw"), __builtin_cpu_supports("avx512vl"),
+            __builtin_cpu_supports("avx512dq")))
+      return instruction_set::avx512;
+    if (has(__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"))) return instruction_set::avx2;
+    return instruction_set::baseline;
+  }();
+  return best;
+#else
+  return instruction_set::baseline;
+#endif
+}
+
+// A kernel is a type with a static function template run<Bytes>(arguments…) that is always inlined. Each entry below
+// compiles it for one instruction set.
+#if defined(__x86_64__)
+template <class Kernel, class... Arguments>
+[[gnu::noinline, gnu::target("avx512f,avx512bw,avx512vl,avx512dq,fma")]] void enter_avx512(Arguments... arguments) {
+  Kernel::template run<64>(arguments...);
+}
+template <class Kernel, class... Arguments>
+[[gnu::noinline, gnu::target("avx2,fma")]] void enter_avx2(Arguments... arguments) {
+  Kernel::template run<32>(arguments...);
+}
+#endif
+template <class Kernel, class... Arguments>
+[[gnu::noinline]] void enter_baseline(Arguments... arguments) {
+  Kernel::template run<16>(arguments...);
+}
+
+/// Runs a kernel with the given instruction set. @pre the processor has it
+template <class Kernel, class... Arguments>
+void run(instruction_set set, Arguments... arguments) {
+#if defined(__x86_64__)
+  if (set == instruction_set::avx512) return enter_avx512<Kernel>(arguments...);
+  if (set == instruction_set::avx2) return enter_avx2<Kernel>(arguments...);
+#endif
+  (void)set;
+  enter_baseline<Kernel>(arguments...);
+}
+
+}  // namespace adasum::serial

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "../../core/segments.hpp"
+#include "instruction_set.hpp"
+#include "measure.hpp"
+#include "mix.hpp"
+
+namespace adasum {
+
+/// The execution space of the calling thread: every call computes before it returns. Uses the best vector instructions
+/// that the processor has, chosen at run time. Has no state, so one object may serve any number of threads.
+/// Holds the contract of the concept execution_space for every scalar.
+class serial_space {
+ public:
+  static constexpr std::string_view name = "serial";
+  /// Segment by segment, so that a segment is still in the cache when it is mixed.
+  static constexpr std::size_t segment_batch = 1;
+
+  serial_space() = default;
+  /// Uses the given instructions. @pre the processor has them
+  explicit serial_space(serial::instruction_set instructions) : instructions_(instructions) {}
+
+  serial::instruction_set instructions() const { return instructions_; }
+  /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
+  std::string_view arithmetic() const { return to_string(instructions_); }
+
+  /// Uninitialised memory, owned by what is returned.
+  template <scalar T>
+  auto allocate(std::size_t count) const {
+    struct buffer {
+      std::unique_ptr<T[]> elements;
+      T* data() const { return elements.get(); }
+    };
+    return buffer{std::make_unique_for_overwrite<T[]>(count)};
+  }
+
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    const std::size_t n = vectors.size(), packed = packed_size(n);
+    std::fill_n(gram, window.segments.size() * packed, 0.0);
+    double on_stack[serial::measure_many<T>::budget];
+    std::unique_ptr<double[]> on_heap;
+    double* blocks = on_stack;
+    if (const auto needed = n * serial::measure_many<T>::block_length(n); needed > std::size(on_stack))
+      blocks = (on_heap = std::make_unique_for_overwrite<double[]>(needed)).get();
+    for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
+      double* const sums = gram + k * packed;
+      if (n == 1)
+        serial::run<serial::measure_few<1, T>>(instructions_, at, piece.size(), sums);
+      else if (n == 2)
+        serial::run<serial::measure_few<2, T>>(instructions_, at, piece.size(), sums);
+      else
+        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), blocks, sums);
+    });
+  }
+
+  template <scalar T>
+  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    const std::size_t n = vectors.size();
+    for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
+      const double* const w = weights + k * n;
+      T* const to = out + piece.begin;
+      if (n == 1)
+        serial::run<serial::mix_few<1, T>>(instructions_, at, piece.size(), w, to);
+      else if (n == 2)
+        serial::run<serial::mix_few<2, T>>(instructions_, at, piece.size(), w, to);
+      else
+        serial::run<serial::mix_many<T>>(instructions_, at, n, piece.size(), w, to);
+    });
+  }
+
+  template <scalar T>
+  void copy(const T* from, T* to, std::size_t count) const {
+    if (count != 0) std::memcpy(to, from, count * sizeof(T));
+  }
+
+  void fence() const {}
+
+ private:
+  /// visit(segment, its elements in the window, pointers to the first of them) for each segment that has any.
+  template <scalar T, class Visitor>
+  static void for_each_piece(const slice& window, std::span<const T* const> vectors, Visitor&& visit) {
+    constexpr std::size_t few = 64;
+    const T* on_stack[few];
+    std::unique_ptr<const T*[]> on_heap;
+    const T** at = on_stack;
+    if (vectors.size() > few) at = (on_heap = std::make_unique<const T*[]>(vectors.size())).get();
+    const auto [first, last] = window.touched();
+    for (std::size_t k = first; k < last; ++k) {
+      const auto piece = window.local(k);
+      if (piece.empty()) continue;
+      for (std::size_t i = 0; i < vectors.size(); ++i) at[i] = vectors[i] + piece.begin;
+      visit(k, piece, at);
+    }
+  }
+
+  serial::instruction_set instructions_ = serial::best_instruction_set();
+};
+
+}  // namespace adasum

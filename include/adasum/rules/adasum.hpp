@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string_view>
+
+#include "../core/gram.hpp"
+
+namespace adasum::rules {
+
+/// Adaptive summation: (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b.
+///
+/// The sum of orthogonal vectors, the arithmetic mean of collinear ones, 1-homogeneous, symmetric, not associative.
+/// A zero vector is neutral. Source: Maleki et al., "Scaling Distributed Training with Adaptive Summation", MLSys 2021
+/// (arXiv 2006.02924), section 3; n vectors along the tree of tree_order.hpp.
+struct adasum {
+  static constexpr std::string_view name = "adasum";
+
+  constexpr pair_weights operator()(const pair_gram& g) const {
+    return {g.aa > 0 ? 1 - g.ab / g.aa / 2 : 1, g.bb > 0 ? 1 - g.ab / g.bb / 2 : 1};
+  }
+};
+
+}  // namespace adasum::rules

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string_view>
+
+#include "../core/gram.hpp"
+
+namespace adasum::rules {
+
+/// The plain sum Σ gᵢ, added along the tree of tree_order.hpp.
+struct sum {
+  static constexpr std::string_view name = "sum";
+  static constexpr bool needs_gram = false;
+
+  constexpr pair_weights operator()(const pair_gram&) const { return {1, 1}; }
+};
+
+}  // namespace adasum::rules

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "../core/stage.hpp"
+#include "../core/tree_order.hpp"
+
+/// What schedules over a power of two of ranks have in common: how the other ranks are folded away first, and how the
+/// remaining nodes meet.
+namespace adasum::schedules {
+
+/// The 2^k nodes that remain after folding; a node of two leaves is held by the first of them.
+class node_numbering {
+ public:
+  explicit node_numbering(int size) : folding_(leaf_folding::of(static_cast<std::size_t>(size))) {}
+
+  std::size_t count() const { return folding_.nodes; }
+  std::size_t node_of(int rank) const { return folding_.node_of(static_cast<std::size_t>(rank)); }
+  int rank_of(std::size_t node) const { return static_cast<int>(folding_.first_leaf(node)); }
+
+  /// The level at which the nodes that differ from `self` only in the digit of weight `distance` (base `radix`) meet:
+  /// members and their leaves. The caller says what they do with the elements.
+  stage meet(std::size_t self, std::size_t distance, std::size_t radix) const {
+    const auto group = self / (distance * radix) * (distance * radix);
+    stage level;
+    level.self = self / distance % radix;
+    level.survivors = radix;
+    for (std::size_t i = 0; i < radix; ++i) {
+      level.members.push_back(rank_of(group + self % distance + i * distance));
+      level.leaves.push_back(folding_.first_leaf(group + i * distance));
+    }
+    level.leaves.push_back(folding_.first_leaf(group + radix * distance));
+    return level;
+  }
+
+  /// The ranks of the `count` nodes around `self` whose numbers differ only below `count`.
+  std::vector<int> neighbourhood(std::size_t self, std::size_t count) const {
+    std::vector<int> ranks;
+    const auto first = self / count * count;
+    for (std::size_t node = first; node < first + count; ++node) ranks.push_back(rank_of(node));
+    return ranks;
+  }
+
+ private:
+  leaf_folding folding_;
+};
+
+/// The first level where the number of ranks is not a power of two: for some pairs (2i, 2i + 1), rank 2i combines both
+/// gradients and rank 2i + 1 waits for the result. No level for other ranks. Alone, a rank meets itself.
+inline std::vector<stage> fold(int rank, int size, index_range all) {
+  const auto folding = leaf_folding::of(static_cast<std::size_t>(size));
+  if (size == 1) return {stage{{0}, 0, {0, 1}, 1, all, {all}, {0}}};
+  const auto leaf = static_cast<std::size_t>(rank);
+  if (leaf >= 2 * folding.folded) return {};
+  const auto first = leaf / 2 * 2;
+  const int keeper = static_cast<int>(first);
+  return {stage{{keeper, keeper + 1}, leaf - first, {first, first + 1, first + 2}, 1, all, {all}, {keeper}}};
+}
+
+/// Whether the rank goes on after folding.
+inline bool takes_part(const std::vector<stage>& levels) { return levels.empty() || levels.back().survives(); }
+
+}  // namespace adasum::schedules
