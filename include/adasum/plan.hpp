@@ -64,14 +64,9 @@ class allreduce_plan {
   /// Reduces buffer() in place.
   const report& operator()() { return run(buffer(), {}); }
 
-  /// Gradient memory that the plan owns: length() elements, zero at first. Valid as long as the plan.
+  /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan.
   std::span<T> buffer() {
-    if (!buffer_) {
-      buffer_ = space_.template allocate<T>(length());
-      const T zero{};
-      for (std::size_t i = 0; i < length(); ++i) space_.copy(&zero, buffer_->data() + i, 1);
-      space_.fence();
-    }
+    if (!buffer_) buffer_ = space_.template allocate<T>(length());
     return {buffer_->data(), length()};
   }
 
