@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ADASUM_SANITIZE=address,undefined or thread: everything built from here on is instrumented, and a finding is fatal.
+
+set(ADASUM_SANITIZE "" CACHE STRING "Argument of -fsanitize= for tests, examples and benchmarks")
+set_property(CACHE ADASUM_SANITIZE PROPERTY STRINGS "" "address,undefined" thread)
+
+if(ADASUM_SANITIZE)
+  add_compile_options(-fsanitize=${ADASUM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${ADASUM_SANITIZE})
+endif()
