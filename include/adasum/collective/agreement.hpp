@@ -64,7 +64,8 @@ std::vector<Block> gather_from_all(const Block& mine, int rank, int size, Exchan
                       std::as_writable_bytes(std::span(blocks).subspan(have, more))};
     exchange(std::span(&out, 1), std::span(&in, 1));
   }
-  std::ranges::rotate(blocks, blocks.begin() + static_cast<std::ptrdiff_t>((count - self) % count));
+  // Not std::ranges::rotate: clang before 16 cannot compile the subrange of libstdc++ 12.
+  std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>((count - self) % count), blocks.end());
   return blocks;
 }
 
