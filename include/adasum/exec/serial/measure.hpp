@@ -176,7 +176,9 @@ struct measure_many {
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
       const std::size_t padded = (count + step - 1) / step * step;
-      for (std::size_t i = 0; i < n; ++i) to_doubles<Bytes>(vectors[i] + x, count, padded, blocks + i * block);
+      // Many streams, read in turns, are more than the processor foresees: ask for each next block while this one is read.
+      const std::size_t ahead = x + 2 * block <= length ? block : 0;
+      for (std::size_t i = 0; i < n; ++i) to_doubles<Bytes>(vectors[i] + x, count, padded, ahead, blocks + i * block);
       for (std::size_t i = 0; i < n; i += tile)
         for (std::size_t j = 0; j <= i; j += tile)
           if (i + tile <= n)
@@ -196,11 +198,13 @@ struct measure_many {
   }
 
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void to_doubles(const T* from, std::size_t count, std::size_t padded, double* to) {
+  [[gnu::always_inline]] static void to_doubles(const T* from, std::size_t count, std::size_t padded, std::size_t ahead,
+                                                double* to) {
     constexpr std::size_t width = Bytes / sizeof(compute_type<T>);
     std::size_t x = 0;
     for (; x + width <= count; x += width) {
       vector<compute_type<T>, Bytes> value;
+      __builtin_prefetch(from + x + ahead);
       load<Bytes>(value, from + x);
       write<Bytes>(value, to + x);
     }
@@ -251,9 +255,14 @@ struct measure_many {
         for (std::size_t c = 0; c < tile; ++c) sums[r][c] += left * right[c];
       }
     }
+    double products[Rows][tile];
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < Rows; ++r)
+#pragma GCC unroll 4
+      for (std::size_t c = 0; c < tile; ++c) products[r][c] = sum_of_lanes(sums[r][c]);
     for (std::size_t r = 0; r < Rows; ++r)
       for (std::size_t c = 0; c < columns; ++c)
-        if (j + c <= i + r) gram[packed_index(i + r, j + c)] += sum_of_lanes(sums[r][c]);
+        if (j + c <= i + r) gram[packed_index(i + r, j + c)] += products[r][c];
   }
 };
 

@@ -47,7 +47,7 @@ class serial_space {
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
     const std::size_t n = vectors.size(), packed = packed_size(n);
     std::fill_n(gram, window.segments.size() * packed, 0.0);
-    double on_stack[serial::measure_many<T>::budget];
+    alignas(64) double on_stack[serial::measure_many<T>::budget];
     std::unique_ptr<double[]> on_heap;
     double* blocks = on_stack;
     if (const auto needed = n * serial::measure_many<T>::block_length(n); needed > std::size(on_stack))
