@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <adasum/comm/threads.hpp>
+
+namespace adasum::test {
+
+/// What became of one rank: the value that its function returned, or what it threw.
+template <class Value>
+struct outcome {
+  std::optional<Value> value;
+  std::exception_ptr error;
+
+  template <class Exception>
+  bool threw() const {
+    return message_of<Exception>().has_value();
+  }
+  /// The text of the exception, if it is one of these.
+  template <class Exception>
+  std::optional<std::string> message_of() const {
+    if (!error) return {};
+    try {
+      std::rethrow_exception(error);
+    } catch (const Exception& e) {
+      return e.what();
+    } catch (...) {
+      return {};
+    }
+  }
+  /// What happened, for messages.
+  std::string description() const {
+    return value ? "returned" : "threw " + message_of<std::exception>().value_or("something else");
+  }
+};
+
+/// Far beyond what any of these tests needs, sanitizers and a busy machine included.
+inline constexpr std::chrono::seconds patience{60};
+
+/// function(communicator) on a thread for each communicator. A rank that still waits when the patience is over cannot be
+/// freed, so that ends the process with a message.
+template <class Communicator, class Function>
+auto on_each(std::vector<Communicator> ranks, const Function& function) {
+  using value = std::invoke_result_t<const Function&, Communicator&>;
+  std::vector<outcome<value>> outcomes(ranks.size());
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t finished = 0;
+  std::vector<std::jthread> threads;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    threads.emplace_back([&, r] {
+      try {
+        outcomes[r].value.emplace(function(ranks[r]));
+      } catch (...) {
+        outcomes[r].error = std::current_exception();
+      }
+      const std::scoped_lock lock(mutex);
+      ++finished;
+      changed.notify_one();
+    });
+  {
+    std::unique_lock lock(mutex);
+    if (!changed.wait_for(lock, patience, [&] { return finished == ranks.size(); })) {
+      std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned\n", finished, ranks.size());
+      std::_Exit(EXIT_FAILURE);
+    }
+  }
+  threads.clear();
+  return outcomes;
+}
+
+/// The same on a thread_communicator of so many ranks. Every rank's handle is kept until all have returned: no rank is
+/// saved from waiting by another one's leaving.
+template <class Function>
+auto on_ranks(int size, const Function& function) {
+  return on_each(thread_communicator::group(size), function);
+}
+
+}  // namespace adasum::test
