@@ -11,7 +11,7 @@
 
 namespace adasum::test {
 
-/// visit(schedule, name) for every schedule of the library.
+/// visit(schedule, name) for every schedule of the library. (recursive_halving is splitting{2}.)
 template <class Visitor>
 void for_each_schedule(Visitor&& visit) {
   visit(schedules::recursive_doubling{}, std::string("recursive_doubling"));
