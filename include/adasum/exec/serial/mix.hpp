@@ -48,7 +48,7 @@ struct mix_few {
       vector<L, Bytes> sum;
       combine<Bytes>(sum, first, last, reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right));
       store<Bytes>(reinterpret_cast<T*>(left), sum);
-      __builtin_memcpy(out + x, left, count * sizeof(T));
+      __builtin_memcpy(static_cast<void*>(out + x), left, count * sizeof(T));
     }
   }
 
@@ -92,7 +92,7 @@ struct mix_many {
       sum<Bytes>(result, vectors, n, x, length - x, weights);
       alignas(T) unsigned char rest[step * sizeof(T)];
       store<Bytes>(reinterpret_cast<T*>(rest), result);
-      __builtin_memcpy(out + x, rest, (length - x) * sizeof(T));
+      __builtin_memcpy(static_cast<void*>(out + x), rest, (length - x) * sizeof(T));
     }
   }
 

@@ -115,7 +115,7 @@ template <std::size_t Bytes, scalar T>
 template <std::size_t Bytes, scalar T>
 [[gnu::always_inline]] inline void store(T* to, const vector<compute_type<T>, Bytes>& value) {
   if constexpr (sizeof(T) == sizeof(compute_type<T>)) {
-    __builtin_memcpy(to, &value, Bytes);
+    __builtin_memcpy(static_cast<void*>(to), &value, Bytes);
   } else {
     vector<std::uint32_t, Bytes> bits;
     if constexpr (format_of<T> == number_format::binary16)
@@ -123,7 +123,7 @@ template <std::size_t Bytes, scalar T>
     else
       to_bfloat16<Bytes>(bits, value);
     const auto halves = __builtin_convertvector(bits, vector<std::uint16_t, Bytes / 2>);
-    __builtin_memcpy(to, &halves, Bytes / 2);
+    __builtin_memcpy(static_cast<void*>(to), &halves, Bytes / 2);
   }
 }
 

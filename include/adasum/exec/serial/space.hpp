@@ -80,7 +80,7 @@ class serial_space {
 
   template <scalar T>
   void copy(const T* from, T* to, std::size_t count) const {
-    if (count != 0) std::memcpy(to, from, count * sizeof(T));
+    if (count != 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(T));
   }
 
   void fence() const {}
