@@ -85,7 +85,7 @@ class staged_reduction {
     withdrawn_ = true;
     steps_to_skip_ = std::exchange(steps_done_, 0);
     try {
-      const auto away = space_.template allocate<T>(segments_.all().end);
+      auto away = space_.template allocate<T>(segments_.all().end);
       walk(away.data());
     } catch (...) {  // no memory: the others wait for messages that cannot be sent
     }

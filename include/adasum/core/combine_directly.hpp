@@ -28,7 +28,7 @@ class piece_copies {
     for (std::size_t i = 0; i < vectors.size(); ++i) space.copy(vectors[i] + piece.begin, at(i), length_);
   }
 
-  T* at(std::size_t i) const { return memory_.data() + i * length_; }
+  T* at(std::size_t i) { return memory_.data() + i * length_; }
   slice window() const { return whole(segments_view{offsets_}); }
 
   /// v ← 2^exponent · v, in steps that a double can hold.
@@ -137,7 +137,7 @@ template <scalar T, execution_space<T> Space, rule Rule, class Sum>
 direct_result combine_directly(const Space& space, Rule& rule, std::span<const T* const> vectors,
                                std::span<const std::size_t> leaves, index_range piece, T* out, Sum sum_over_ranks) {
   const auto n = vectors.size();
-  const piece_copies<T, Space> copies(space, vectors, piece);
+  piece_copies<T, Space> copies(space, vectors, piece);
   direct_result result{std::vector<double>(n), std::vector<double>(n, 1.0), 0};
   if constexpr (pairwise_rule<Rule>) {
     std::vector<std::size_t> count(leaves.begin(), leaves.end());
