@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: satisf[a-z ]* .?gradient.*detail::span_of_t<A>
+#include <adasum/adasum.hpp>
+
+#include <deque>
+
+#ifdef CORRECTED
+using array = std::vector<float>;
+#else
+using array = std::deque<float>;  // not contiguous
+#endif
+
+void use(array& a, array& b) { adasum::adasum_pair(adasum::serial_space{}, a, b, a); }

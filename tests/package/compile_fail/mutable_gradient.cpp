@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: satisf[a-z ]* .?mutable_gradient.*is_const_v
+#include <adasum/adasum.hpp>
+
+#ifdef CORRECTED
+using array = std::vector<float>;
+#else
+using array = const std::vector<float>;
+#endif
+
+void use(array& gradient) { adasum::adasum_allreduce(adasum::serial_space{}, adasum::self_communicator{}, gradient); }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: satisf[a-z ]* .?schedule.*S::all_at_once
+#include <adasum/adasum.hpp>
+
+/// Recursive doubling that does not say whether it takes rules for all gradients at once.
+struct my_doubling {
+  static constexpr std::string_view name = "my doubling";
+#ifdef CORRECTED
+  static constexpr bool all_at_once = false;
+#endif
+  std::vector<adasum::stage> stages(int rank, int size, const adasum::problem& what) const {
+    return adasum::schedules::recursive_doubling{}.stages(rank, size, what);
+  }
+};
+
+void use(std::vector<float>& gradient, const adasum::segments& segments) {
+  adasum::combine_allreduce(adasum::serial_space{}, adasum::self_communicator{}, adasum::rules::sum{}, gradient, segments,
+                            my_doubling{});
+}

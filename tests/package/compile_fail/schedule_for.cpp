@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: this schedule combines gradients pair by pair, and the rule is not pairwise
+#include <adasum/adasum.hpp>
+
+/// A rule for all gradients at once: the first one.
+struct first_of_all {
+  static constexpr std::string_view name = "first of all";
+  void operator()(adasum::gram_view, std::span<double> weights) const {
+    for (auto& weight : weights) weight = 0;
+    weights[0] = 1;
+  }
+};
+
+#ifdef CORRECTED
+using some_schedule = adasum::schedules::gram;
+#else
+using some_schedule = adasum::schedules::recursive_halving;
+#endif
+
+void use(std::vector<float>& gradient, const adasum::segments& segments) {
+  adasum::combine_allreduce(adasum::serial_space{}, adasum::self_communicator{}, first_of_all{}, gradient, segments,
+                            some_schedule{});
+}

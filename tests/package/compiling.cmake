@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Tests that run the compiler.
+
+# The command that checks one source file; the file's name goes to the end.
+get_target_property(warnings adasum_warnings INTERFACE_COMPILE_OPTIONS)
+set(adasum_compile_command "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only ${warnings}
+  "-I${PROJECT_SOURCE_DIR}/include")
+if(TARGET adasum::mpi)
+  get_target_property(mpi_folders MPI::MPI_CXX INTERFACE_INCLUDE_DIRECTORIES)
+  get_target_property(mpi_definitions MPI::MPI_CXX INTERFACE_COMPILE_DEFINITIONS)
+  list(TRANSFORM mpi_folders PREPEND "-isystem")
+  list(TRANSFORM mpi_definitions PREPEND "-D")
+  foreach(found IN ITEMS mpi_folders mpi_definitions)
+    if(${found})
+      list(APPEND adasum_compile_command ${${found}})
+    endif()
+  endforeach()
+endif()
+
+# A test that passes when the compiler accepts the file.
+function(adasum_add_compile_test name source)
+  add_test(NAME ${name} COMMAND ${adasum_compile_command} ${ARGN} "${source}")
+  set_tests_properties(${name} PROPERTIES LABELS package TIMEOUT 120)
+endfunction()

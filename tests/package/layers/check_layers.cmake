@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# cmake -P check_layers.cmake FOLDER
+# Checks by the #include lines that each layer, a folder, sees only itself and the layers named here. What lies in no
+# folder is the public face and sees everything.
+cmake_minimum_required(VERSION 3.25)
+
+set(layers core rules schedule exec comm collective)
+foreach(layer IN LISTS layers)
+  set(${layer}_may_include ${layer} core)
+endforeach()
+
+math(EXPR last "${CMAKE_ARGC} - 1")
+file(REAL_PATH "${CMAKE_ARGV${last}}" root)
+file(GLOB_RECURSE headers RELATIVE "${root}" "${root}/*.hpp")
+set(violations 0)
+set(includes_seen 0)
+
+foreach(header IN LISTS headers)
+  if(NOT header MATCHES "^([^/]+)/")
+    continue()
+  endif()
+  set(layer "${CMAKE_MATCH_1}")
+  if(NOT layer IN_LIST layers)
+    message(FATAL_ERROR "${header}: ${layer}/ is not among the layers (${layers}): say here what it may include")
+  endif()
+  get_filename_component(folder "${header}" DIRECTORY)
+  file(STRINGS "${root}/${header}" lines REGEX "^[ \t]*#[ \t]*include[ \t]*(\"|<adasum/)")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCH "[\"<]([^\">]+)[\">]" ignored "${line}")
+    set(target "${CMAKE_MATCH_1}")
+    if(target MATCHES "^adasum/")
+      string(REGEX REPLACE "^adasum/" "" target "${target}")
+    else()
+      cmake_path(SET target NORMALIZE "${folder}/${target}")
+    endif()
+    math(EXPR includes_seen "${includes_seen} + 1")
+    string(REGEX MATCH "^[^/]+/" target_layer "${target}")
+    string(REGEX REPLACE "/$" "" target_layer "${target_layer}")
+    if(NOT target_layer IN_LIST ${layer}_may_include)
+      message(SEND_ERROR "${header} includes ${target}; ${layer}/ may include only: ${${layer}_may_include}")
+      math(EXPR violations "${violations} + 1")
+    endif()
+  endforeach()
+endforeach()
+
+if(includes_seen EQUAL 0)
+  message(FATAL_ERROR "no header with an #include line under ${root}")
+elseif(violations GREATER 0)
+  message(FATAL_ERROR "${violations} includes break the order of the layers")
+endif()
+message("${includes_seen} includes between the library's headers keep to the order of the layers")
