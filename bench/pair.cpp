@@ -49,7 +49,7 @@ void add(const std::string& name, std::size_t length, std::size_t moved, Run run
     }
     state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(moved * length * sizeof(T)));
   };
-  benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime();
+  benchmark::RegisterBenchmark(name.c_str(), body);
 }
 
 /// measure, weigh, mix by the execution space alone: what adasum_pair does, without its checks.

@@ -54,7 +54,7 @@ void add(const char* kernel, std::size_t parts, std::size_t moved,
     state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(moved * length * sizeof(float)));
   };
   const auto name = "tree/" + std::string(kernel) + "/" + std::to_string(parts);
-  benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime()->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark(name.c_str(), body)->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace

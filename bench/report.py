@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""bench/report.py BUILD_DIRECTORY
+
+Reads what the benchmarks left in BUILD_DIRECTORY/raw, prints one table per heading, each with its baseline beside it, and
+writes BUILD_DIRECTORY/results.json. scripts/bench runs it. Every figure is a median over interleaved repetitions, with
+the quartiles in brackets.
+"""
+
+import datetime
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+PAIR_AIM = 3.0  # times the fast-math loops, both vectors in the processor's own caches
+CEILING_AIM = 0.85  # of the ceiling, both vectors in memory
+ALLREDUCE_AIM = 1.25  # times MPI_Allreduce
+
+
+def summary(values):
+    quartiles = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+    return dict(zip(("q1", "median", "q3"), quartiles), repetitions=len(values))
+
+
+def si(count):
+    for unit, name in ((1 << 20, "Mi"), (1 << 10, "Ki")):
+        if count >= unit:
+            return f"{count // unit} {name}"
+    return str(count)
+
+
+def spread(figures, form="{:.2f}", scale=1.0):
+    median, q1, q3 = (form.format(figures[k] * scale) for k in ("median", "q1", "q3"))
+    return f"{median} [{q1} {q3}]"
+
+
+def time(figures):
+    """Seconds, shown as µs."""
+    micro = figures["median"] * 1e6
+    return spread(figures, "{:.3f}" if micro < 10 else "{:.1f}" if micro < 1000 else "{:.0f}", 1e6)
+
+
+def print_heading(*lines):
+    print("", lines[0], "=" * len(lines[0]), *lines[1:], sep="\n")
+
+
+def print_table(title, header, rows):
+    print(f"\n{title}")
+    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, ["-" * w for w in widths], *rows]:
+        print("  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)))
+
+
+# ── reading ──
+
+
+def read_kernels(path):
+    """{name: {median, q1, q3}} of Google Benchmark's repetitions, and its context.
+
+    Processor time: the kernels run in one thread, and what else the machine does meanwhile is not theirs.
+    """
+    document = json.loads(path.read_text())
+    seconds = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+    samples = {}
+    for run in document["benchmarks"]:
+        if run["run_type"] == "iteration":
+            samples.setdefault(run["run_name"], []).append(run["cpu_time"] * seconds[run["time_unit"]])
+    return {name: summary(values) for name, values in samples.items()}, document["context"]
+
+
+def read_allreduce(path):
+    """One dict per row, with the ratio to MPI_Allreduce of the same round."""
+    document = json.loads(path.read_text())
+    mpi = re.sub(r" (Version:\s*|v)(?=\d)", " ", document["mpi"])
+    baseline = {row["elements"]: row["seconds"] for row in document["rows"] if row["name"] == "MPI_Allreduce"}
+    for row in document["rows"]:
+        ratios = [ours / theirs for ours, theirs in zip(row["seconds"], baseline[row["elements"]])]
+        yield {
+            "mpi": mpi,
+            "ranks": document["ranks"],
+            **{key: row[key] for key in ("elements", "name", "schedule", "batch")},
+            "seconds": summary(row["seconds"]),
+            "ratio": summary(ratios),
+        }
+
+
+def command(*words):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def describe_machine(context):
+    names = re.findall(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return {
+        "cpu": names[0] if names else None,
+        "cores": os.cpu_count(),
+        "caches": [{key: c[key] for key in ("type", "level", "size", "num_sharing")} for c in context["caches"]],
+        "load_average": context["load_avg"],
+    }
+
+
+def describe_compiler(build):
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
+    version = command(compiler, "--version")
+    return version.splitlines()[0] if version else compiler
+
+
+# ── tables ──
+
+
+def pair_rows(kernels):
+    """One dict per scalar and size, with what the table and the aims need."""
+    for scalar, elements in dict.fromkeys(tuple(name.split("/")[2:]) for name in kernels):
+        of = {name.split("/")[1]: figures for name, figures in kernels.items() if name.endswith(f"/{scalar}/{elements}")}
+        ceiling = of["ceiling_read"]["median"] + of["ceiling_triad"]["median"]
+        ours, fast = of["adasum_pair"]["median"], of["textbook_fast_math"]["median"]
+        size = {"half": 2, "float": 4, "double": 8}[scalar]
+        yield {
+            "scalar": scalar,
+            "elements": int(elements),
+            "bytes_of_both": 2 * size * int(elements),
+            "bytes_moved": 5 * size * int(elements),
+            "seconds": of,
+            "ceiling_seconds": ceiling,
+            "fraction_of_ceiling": ceiling / ours,
+            "speed_up_over_fast_math": fast / ours,
+            "speed_up_over_strict": of["textbook_strict"]["median"] / ours,
+            "speed_up_possible": fast / ceiling,
+        }
+
+
+def print_pair(rows):
+    print_heading(
+        "Adasum of two vectors",
+        "In place; 5N elements moved. The library is compiled at -O2 for no processor in particular, the textbook loops at",
+        "-O3 -march=native. Ceiling: one read of both vectors and one triad in place, of the same bytes, in the same run.",
+        "x fast: times as fast as the fast-math loops; possible: what that would be at the ceiling.",
+    )
+    header = ["N", "strict µs", "fast-math µs", "measure+mix µs", "adasum_pair µs", "GB/s", "ceiling µs", "of ceiling",
+              "x strict", "x fast", "possible"]
+    for scalar in dict.fromkeys(row["scalar"] for row in rows):
+        table = []
+        for row in sorted((r for r in rows if r["scalar"] == scalar), key=lambda r: r["elements"]):
+            s = row["seconds"]
+            table.append([
+                si(row["elements"]), time(s["textbook_strict"]), time(s["textbook_fast_math"]),
+                time(s["measure_and_mix"]), time(s["adasum_pair"]),
+                f"{row['bytes_moved'] / s['adasum_pair']['median'] / 1e9:.0f}", f"{row['ceiling_seconds'] * 1e6:.3g}",
+                f"{row['fraction_of_ceiling']:.0%}", f"{row['speed_up_over_strict']:.1f}",
+                f"{row['speed_up_over_fast_math']:.2f}", f"{row['speed_up_possible']:.2f}",
+            ])
+        print_table(scalar, header, table)
+
+
+def tree_rows(kernels):
+    for segments in sorted({int(name.split("/")[2]) for name in kernels}):
+        ours, pairs = (kernels[f"tree/{kernel}/{segments}"] for kernel in ("adasum_tree", "seven_pairs"))
+        yield {"segments": segments, "seconds": {"adasum_tree": ours, "seven_pairs": pairs},
+               "ratio": ours["median"] / pairs["median"]}
+
+
+def print_tree(rows):
+    table = [[r["segments"], time(r["seconds"]["seven_pairs"]), time(r["seconds"]["adasum_tree"]), f"{r['ratio']:.2f}"]
+             for r in rows]
+    print_heading("Adasum of eight vectors of 4 Mi floats",
+                  "adasum_tree against seven calls of adasum_pair along the same tree, both in place.")
+    print_table("float", ["segments", "seven adasum_pair µs", "adasum_tree µs", "ratio"], table)
+
+
+def print_allreduce(rows):
+    columns = ["recursive_doubling", "recursive_halving", "gram", "automatic", "one_shot", "sum"]
+    print_heading(
+        "Allreduce",
+        "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats, plans but for one_shot.",
+        "sum: rules::sum by the automatic schedule, nothing measured.",
+    )
+    for mpi, ranks in dict.fromkeys((row["mpi"], row["ranks"]) for row in rows):
+        here = {(row["elements"], row["name"]): row for row in rows if (row["mpi"], row["ranks"]) == (mpi, ranks)}
+        table = [[si(n), time(here[n, "MPI_Allreduce"]["seconds"]), *(spread(here[n, c]["ratio"]) for c in columns)]
+                 for n in sorted({n for n, _ in here})]
+        checked = [f"With agreement checks, {si(n)} floats, automatic: {spread(row['ratio'])}"
+                   for (n, name), row in here.items() if name == "automatic_checked"]
+        over = f" on {os.cpu_count()} cores" if ranks > os.cpu_count() else ""
+        print_table(f"{mpi}, {ranks} ranks{over}", ["N", "MPI_Allreduce µs", *columns], table)
+        print(*checked, sep="\n")
+
+
+def judge(results):
+    """The aims, and where they are missed."""
+    caches = [c for c in results["machine"]["caches"] if c["type"] != "Instruction"]
+    own = max(c["size"] for c in caches if c["level"] <= 2)
+    last = max(c["size"] for c in caches)
+    floats = [row for row in results["pair"] if row["scalar"] == "float"]
+    judged = [
+        (f"pair at least {PAIR_AIM:g} x the fast-math loops, in cache",
+         [(si(r["elements"]), r["speed_up_over_fast_math"],
+           f"{r['speed_up_over_fast_math']:.2f} of {r['speed_up_possible']:.2f} possible")
+          for r in floats if r["bytes_of_both"] <= own], lambda x: x >= PAIR_AIM),
+        (f"pair at least {CEILING_AIM:g} of the ceiling, in memory",
+         [(si(r["elements"]), r["fraction_of_ceiling"], f"{r['fraction_of_ceiling']:.2f}")
+          for r in floats if r["bytes_of_both"] > last], lambda x: x >= CEILING_AIM),
+        (f"allreduce, automatic schedule, at most {ALLREDUCE_AIM:g} x MPI_Allreduce",
+         [(f"{si(r['elements'])} ({r['mpi']}, {r['ranks']} ranks)",
+           r["ratio"]["median"], f"{r['ratio']['median']:.2f}")
+          for r in results["allreduce"] if r["name"] == "automatic"], lambda x: x <= ALLREDUCE_AIM),
+    ]
+    print_heading("Aims", "For float; judged by the medians.")
+    for aim, cases, met in judged:
+        missed = [f"{where}: {shown}" for where, figure, shown in cases if not met(figure)]
+        print(f"  {aim}: met in {len(cases) - len(missed)} of {len(cases)} sizes"
+              + ("; missed at " + ", ".join(missed) if missed else ""))
+
+
+def main(build):
+    raw = build / "raw"
+    pair, context = read_kernels(raw / "pair.json")
+    tree, _ = read_kernels(raw / "tree.json")
+    allreduce = [row for path in sorted(raw.glob("allreduce-*.json")) for row in read_allreduce(path)]
+    results = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": command("git", "describe", "--always", "--dirty", "--abbrev=12"),
+        "machine": describe_machine(context),
+        "compiler": describe_compiler(build),
+        "mpi": sorted({row["mpi"] for row in allreduce}),
+        "pair": list(pair_rows(pair)),
+        "tree": list(tree_rows(tree)),
+        "allreduce": allreduce,
+    }
+    (build / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+
+    machine = results["machine"]
+    print(f"\n{machine['cpu']}, {machine['cores']} cores; {results['compiler']}; {', '.join(results['mpi'])}; "
+          f"commit {results['commit']}; {results['date']}; load before: {machine['load_average'][0]:.2f}")
+    print_pair(results["pair"])
+    print_tree(results["tree"])
+    print_allreduce(results["allreduce"])
+    judge(results)
+    print(f"\nAll figures: {build / 'results.json'}")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
