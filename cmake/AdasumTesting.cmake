@@ -9,6 +9,7 @@
 #
 # Both are compiled with warnings as errors and, whatever the build type, with assertions and agreement checks on.
 # A sanitizer slows tests down, so timeouts (120 seconds unless given) are multiplied then.
+# What a label's tests need is built by the target tests_<label>.
 
 find_package(doctest REQUIRED)
 
@@ -27,6 +28,7 @@ function(adasum_add_test name)
   endif()
   add_executable(${name} ${test_SOURCES})
   target_link_libraries(${name} PRIVATE adasum_test_options adasum_doctest_main ${test_LIBRARIES})
+  adasum_build_with_labels(${name} ${test_LABELS})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}")
 endfunction()
@@ -43,6 +45,7 @@ function(adasum_add_mpi_test name)
   endif()
   add_executable(${name} ${test_SOURCES})
   target_link_libraries(${name} PRIVATE adasum_test_options adasum::mpi ${test_LIBRARIES})
+  adasum_build_with_labels(${name} mpi ${test_LABELS})
   foreach(ranks IN LISTS test_RANKS)
     adasum_mpi_command(command ${ranks} $<TARGET_FILE:${name}>)
     add_test(NAME ${name}.${ranks} COMMAND ${command})
@@ -59,6 +62,15 @@ function(adasum_mpi_command variable ranks)
     list(APPEND flags --mca mpi_yield_when_idle 1)
   endif()
   set(${variable} "${MPIEXEC_EXECUTABLE}" ${flags} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${ARGN} PARENT_SCOPE)
+endfunction()
+
+function(adasum_build_with_labels target)
+  foreach(label IN LISTS ARGN)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${target})
+  endforeach()
 endfunction()
 
 macro(adasum_check_test_arguments name)
