@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Data-parallel training of a small convolutional network with gradients combined by Adasum, or by a sum or a mean.
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+
+#include "data.hpp"
+#include "trainer.hpp"
+
+namespace {
+
+/// MPI, initialised for the life of the object.
+struct mpi_session {
+  mpi_session(int& argc, char**& argv) { MPI_Init(&argc, &argv); }
+  ~mpi_session() { MPI_Finalize(); }
+  mpi_session(const mpi_session&) = delete;
+  mpi_session& operator=(const mpi_session&) = delete;
+};
+
+struct split_images {
+  labelled_images training, held_out;
+};
+
+/// Shuffled, standardised by the mean and deviation of the training images, and split.
+split_images load(const training_options& chosen) {
+  constexpr std::size_t generated_held_out = 1808;
+  const auto images = shuffled(chosen.data.empty() ? generate_digits(chosen.images + generated_held_out, chosen.seed)
+                                                   : read_mnist(chosen.data),
+                               chosen.seed);
+  if (chosen.images >= images.size())
+    throw std::runtime_error("there are only " + std::to_string(images.size()) + " images; some must be held out");
+  constexpr auto side = static_cast<std::int64_t>(image_set::side);
+  const auto count = static_cast<std::int64_t>(images.size()), training = static_cast<std::int64_t>(chosen.images);
+  auto pixels = torch::tensor(images.pixels).reshape({count, 1, side, side});
+  const auto labels = torch::tensor(images.labels);
+  const auto seen = pixels.slice(0, 0, training);
+  pixels = (pixels - seen.mean()) / seen.std();
+  return {{pixels.slice(0, 0, training), labels.slice(0, 0, training)},
+          {pixels.slice(0, training), labels.slice(0, training)}};
+}
+
+training_history train(digit_network& network, const labelled_images& data, const training_options& chosen,
+                       const adasum::mpi_communicator& comm, progress_bar& progress) {
+  if (chosen.rule == "sum") return train<adasum::rules::sum>(network, data, chosen, comm, progress);
+  if (chosen.rule == "mean") return train<adasum::rules::mean>(network, data, chosen, comm, progress);
+  return train<adasum::rules::adasum>(network, data, chosen, comm, progress);
+}
+
+double accuracy(digit_network& network, const labelled_images& data) {
+  const torch::NoGradGuard no_gradients;
+  return network.forward(data.images).argmax(1).eq(data.labels).to(torch::kDouble).mean().item<double>();
+}
+
+/// The combined gradients are bitwise the same on all ranks, so the weights must be.
+void require_same_weights(const digit_network& network) {
+  const torch::NoGradGuard no_gradients;
+  std::vector<torch::Tensor> parts;
+  for (const auto& parameter : network.parameters()) parts.push_back(parameter.flatten());
+  const auto mine = torch::cat(parts).view(torch::kInt32);
+  auto of_rank_0 = mine.clone();
+  MPI_Bcast(of_rank_0.data_ptr(), static_cast<int>(of_rank_0.numel()), MPI_INT, 0, MPI_COMM_WORLD);
+  if (!torch::equal(mine, of_rank_0)) throw std::runtime_error("the ranks' weights have drifted apart");
+}
+
+/// Adds up over ranks, on rank 0.
+void sum_over_ranks(std::vector<double>& values, int rank) {
+  const auto count = static_cast<int>(values.size());
+  MPI_Reduce(rank == 0 ? MPI_IN_PLACE : values.data(), values.data(), count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+/// "A -> B": the means of value(step) over the first and the last tenth of the steps.
+template <class Value>
+std::string first_and_last_tenth(std::size_t steps, Value value) {
+  const auto tenth = std::max<std::size_t>(1, steps / 10);
+  const auto mean = [&](std::size_t first) {
+    double sum = 0;
+    for (auto step = first; step < first + tenth; ++step) sum += value(step);
+    return sum / static_cast<double>(tenth);
+  };
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(3) << mean(0) << " -> " << mean(steps - tenth);
+  return text.str();
+}
+
+void append_row(const std::filesystem::path& csv, const training_options& chosen, double result) {
+  const bool is_new = !std::filesystem::exists(csv);
+  std::ofstream file(csv, std::ios::app);
+  if (is_new) file << "rule,workers,accuracy\n";
+  file << chosen.rule << ',' << chosen.workers << ',' << std::fixed << std::setprecision(4) << result << '\n';
+  if (!file.flush()) throw std::runtime_error("cannot write " + csv.string());
+}
+
+void run(const training_options& chosen, int rank) {
+  torch::set_num_threads(1);  // the ranks share the cores
+  torch::manual_seed(chosen.seed);
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const auto data = load(chosen);
+  const auto steps_at_hand = chosen.images / static_cast<std::size_t>(batch_size) * chosen.epochs / chosen.workers;
+  if (steps_at_hand == 0) throw std::runtime_error("too few images for a batch of each worker");
+
+  std::ostringstream title;
+  title << std::left << std::setw(6) << chosen.rule << std::right << std::setw(4) << chosen.workers
+        << (chosen.workers == 1 ? " worker " : " workers");
+  progress_bar progress(title.str(), rank == 0 && chosen.progress);
+  digit_network network;
+  auto history = train(network, data.training, chosen, comm, progress);
+
+  require_same_weights(network);
+  sum_over_ranks(history.loss, rank);
+  sum_over_ranks(history.input_square, rank);
+  if (rank != 0) return;
+
+  const auto result = accuracy(network, data.held_out);
+  const auto steps = history.loss.size();
+  std::ostringstream line;
+  line << "accuracy " << std::fixed << std::setprecision(4) << result << "  loss "
+       << first_and_last_tenth(steps, [&](auto s) { return history.loss[s] / static_cast<double>(chosen.workers); });
+  if (chosen.rule == "adasum")
+    line << "  orthogonality "
+         << first_and_last_tenth(steps, [&](auto s) { return history.result_square[s] / history.input_square[s]; });
+  progress.finish(line.str());
+  if (!chosen.csv.empty()) append_row(chosen.csv, chosen, result);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const mpi_session mpi(argc, argv);
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  try {
+    const auto chosen = parse_options(argc, argv, ranks);
+    if (!chosen.help) run(chosen, rank);
+    else if (rank == 0) std::cout << usage;
+    return 0;
+  } catch (const std::invalid_argument& problem) {  // all ranks read the same command line
+    if (rank == 0) std::cerr << "train_mnist: " << problem.what() << "\n\n" << usage;
+    return 2;
+  } catch (const std::exception& problem) {
+    std::cerr << "train_mnist, rank " << rank << ": " << problem.what() << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
