@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+
+#include "support/allocations.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// Plans: what is set up once and reused.
+
+using namespace adasum::test;
+
+namespace {
+
+constexpr adasum::options unchecked{.check_agreement = false};
+
+const adasum::segments segs{40, 0, 7, 153};
+
+template <class Comm, class Schedule>
+auto make_plan(const Comm& comm, const Schedule& order) {
+  return adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{}, order, unchecked);
+}
+
+/// Allocations of the calls after the first, and whether each gave the same bits.
+struct repeated {
+  std::size_t allocations = 0;
+  bool same = true;
+};
+
+template <class Comm, class Schedule>
+repeated run_repeatedly(const Comm& comm, const Schedule& order, const std::vector<float>& gradient) {
+  auto plan = make_plan(comm, order);
+  auto first = gradient, again = gradient;
+  plan(first);
+  repeated found;
+  for (int run = 0; run < 5; ++run) {
+    std::ranges::copy(gradient, again.begin());
+    const auto before = allocations();
+    plan(again);
+    found.allocations += allocations() - before;
+    found.same &= same_bits(first, again);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the allocation counter counts") {
+  const auto before = allocations();
+  const std::vector<int> one(1);
+  CHECK(allocations() == before + 1);
+}
+
+TEST_CASE("from the second run on a plan allocates nothing") {
+  for_each_schedule([](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    const auto alone = run_repeatedly(adasum::self_communicator{}, order, random_gradients<float>(1, segs.total(), 1)[0]);
+    CHECK(alone.allocations == 0);
+    CHECK(alone.same);
+    for (const int size : {2, 3, 4, 5, 8}) {
+      CAPTURE(size);
+      const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 2);
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+        return run_repeatedly(comm, order, gradients[static_cast<std::size_t>(comm.rank())]);
+      });
+      for (const auto& rank : ranks) {
+        REQUIRE_MESSAGE(rank.value, rank.description());
+        CHECK(rank.value->allocations == 0);
+        CHECK(rank.value->same);
+      }
+    }
+  });
+}
+
+TEST_CASE("a plan reduces its own buffer, and is the one-shot call otherwise") {
+  const int size = 5;
+  const auto gradients = random_gradients<float>(size, segs.total(), 3);
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    const auto expected = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order, unchecked);
+    const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+      const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
+      auto plan = make_plan(comm, order);
+      const auto memory = plan.buffer();
+      std::ranges::copy(mine, memory.begin());
+      const auto& found = plan();
+      const bool stable = plan.buffer().data() == memory.data() && &plan.last_report() == &found;
+      return std::pair(reduced<float>{std::vector(memory.begin(), memory.end()), found}, stable);
+    });
+    for (const auto& rank : ranks) {
+      REQUIRE_MESSAGE(rank.value, rank.description());
+      CHECK(same_bits(rank.value->first.gradient, expected.front().gradient));
+      CHECK(same_findings(rank.value->first.found, expected.front().found));
+      CHECK(rank.value->second);
+    }
+  });
+}
+
+TEST_CASE("a plan can be moved") {
+  const int size = 3;
+  const auto gradients = random_gradients<float>(size, segs.total(), 4);
+  const auto expected = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{},
+                                                 adasum::schedules::recursive_halving{}, unchecked);
+  const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    auto first = make_plan(comm, adasum::schedules::recursive_halving{});
+    std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], first.buffer().begin());
+    std::vector<decltype(first)> plans;
+    plans.push_back(std::move(first));
+    plans.push_back(make_plan(comm, adasum::schedules::recursive_halving{}));  // the vector grows, and moves its plans
+    plans.front()();
+    const auto result = plans.front().buffer();
+    return std::vector(result.begin(), result.end());
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(same_bits(*rank.value, expected.front().gradient));
+  }
+}
+
+TEST_CASE("a plan knows its shape, and outlives the segments that it was made from") {
+  auto plan = [] {
+    const adasum::segments temporary{3, 4};
+    return adasum::plan_allreduce<double>(adasum::serial_space{}, adasum::self_communicator{}, temporary);
+  }();
+  CHECK(plan.length() == 7);
+  REQUIRE(plan.segments().size() == 2);
+  CHECK(plan.segments().range(1) == adasum::index_range{3, 7});
+  std::vector<double> gradient(7, 2);
+  CHECK(plan(gradient).norm(0, 1) == doctest::Approx(4));
+  CHECK(gradient == std::vector<double>(7, 2));
+}
+
+TEST_CASE("bad input to a plan of one rank") {
+  const adasum::serial_space space;
+  const adasum::self_communicator comm;
+  auto plan = adasum::plan_allreduce<float>(space, comm, segs);
+  std::vector<float> longer(201);
+  CHECK_THROWS_WITH_AS(plan(longer), "adasum::allreduce_plan: the gradient has 201 elements, the plan is for 200",
+                       adasum::bad_input);
+  const std::size_t decreasing[] = {0, 5, 3};
+  CHECK_THROWS_AS(adasum::plan_allreduce<float>(space, comm, adasum::segments_view{decreasing}), adasum::bad_input);
+  CHECK_THROWS_AS(adasum::plan_allreduce<float>(space, comm, segs, adasum::schedules::splitting{3}), adasum::bad_input);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+
+#include "support/disagreements.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// Without agreement checks: a rank that fails tells the others, none of them hangs, and the communicator and the plans
+/// work again afterwards. (A hang ends the program: see on_each.)
+
+using namespace adasum::test;
+
+namespace {
+
+const std::vector<int> rank_counts{2, 3, 4, 5, 6, 7, 8, 9, 16};
+
+const adasum::segments segs{17, 0, 30, 4};
+
+std::vector<float> gradient_of(int rank) { return random_gradients<float>(16, segs.total(), 29)[static_cast<std::size_t>(rank)]; }
+
+/// One call that fails on one rank, and then a good one.
+struct relapse {
+  ending first;
+  std::vector<float> second;
+};
+
+/// Makes a plan on each rank, runs `fail(plan, comm)` and then reduces. Expects the second result to be right everywhere.
+template <class Schedule, class Fail>
+std::vector<ending> endings_before_a_good_run(int size, const Schedule& order, const Fail& fail) {
+  const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{}, order, unchecked);
+    relapse both;
+    both.first = fail(plan, comm);
+    both.second = gradient_of(comm.rank());
+    plan(both.second);
+    return both;
+  });
+  std::vector<std::vector<float>> gradients;
+  for (int rank = 0; rank < size; ++rank) gradients.push_back(gradient_of(rank));
+  const auto expected = expectation::of<float>(adasum::rules::adasum{}, gradients, segs);
+  std::vector<ending> endings;
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(worst_error_over_bound(rank.value->second, expected.exact.values, expected.bounds, segs) <= 1);
+    endings.push_back(rank.value->first);
+  }
+  return endings;
+}
+
+/// visit(schedule, size, culprit)
+template <class Visitor>
+void for_each_culprit(Visitor&& visit) {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    for (const int size : rank_counts)
+      for (int culprit = 0; culprit < size; ++culprit) {
+        CAPTURE(name);
+        CAPTURE(size);
+        CAPTURE(culprit);
+        visit(order, size, culprit);
+      }
+  });
+}
+
+void check_one_bad_input(const std::vector<ending>& endings, int culprit) {
+  for (std::size_t r = 0; r < endings.size(); ++r) {
+    const bool bad = static_cast<int>(r) == culprit;
+    CHECK_MESSAGE(endings[r].how == (bad ? way::bad_input : way::communication_error), "rank ", r, " ",
+                  to_string(endings[r].how), ": ", endings[r].message);
+    if (bad) CHECK(endings[r].unchanged);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a gradient of another length") {
+  for_each_culprit([](const auto& order, int size, int culprit) {
+    const auto endings = endings_before_a_good_run(size, order, [&](auto& plan, const auto& comm) {
+      auto gradient = gradient_of(comm.rank());
+      if (comm.rank() == culprit) gradient.push_back(0);
+      return end_of(gradient, [&](auto& g) { plan(g); });
+    });
+    check_one_bad_input(endings, culprit);
+  });
+}
+
+TEST_CASE("weights of another length") {
+  for_each_culprit([](const auto& order, int size, int culprit) {
+    const auto endings = endings_before_a_good_run(size, order, [&](auto& plan, const auto& comm) {
+      auto weights = gradient_of(comm.rank());
+      if (comm.rank() == culprit) weights.push_back(0);
+      return end_of(weights, [&](auto& w) { adasum::delta_allreduce(plan, std::vector<float>(segs.total()), w); });
+    });
+    check_one_bad_input(endings, culprit);
+  });
+}
+
+TEST_CASE("segments that do not add up") {
+  for_each_culprit([](const auto& order, int size, int culprit) {
+    const auto endings = endings_before_a_good_run(size, order, [&](auto&, const auto& comm) {
+      return end_of(gradient_of(comm.rank()), [&](auto& g) {
+        const auto mine = comm.rank() == culprit ? adasum::segments{17, 30} : segs;
+        adasum::adasum_allreduce(adasum::serial_space{}, comm, g, mine, order, unchecked);
+      });
+    });
+    check_one_bad_input(endings, culprit);
+  });
+}
+
+namespace {
+
+/// Lets one rank fail at its first, second, … call of a rule or kernel, until it gets through. `reduce(until, comm,
+/// gradient)` is what every rank does, with a countdown that ends on the culprit alone.
+template <class Reduce>
+void check_failures_midway(const std::vector<std::vector<float>>& gradients, const Reduce& reduce) {
+  const int size = static_cast<int>(gradients.size());
+  for (int culprit = 0; culprit < size; ++culprit) {
+    bool failed = true;
+    for (int calls = 0; std::exchange(failed, false); ++calls) {
+      CAPTURE(culprit);
+      CAPTURE(calls);
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+        const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
+        auto midway = mine, afterwards = mine;
+        const auto end = end_of(midway, [&](auto& g) {
+          reduce(countdown(comm.rank() == culprit ? calls : -1), comm, g);
+          midway = g;
+        });
+        reduce(countdown(-1), comm, afterwards);
+        return std::tuple(end, midway, afterwards);
+      });
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+        const auto& [end, midway, afterwards] = *ranks[r].value;
+        CHECK(same_bits(afterwards, std::get<2>(*ranks[0].value)));
+        if (end.how == way::returned)
+          CHECK(same_bits(midway, afterwards));  // it needed nothing any more from the one that failed
+        else if (static_cast<int>(r) == culprit)
+          CHECK(end.how == way::other);
+        else
+          CHECK_MESSAGE(end.how == way::communication_error, to_string(end.how), ": ", end.message);
+      }
+      failed = std::get<0>(*ranks[static_cast<std::size_t>(culprit)].value).how != way::returned;
+    }
+  }
+}
+
+/// By every schedule, with a rule and with a space that throws.
+void check_failures_midway(const std::vector<std::vector<float>>& gradients) {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    CAPTURE(gradients.size());
+    check_failures_midway(gradients, [&](const countdown& until, const auto& comm, auto& gradient) {
+      adasum::combine_allreduce(adasum::serial_space{}, comm, failing_rule{until}, gradient, segs, order, unchecked);
+    });
+    check_failures_midway(gradients, [&](const countdown& until, const auto& comm, auto& gradient) {
+      adasum::adasum_allreduce(failing_space{until, {}}, comm, gradient, segs, order, unchecked);
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a rule or a kernel that throws midway") {
+  for (const std::size_t size : {2, 3, 4, 5, 8}) check_failures_midway(random_gradients<float>(size, segs.total(), 31));
+}
