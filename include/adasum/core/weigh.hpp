@@ -79,13 +79,12 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
   auto quality = weighing::good;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     const double square = gram(i, i);
-    if (std::isnan(square)) {
-      std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
-      return weighing::nonfinite;
-    }
+    // Also beside a NaN: only the direct way tells an infinite norm from one whose square overflows.
     if (square != 0 && (square < smallest_safe_square || square > largest_safe_square)) quality = weighing::direct;
+    if (std::isnan(square) && quality == weighing::good) quality = weighing::nonfinite;
   }
-  if (quality == weighing::direct) return quality;
+  if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
+  if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {
     if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves, weights, scratch);
     const pair_weights pair = rule(pair_gram{gram(0, 0), gram(0, 1), gram(1, 1), leaves[0], leaves[1]});
