@@ -17,8 +17,8 @@ template <>
 struct adasum::scalar_traits<Eigen::bfloat16> : adasum::stored_as<adasum::number_format::bfloat16> {};
 #endif
 
-/// The scalar types under test, how to convert them, and how they round.
-/// ADASUM_TEST_SCALARS is a list for TEST_CASE_TEMPLATE.
+/// The scalar types under test, how to convert them, and how they round. Two lists for TEST_CASE_TEMPLATE:
+/// ADASUM_TEST_SCALARS has every type, ADASUM_TEST_FORMATS one of each bit layout (kernels look at nothing else).
 #ifdef ADASUM_TEST_EIGEN
 #define ADASUM_TEST_EIGEN_SCALARS , Eigen::half, Eigen::bfloat16
 #else
@@ -28,6 +28,11 @@ struct adasum::scalar_traits<Eigen::bfloat16> : adasum::stored_as<adasum::number
 #define ADASUM_TEST_COMPILER_HALF , _Float16
 #else
 #define ADASUM_TEST_COMPILER_HALF
+#endif
+#if defined(ADASUM_TEST_EIGEN)
+#define ADASUM_TEST_FORMATS double, float, Eigen::half, Eigen::bfloat16
+#else
+#define ADASUM_TEST_FORMATS double, float ADASUM_TEST_COMPILER_HALF
 #endif
 #define ADASUM_TEST_SCALARS double, float ADASUM_TEST_COMPILER_HALF ADASUM_TEST_EIGEN_SCALARS
 
