@@ -4,7 +4,7 @@
 
 # The command that checks one source file; the file's name goes to the end.
 get_target_property(warnings adasum_warnings INTERFACE_COMPILE_OPTIONS)
-set(adasum_compile_command "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only ${warnings}
+set(adasum_compile_command "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only ${warnings} -Wsign-conversion
   "-I${PROJECT_SOURCE_DIR}/include")
 if(TARGET adasum::mpi)
   get_target_property(mpi_folders MPI::MPI_CXX INTERFACE_INCLUDE_DIRECTORIES)

@@ -6,7 +6,7 @@
 /// What one translation unit makes of the library.
 struct reductions {
   bool checked_by_default;
-  std::vector<std::vector<float>> results;
+  std::vector<std::vector<double>> results;
 };
 
 reductions with_assertions();
