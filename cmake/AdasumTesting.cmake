@@ -13,13 +13,13 @@
 
 find_package(doctest REQUIRED)
 
-add_library(adasum_warnings INTERFACE)
-target_compile_options(adasum_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
-
-add_library(adasum_test_options INTERFACE)
 # -Wsign-conversion is part of clang's -Wconversion but not of g++'s: tests may count in int, the library may not
 # (tests/package).
-target_compile_options(adasum_test_options INTERFACE -UNDEBUG $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wno-sign-conversion>)
+add_library(adasum_warnings INTERFACE)
+target_compile_options(adasum_warnings INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Werror)
+
+add_library(adasum_test_options INTERFACE)
+target_compile_options(adasum_test_options INTERFACE -UNDEBUG)
 target_link_libraries(adasum_test_options INTERFACE adasum::adasum adasum_warnings doctest::doctest)
 
 function(adasum_add_test name)
