@@ -26,13 +26,13 @@ inline constexpr options unchecked{.check_agreement = false};
 /// rank does, with agreement checks on, and every rank's message must contain `mentions`.
 template <class Visitor>
 void for_each_disagreement(Visitor&& visit) {
-  const serial_space space;
+  const serial_space space{};
   const auto reduce = [=](const auto& comm, const auto& gradient, const segments& segs, const auto& rule,
                          const auto& order, const options& choices = checked) {
     return end_of(gradient, [&](auto& g) { combine_allreduce(space, comm, rule, g, segs, order, choices); });
   };
-  const rules::adasum rule;
-  const schedules::automatic order;
+  const rules::adasum rule{};
+  const schedules::automatic order{};
 
   visit("length of the gradient", [=](const auto& comm, bool differs) {
     const std::size_t length = differs ? 11 : 10;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+#include <adasum/comm/mpi.hpp>
+
+#include "support/disagreements.hpp"
+#include "support/mpi_world.hpp"
+#include "support/random_gradients.hpp"
+#include "support/reduction.hpp"
+#include "support/schedules.hpp"
+
+/// How the communicator gets along with the rest of an MPI program, and what it does when something is wrong.
+
+using namespace adasum::test;
+
+namespace {
+
+const adasum::serial_space space;
+
+}  // namespace
+
+TEST_CASE("the caller's messages and the library's never meet") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const int left = (world_rank() + world_size() - 1) % world_size(), right = (world_rank() + 1) % world_size();
+  int mine = 1000 + world_rank(), received = -1;
+  MPI_Request requests[2];
+  // In flight during all reductions: a receive that would take any message of this communicator, and a send with tag 0.
+  MPI_Irecv(&received, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[0]);
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    std::vector<float> gradient(64, 2);
+    CHECK_NOTHROW(adasum::adasum_allreduce(space, comm, gradient, adasum::segments{64}, order));
+    CHECK(gradient == std::vector<float>(64, 2));  // equal gradients: their mean
+  });
+  MPI_Isend(&mine, 1, MPI_INT, right, 0, MPI_COMM_WORLD, &requests[1]);
+  std::vector<float> gradient(64, 2);
+  CHECK_NOTHROW(adasum::adasum_allreduce(space, comm, gradient));
+  CHECK(gradient == std::vector<float>(64, 2));
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  CHECK(received == 1000 + left);
+}
+
+TEST_CASE("the caller's error handler stays") {
+  for (const MPI_Errhandler handler : {MPI_ERRORS_ARE_FATAL, MPI_ERRORS_RETURN}) {
+    MPI_Comm callers = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &callers);
+    MPI_Comm_set_errhandler(callers, handler);
+    {
+      const adasum::mpi_communicator comm{callers};
+      std::vector<float> gradient(5, 1);
+      CHECK_NOTHROW(adasum::adasum_allreduce(space, comm, gradient));
+      MPI_Errhandler after{};
+      MPI_Comm_get_errhandler(callers, &after);
+      CHECK(after == handler);
+      MPI_Errhandler_free(&after);
+    }
+    MPI_Comm_free(&callers);
+  }
+}
+
+TEST_CASE("copies share one duplicate") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const auto copy = comm;
+  CHECK(copy.native() == comm.native());
+  CHECK(comm.native() != MPI_COMM_WORLD);
+  CHECK(copy.rank() == world_rank());
+  CHECK(copy.size() == world_size());
+}
+
+TEST_CASE("communicators that cannot be used") {
+  CHECK_THROWS_WITH_AS(adasum::mpi_communicator{MPI_COMM_NULL},
+                       "adasum::mpi_communicator: the communicator is MPI_COMM_NULL", adasum::bad_input);
+  CHECK_THROWS_WITH_AS((adasum::mpi_communicator{MPI_COMM_WORLD, 0}), doctest::Contains("pieces of 0 bytes"),
+                       adasum::bad_input);
+  CHECK_THROWS_AS((adasum::mpi_communicator{MPI_COMM_WORLD, std::size_t{1} << 40}), adasum::bad_input);
+  if (world_size() < 2) return;
+  MPI_Comm side = MPI_COMM_NULL, between = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, 0, &side);
+  MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, 1 - world_rank() % 2, 0, &between);
+  CHECK_THROWS_WITH_AS(adasum::mpi_communicator{between},
+                       "adasum::mpi_communicator: the communicator is an inter-communicator", adasum::bad_input);
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&side);
+}
+
+TEST_CASE("an error of MPI names the call and carries MPI's own text") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  int value = 0;
+  const adasum::outgoing to_nobody{world_size() + 7, std::as_bytes(std::span(&value, 1))};
+  try {
+    comm.exchange(space, std::span(&to_nobody, 1), {});
+    FAIL_CHECK("a message to a rank that does not exist was sent");
+  } catch (const adasum::mpi_error& e) {
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(e.code(), text.data(), &length);
+    CHECK(std::string(e.call()) == "MPI_Isend");
+    CHECK(e.what() == "adasum: MPI_Isend failed: " + std::string(text.data(), static_cast<std::size_t>(length)));
+    CHECK(length > 0);
+    int error_class = 0;
+    MPI_Error_class(e.code(), &error_class);
+    CHECK(error_class == MPI_ERR_RANK);
+  }
+}
+
+TEST_CASE("ranks that disagree all throw the same agreement_error") {
+  if (world_size() < 2) return;
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  for_each_disagreement([&](const std::string& mentions, const auto& call) {
+    for (const int culprit : {0, world_size() - 1}) {
+      CAPTURE(mentions);
+      CAPTURE(culprit);
+      const ending end = call(comm, comm.rank() == culprit);
+      CHECK_MESSAGE(end.how == way::agreement_error, to_string(end.how), ": ", end.message);
+      CHECK_MESSAGE(end.message.find(mentions) != std::string::npos, end.message);
+      CHECK_MESSAGE(end.message.find("rank " + std::to_string(culprit)) != std::string::npos, end.message);
+      CHECK(end.unchanged);
+      CHECK(same_on_all_ranks(end.message));
+    }
+  });
+}
+
+TEST_CASE("one rank with bad input and no agreement checks: nobody hangs, and the next reduction is right") {
+  if (world_size() < 2) return;
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const adasum::segments segs{17, 0, 30, 4};
+  const auto gradients = random_gradients<float>(static_cast<std::size_t>(world_size()), segs.total(), 29);
+  const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
+  const auto expected = expectation::of<float>(adasum::rules::adasum{}, gradients, segs);
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    auto plan = adasum::plan_allreduce<float>(space, comm, segs, adasum::rules::adasum{}, order, unchecked);
+    for (int culprit = 0; culprit < world_size(); ++culprit) {
+      CAPTURE(name);
+      CAPTURE(culprit);
+      const bool bad = comm.rank() == culprit;
+      auto gradient = mine;
+      if (bad) gradient.push_back(0);
+      const auto end = end_of(gradient, [&](auto& g) { plan(g); });
+      CHECK_MESSAGE(end.how == (bad ? way::bad_input : way::communication_error), to_string(end.how), ": ", end.message);
+      auto again = mine;
+      CHECK_NOTHROW(plan(again));
+      CHECK(worst_error_over_bound(again, expected.exact.values, expected.bounds, segs) <= 1);
+    }
+  });
+}
