@@ -144,7 +144,7 @@ def print_pair(rows):
     )
     header = ["N", "strict µs", "fast-math µs", "measure+mix µs", "adasum_pair µs", "GB/s", "ceiling µs", "of ceiling",
               "x strict", "x fast", "possible"]
-    for scalar in dict.fromkeys(row["scalar"] for row in rows):
+    for scalar in sorted({row["scalar"] for row in rows}, key=["float", "double", "half"].index):
         table = []
         for row in sorted((r for r in rows if r["scalar"] == scalar), key=lambda r: r["elements"]):
             s = row["seconds"]
