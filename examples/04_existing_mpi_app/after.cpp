@@ -4,6 +4,7 @@
 #include <adasum/adasum.hpp>
 #include <adasum/comm/mpi.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <random>

@@ -3,6 +3,7 @@
 // Data-parallel logistic regression: every rank holds its own samples, all ranks hold the same weights.
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <random>

@@ -36,7 +36,8 @@ class idx_file {
   std::uint32_t read_number() {
     std::array<std::uint8_t, 4> bytes;
     read(bytes);
-    return std::accumulate(bytes.begin(), bytes.end(), 0u, [](std::uint32_t sum, std::uint8_t b) { return sum << 8 | b; });
+    return std::accumulate(bytes.begin(), bytes.end(), 0u,
+                           [](std::uint32_t sum, std::uint8_t b) { return sum << 8 | b; });
   }
 
   void expect_number(std::uint32_t expected, const char* what) {
@@ -155,7 +156,7 @@ image_set generate_digits(std::size_t count, std::uint64_t seed) {
   std::uniform_int_distribution<std::size_t> any_digit(0, 9), any_left(0, side - dot * font_width),
       any_top(0, side - dot * font_height);
   std::uniform_real_distribution<float> any_contrast(0.6f, 1.2f);
-  std::normal_distribution<float> noise(0.0f, 0.2f);
+  std::normal_distribution<float> noise(0.0f, 0.3f);
 
   image_set result;
   result.pixels.reserve(count * image_set::image_size);

@@ -2,7 +2,8 @@
 #
 # cmake -P loss_falls.cmake -- COMMAND...
 # Runs the training and passes if it exits 0 and its loss fell.
-foreach(i RANGE 4 ${CMAKE_ARGC})
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE 4 ${last})
   list(APPEND command "${CMAKE_ARGV${i}}")
 endforeach()
 execute_process(COMMAND ${command} OUTPUT_VARIABLE output RESULT_VARIABLE status)

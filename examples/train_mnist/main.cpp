@@ -27,9 +27,9 @@ struct split_images {
 /// Shuffled, standardised by the mean and deviation of the training images, and split.
 split_images load(const training_options& chosen) {
   constexpr std::size_t generated_held_out = 1808;
-  const auto images = shuffled(chosen.data.empty() ? generate_digits(chosen.images + generated_held_out, chosen.seed)
-                                                   : read_mnist(chosen.data),
-                               chosen.seed);
+  const auto images = shuffled(
+      chosen.data.empty() ? generate_digits(chosen.images + generated_held_out, chosen.seed) : read_mnist(chosen.data),
+      chosen.seed);
   if (chosen.images >= images.size())
     throw std::runtime_error("there are only " + std::to_string(images.size()) + " images; some must be held out");
   constexpr auto side = static_cast<std::int64_t>(image_set::side);
@@ -134,8 +134,10 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   try {
     const auto chosen = parse_options(argc, argv, ranks);
-    if (!chosen.help) run(chosen, rank);
-    else if (rank == 0) std::cout << usage;
+    if (!chosen.help)
+      run(chosen, rank);
+    else if (rank == 0)
+      std::cout << usage;
     return 0;
   } catch (const std::invalid_argument& problem) {  // all ranks read the same command line
     if (rank == 0) std::cerr << "train_mnist: " << problem.what() << "\n\n" << usage;

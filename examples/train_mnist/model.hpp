@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <span>
+#include <utility>
 #include <vector>
 
 /// Two convolutions, each with max-pooling and relu, and two linear layers: 21,840 parameters in eight tensors.

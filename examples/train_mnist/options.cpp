@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "options.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <sstream>
 #include <stdexcept>
+#include <type_traits>
 
 const char* const usage = R"(Usage: mpirun -n RANKS train_mnist [OPTION...]
 Trains a convolutional network on digits, data-parallel: in each step every worker takes a batch of its own, and the
@@ -43,29 +45,46 @@ training_options parse_options(int argc, char** argv, int ranks) {
       if (++i == argc) throw std::invalid_argument(option + ": a value is missing");
       return argv[i];
     };
-    const auto number = [&](auto& target) { target = parse<std::remove_reference_t<decltype(target)>>(option, text()); };
-    if (option == "--rule") chosen.rule = text();
-    else if (option == "--workers") number(chosen.workers);
-    else if (option == "--virtual") number(chosen.virtual_workers);
-    else if (option == "--data") chosen.data = text();
-    else if (option == "--images") number(chosen.images);
-    else if (option == "--epochs") number(chosen.epochs);
-    else if (option == "--lr") number(chosen.rate);
-    else if (option == "--seed") number(chosen.seed);
-    else if (option == "--csv") chosen.csv = text();
-    else if (option == "--no-progress") chosen.progress = false;
-    else if (option == "--help") chosen.help = true;
-    else throw std::invalid_argument("unknown option " + option);
+    const auto number = [&](auto& target) {
+      target = parse<std::remove_reference_t<decltype(target)>>(option, text());
+    };
+    if (option == "--rule")
+      chosen.rule = text();
+    else if (option == "--workers")
+      number(chosen.workers);
+    else if (option == "--virtual")
+      number(chosen.virtual_workers);
+    else if (option == "--data")
+      chosen.data = text();
+    else if (option == "--images")
+      number(chosen.images);
+    else if (option == "--epochs")
+      number(chosen.epochs);
+    else if (option == "--lr")
+      number(chosen.rate);
+    else if (option == "--seed")
+      number(chosen.seed);
+    else if (option == "--csv")
+      chosen.csv = text();
+    else if (option == "--no-progress")
+      chosen.progress = false;
+    else if (option == "--help")
+      chosen.help = true;
+    else
+      throw std::invalid_argument("unknown option " + option);
   }
 
   if (chosen.rule != "adasum" && chosen.rule != "sum" && chosen.rule != "mean")
     throw std::invalid_argument("--rule " + chosen.rule + ": must be adasum, sum or mean");
   const auto rank_count = static_cast<std::size_t>(ranks);
-  if (chosen.virtual_workers == 0) chosen.virtual_workers = chosen.workers == 0 ? 1 : chosen.workers / rank_count;
+  if (chosen.workers % rank_count != 0)
+    throw std::invalid_argument("--workers " + std::to_string(chosen.workers) + ": not a multiple of the " +
+                                std::to_string(ranks) + " ranks");
+  if (chosen.virtual_workers == 0) chosen.virtual_workers = std::max<std::size_t>(1, chosen.workers / rank_count);
   if (chosen.workers == 0) chosen.workers = chosen.virtual_workers * rank_count;
   if (chosen.workers != chosen.virtual_workers * rank_count)
-    throw std::invalid_argument(std::to_string(chosen.workers) + " workers are not " +
-                                (chosen.virtual_workers == 0 ? "any" : std::to_string(chosen.virtual_workers)) +
-                                " on each of " + std::to_string(ranks) + " ranks");
+    throw std::invalid_argument("--workers " + std::to_string(chosen.workers) + ": " + std::to_string(ranks) +
+                                " ranks with --virtual " + std::to_string(chosen.virtual_workers) + " are " +
+                                std::to_string(chosen.virtual_workers * rank_count));
   return chosen;
 }

@@ -79,8 +79,7 @@ training_history train(digit_network& network, const labelled_images& data, cons
   const auto steps = static_cast<std::size_t>(data.labels.size(0) / batch_size) * chosen.epochs / chosen.workers;
   training_history history;
   for (std::size_t step = 0; step < steps; ++step) {
-    const auto first_batch =
-        step * chosen.workers + static_cast<std::size_t>(comm.rank()) * chosen.virtual_workers;
+    const auto first_batch = step * chosen.workers + static_cast<std::size_t>(comm.rank()) * chosen.virtual_workers;
     double loss_sum = 0;
     for (std::size_t worker = 0; worker < chosen.virtual_workers; ++worker) {
       const auto& rows = order[first_batch + worker];
