@@ -28,8 +28,8 @@ std::size_t allocations = 0;
 
 TEST_CASE("allocations are counted at all") {
   const auto before = allocations;
-  const std::vector<int> some(3);
-  CHECK(allocations == before + 1);
+  ::operator delete(::operator new(3));
+  CHECK(allocations > before);
 }
 
 TEST_CASE_TEMPLATE("adasum_pair allocates nothing", T, ADASUM_TEST_FORMATS) {

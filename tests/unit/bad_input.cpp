@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/sizes.hpp"
+
 using namespace adasum;
 
 namespace {
@@ -81,7 +83,7 @@ TEST_CASE("boundaries that are not boundaries") {
 }
 
 TEST_CASE("an output that overlaps an input in part") {
-  for (const std::size_t from : {1, 5, 9})
+  for (const std::size_t from : adasum::test::sizes{1, 5, 9})
     check_refused([&](memory& m) { adasum_pair(exec, m.at(0, 10), m.at(40, 10), m.at(from, 10)); },
                   {"overlaps gradient 0 in part", "10"});
   check_refused([](memory& m) { adasum_pair(exec, m.at(40, 10), m.at(20, 10), m.at(15, 10)); }, {"overlaps gradient 1"});

@@ -15,6 +15,7 @@
 #include "support/doctest_scalars.hpp"
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 
 using namespace adasum;
 using namespace adasum::test;
@@ -58,7 +59,7 @@ std::vector<T> check_combine(Rule rule, const std::vector<std::vector<T>>& gradi
 
 TEST_CASE_TEMPLATE("adasum_pair: kinds × lengths around every vector and block width", T, ADASUM_TEST_FORMATS) {
   // 4096 elements are one block of float lanes with 64-byte vectors; narrower vectors have blocks of 1024 and 2048.
-  for (const std::size_t length : {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257, 1023,
+  for (const std::size_t length : sizes{0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257, 1023,
                                    1025, 2049, 4095, 4096, 4097, 8191})
     for (const auto kind : all_gradient_kinds) {
       CAPTURE(length);
@@ -88,7 +89,7 @@ TEST_CASE_TEMPLATE("adasum_pair: long vectors, where a plain float sum would dri
 }
 
 TEST_CASE_TEMPLATE("adasum_pair by segments, empty and odd ones, out being an input", T, ADASUM_TEST_FORMATS) {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::size_t seed : sizes{1, 2, 3}) {
     CAPTURE(seed);
     const segments cut(random_segments(1501, 12, seed));
     auto g = random_gradients<T>(2, cut.total(), seed, gradient_kind::scaled);
@@ -110,7 +111,7 @@ TEST_CASE_TEMPLATE("adasum_pair by segments, empty and odd ones, out being an in
 }
 
 TEST_CASE_TEMPLATE("combine: rules × counts × kinds × segmentations", T, ADASUM_TEST_FORMATS) {
-  for (const std::size_t n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33})
+  for (const std::size_t n : sizes{1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33})
     for (const auto kind : all_gradient_kinds) {
       CAPTURE(n);
       CAPTURE(to_string(kind));
@@ -128,7 +129,8 @@ TEST_CASE_TEMPLATE("combine: rules × counts × kinds × segmentations", T, ADAS
 
 TEST_CASE_TEMPLATE("combine: blocks of many vectors", T, ADASUM_TEST_FORMATS) {
   // 3 vectors are measured in blocks of 1024 elements, 33 in blocks of 64.
-  for (const auto& [n, length] : {std::pair<std::size_t, std::size_t>{3, 70001}, {5, 1024}, {5, 9001}, {33, 4097}}) {
+  for (const auto& shape : {std::pair<std::size_t, std::size_t>{3, 70001}, {5, 1024}, {5, 9001}, {33, 4097}}) {
+    const auto n = shape.first, length = shape.second;
     CAPTURE(n);
     check_combine(rules::adasum{}, random_gradients<T>(n, length, n, gradient_kind::low_rank), segments{0, length, 0});
   }
@@ -136,7 +138,7 @@ TEST_CASE_TEMPLATE("combine: blocks of many vectors", T, ADASUM_TEST_FORMATS) {
 
 TEST_CASE("out may be any of the gradients") {
   const segments cut{0, 33, 100, 1};
-  for (const std::size_t n : {1, 2, 3, 6, 9})
+  for (const std::size_t n : sizes{1, 2, 3, 6, 9})
     for (std::size_t which = 0; which < n; ++which) {
       auto g = random_gradients<float>(n, cut.total(), n);
       std::vector<float> out(cut.total());

@@ -18,6 +18,7 @@
 #include "support/doctest_scalars.hpp"
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 
 using namespace adasum;
 using namespace adasum::test;
@@ -115,7 +116,7 @@ const segments cut{40, 0, 21, 70};
 }  // namespace
 
 TEST_CASE_TEMPLATE("a foreign pairwise rule", T, float, double) {
-  for (const std::size_t n : {1, 2, 3, 5, 8}) {
+  for (const std::size_t n : sizes{1, 2, 3, 5, 8}) {
     const auto g = random_gradients<T>(n, cut.total(), n, gradient_kind::scaled);
     std::vector<T> out(cut.total());
     const auto found = combine(serial_space{}, longest{}, g, out, cut);
@@ -132,7 +133,7 @@ TEST_CASE_TEMPLATE("a foreign pairwise rule", T, float, double) {
 }
 
 TEST_CASE_TEMPLATE("a foreign rule of the whole Gram matrix, with a state", T, float, double) {
-  for (const std::size_t n : {1, 2, 3, 5, 8}) {
+  for (const std::size_t n : sizes{1, 2, 3, 5, 8}) {
     const auto g = random_gradients<T>(n, cut.total(), n);
     std::vector<T> out(cut.total());
     const auto found = combine(serial_space{}, mean_of_units{}, g, out, cut);
@@ -180,7 +181,7 @@ TEST_CASE("a foreign rule of the whole Gram matrix where squares overflow") {
 
 TEST_CASE_TEMPLATE("a foreign execution space", T, float, double) {
   const plain_space space;
-  for (const std::size_t n : {1, 2, 3, 5, 8})
+  for (const std::size_t n : sizes{1, 2, 3, 5, 8})
     for (const auto kind : all_gradient_kinds) {
       CAPTURE(n);
       CAPTURE(to_string(kind));

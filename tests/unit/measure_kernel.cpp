@@ -12,6 +12,7 @@
 #include "support/every_instruction_set.hpp"
 #include "support/oracle.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 
 using namespace adasum;
 using namespace adasum::test;
@@ -64,8 +65,8 @@ void check_gram(const double* gram, const std::vector<std::vector<T>>& vectors, 
 
 TEST_CASE_TEMPLATE("numbers of vectors × lengths", T, ADASUM_TEST_FORMATS) {
   for (const auto set : every_instruction_set())
-    for (const std::size_t n : {1, 2, 3, 4, 5, 8, 9, 17, 65})
-      for (const std::size_t length : {1, 7, 31, 64, 65, 129, 1100}) {
+    for (const std::size_t n : sizes{1, 2, 3, 4, 5, 8, 9, 17, 65})
+      for (const std::size_t length : sizes{1, 7, 31, 64, 65, 129, 1100}) {
         if (n > 9 && length > 129) continue;
         CAPTURE(to_string(set));
         CAPTURE(n);
@@ -79,10 +80,12 @@ TEST_CASE_TEMPLATE("numbers of vectors × lengths", T, ADASUM_TEST_FORMATS) {
 TEST_CASE_TEMPLATE("a window that begins and ends inside segments", T, ADASUM_TEST_FORMATS) {
   const segments cut{0, 37, 100, 1, 0, 200, 162, 0};
   for (const auto set : every_instruction_set())
-    for (const std::size_t n : {1, 2, 5})
-      for (const auto& [range, origin] : {std::pair{index_range{20, 431}, std::size_t{20}},
-                                          {index_range{20, 431}, 7}, {index_range{0, 500}, 0}, {index_range{140, 150}, 140},
-                                          {index_range{137, 138}, 101}, {index_range{50, 50}, 50}}) {
+    for (const std::size_t n : sizes{1, 2, 5})
+      for (const auto& place : {std::pair{index_range{20, 431}, std::size_t{20}}, {index_range{20, 431}, 7},
+                                {index_range{0, 500}, 0}, {index_range{140, 150}, 140}, {index_range{137, 138}, 101},
+                                {index_range{50, 50}, 50}}) {
+        const auto range = place.first;
+        const auto origin = place.second;
         CAPTURE(to_string(set));
         CAPTURE(n);
         CAPTURE(range.begin);
@@ -106,7 +109,7 @@ TEST_CASE_TEMPLATE("a window that begins and ends inside segments", T, ADASUM_TE
 TEST_CASE_TEMPLATE("the same bits wherever the vectors lie", T, ADASUM_TEST_FORMATS) {
   constexpr std::size_t length = 1203;
   for (const auto set : every_instruction_set())
-    for (const std::size_t n : {1, 2, 6}) {
+    for (const std::size_t n : sizes{1, 2, 6}) {
       CAPTURE(to_string(set));
       CAPTURE(n);
       const auto g = random_gradients<T>(n, length, n);
@@ -137,8 +140,8 @@ TEST_CASE_TEMPLATE("long vectors: float lanes are emptied before they drift", T,
 TEST_CASE_TEMPLATE("a square is zero only where the vector is", T, ADASUM_TEST_FORMATS) {
   const auto smallest = from_double<T>(static_cast<double>(2 * rounding_to<T>.tiny));
   for (const auto set : every_instruction_set())
-    for (const std::size_t n : {1, 2, 5})
-      for (const std::size_t where : {0, 5, 63, 64, 130}) {
+    for (const std::size_t n : sizes{1, 2, 5})
+      for (const std::size_t where : sizes{0, 5, 63, 64, 130}) {
         std::vector<std::vector<T>> g(n, std::vector<T>(131, from_double<T>(-0.0)));
         g[0][where] = smallest;
         const auto gram = measure(serial_space(set), whole(segments{131}), pointers(g));

@@ -10,6 +10,7 @@
 #include "support/every_instruction_set.hpp"
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 
 using namespace adasum;
 using namespace adasum::test;
@@ -54,8 +55,8 @@ struct mixing {
 
 TEST_CASE_TEMPLATE("numbers of vectors × lengths", T, ADASUM_TEST_FORMATS) {
   for (const auto set : every_instruction_set())
-    for (const std::size_t n : {1, 2, 3, 4, 5, 8, 9, 17, 65})
-      for (const std::size_t length : {1, 3, 8, 15, 16, 17, 33, 64, 65, 100}) {
+    for (const std::size_t n : sizes{1, 2, 3, 4, 5, 8, 9, 17, 65})
+      for (const std::size_t length : sizes{1, 3, 8, 15, 16, 17, 33, 64, 65, 100}) {
         CAPTURE(to_string(set));
         CAPTURE(n);
         CAPTURE(length);
@@ -69,7 +70,7 @@ TEST_CASE_TEMPLATE("numbers of vectors × lengths", T, ADASUM_TEST_FORMATS) {
 TEST_CASE_TEMPLATE("a window that begins and ends inside segments; nothing else is written", T, ADASUM_TEST_FORMATS) {
   const T mark = from_double<T>(7);
   for (const auto set : every_instruction_set())
-    for (const std::size_t n : {1, 2, 5})
+    for (const std::size_t n : sizes{1, 2, 5})
       for (const auto& range : {index_range{20, 431}, {0, 500}, {140, 150}, {137, 138}, {50, 50}}) {
         CAPTURE(to_string(set));
         CAPTURE(n);
@@ -91,7 +92,7 @@ TEST_CASE_TEMPLATE("a window that begins and ends inside segments; nothing else 
 TEST_CASE_TEMPLATE("the same bits wherever vectors and result lie, and in place", T, ADASUM_TEST_FORMATS) {
   constexpr std::size_t length = 203;
   for (const auto set : every_instruction_set())
-    for (const std::size_t n : {1, 2, 6}) {
+    for (const std::size_t n : sizes{1, 2, 6}) {
       CAPTURE(to_string(set));
       CAPTURE(n);
       const mixing<T> mix(n, segments{length}, n);

@@ -14,6 +14,7 @@
 
 #include "support/doctest_scalars.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 
 using namespace adasum;
 using namespace adasum::test;
@@ -36,7 +37,7 @@ bool only_segment_is_nan(const std::vector<T>& out, const std::vector<T>& clean,
 template <class T, class Rule>
 void check_rule(Rule rule) {
   const serial_space exec;
-  for (const std::size_t n : {1, 2, 3, 5})
+  for (const std::size_t n : sizes{1, 2, 3, 5})
     for (const double bad : {nan_value, infinite, -infinite})
       for (const std::size_t which : {std::size_t{0}, n - 1})
         for (const std::size_t segment : {std::size_t{0}, std::size_t{2}, std::size_t{3}})

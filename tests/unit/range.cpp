@@ -15,6 +15,7 @@
 #include "support/every_instruction_set.hpp"
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 
 using namespace adasum;
 using namespace adasum::test;
@@ -63,7 +64,7 @@ TEST_CASE("float gradients whose squares leave the range of float") {
   for (const auto set : every_instruction_set())
     for (const double scale : {1e-25, 1e-38, 1e19, 1e25, 3e37})
       for (const auto kind : {gradient_kind::independent, gradient_kind::duplicate, gradient_kind::with_zeros})
-        for (const std::size_t n : {2, 3}) {
+        for (const std::size_t n : sizes{2, 3}) {
           CAPTURE(to_string(set));
           CAPTURE(scale);
           CAPTURE(to_string(kind));
@@ -89,7 +90,7 @@ TEST_CASE("float gradients with blocks of very different size") {
 
 #ifdef ADASUM_TEST_EIGEN
 TEST_CASE("16-bit gradients at the ends of their range") {
-  for (const std::size_t n : {2, 3}) {
+  for (const std::size_t n : sizes{2, 3}) {
     for (const double scale : {1e-30, 1e-20, 1e20, 1e37}) {
       CAPTURE(scale);
       auto g = random_gradients<Eigen::bfloat16>(n, length, 3, gradient_kind::near_parallel);
@@ -109,7 +110,7 @@ TEST_CASE("16-bit gradients at the ends of their range") {
 TEST_CASE("double gradients whose squares leave the range of double") {
   for (const double scale : {1e-300, 1e-170, 1e-155, 1e-100, 1e100, 1e155, 1e170, 1e300})
     for (const auto kind : all_gradient_kinds)
-      for (const std::size_t n : {1, 2, 3, 5}) {
+      for (const std::size_t n : sizes{1, 2, 3, 5}) {
         CAPTURE(scale);
         CAPTURE(to_string(kind));
         CAPTURE(n);
@@ -121,8 +122,9 @@ TEST_CASE("double gradients whose squares leave the range of double") {
 }
 
 TEST_CASE("double gradients of very different size") {
-  for (const auto& [large, small] : {std::pair{1e170, 1e-170}, {1e300, 1e-300}, {1.0, 1e-170}, {1e170, 1.0}, {1e5, 1e-160}})
+  for (const auto& norms : {std::pair{1e170, 1e-170}, {1e300, 1e-300}, {1.0, 1e-170}, {1e170, 1.0}, {1e5, 1e-160}})
     for (const auto kind : {gradient_kind::independent, gradient_kind::near_parallel, gradient_kind::duplicate}) {
+      const double large = norms.first, small = norms.second;
       CAPTURE(large);
       CAPTURE(small);
       CAPTURE(to_string(kind));
@@ -211,7 +213,7 @@ std::vector<T> adasum_from_gram_alone(const std::vector<std::vector<T>>& g) {
 
 TEST_CASE("subtrees that cancel are combined vector by vector") {
   constexpr double noise = 1e-7;
-  for (const std::size_t n : {4, 8}) {
+  for (const std::size_t n : sizes{4, 8}) {
     CAPTURE(n);
     // Leaves 2i and 2i + 1 are opposed but for the noise, of norm 1e-7: their squares have lost 14 of 16 digits.
     auto g = random_gradients<double>(n, length, 9);
@@ -237,7 +239,7 @@ TEST_CASE("a subtree of four that cancels only as a whole") {
 }
 
 TEST_CASE("exactly opposed gradients cancel to zero, which is neutral") {
-  for (const std::size_t n : {4, 8}) {
+  for (const std::size_t n : sizes{4, 8}) {
     auto g = random_gradients<double>(n, length, 11);
     std::vector<double> out(length);
     g[1] = times(g[0], -1);

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <vector>
 
+#include "support/sizes.hpp"
+
 using namespace adasum;
 
 namespace {
@@ -50,7 +52,7 @@ TEST_CASE("norms, weights and orthogonality, segment by segment and overall") {
 }
 
 TEST_CASE("orthogonality is 1 for orthogonal gradients and 1/n for equal ones") {
-  for (const std::size_t n : {1, 2, 3, 5, 8}) {
+  for (const std::size_t n : adasum::test::sizes{1, 2, 3, 5, 8}) {
     std::vector<std::vector<double>> orthogonal(n, std::vector<double>(n, 0));
     for (std::size_t i = 0; i < n; ++i) orthogonal[i][i] = static_cast<double>(i + 1);
     CHECK(adasum_of(orthogonal, {n}).orthogonality() == doctest::Approx(1));

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 #include <list>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -28,7 +27,9 @@ TEST_CASE("made from an initializer list, iterators or a range of any integers")
   CHECK(segments(ints.begin(), ints.end()) == expected);
   CHECK(segments(list) == expected);
   CHECK(segments(list.begin(), list.end()) == expected);
-  CHECK(segments(ints | std::views::transform([](int length) { return static_cast<std::uint16_t>(length); })) == expected);
+  CHECK(segments(std::vector<std::uint16_t>{1024, 10, 0, 4096}) == expected);
+  const long array[] = {1024, 10, 0, 4096};
+  CHECK(segments(array) == expected);
   const segments copy(expected);
   CHECK(copy == expected);
   CHECK(segments::whole(7) == segments{7});

@@ -11,6 +11,7 @@
 
 #include "support/oracle.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 
 using namespace adasum;
 using namespace adasum::test;
@@ -139,7 +140,7 @@ TEST_CASE("cancellation is told where it hurts: in a child, not in the result") 
     gram[packed_index(1, 0)] = cosine;
     return weighed(rules::adasum{}, gram, std::vector<std::size_t>(n, 1)).quality;
   };
-  for (const std::size_t n : {3, 4, 7, 8}) {
+  for (const std::size_t n : sizes{3, 4, 7, 8}) {
     CHECK(quality(-1, n) == weighing::direct);
     CHECK(quality(-1 + 1e-12, n) == weighing::direct);
     CHECK(quality(-1 + 1e-8, n) == weighing::good);
