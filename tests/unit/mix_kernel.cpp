@@ -118,3 +118,16 @@ TEST_CASE_TEMPLATE("the same bits wherever vectors and result lie, and in place"
     }
 }
 
+
+TEST_CASE("float lanes keep the trailing bits of a weight") {
+  // 1 + 2⁻²⁴ is 1 as a float. What is left of (1 + 2⁻²⁴) − 1 is the trailing part alone.
+  const std::vector<float> ones(40, 1.0f);
+  const float* const vectors[] = {ones.data(), ones.data()};
+  const double weights[] = {1 + 0x1p-24, -1};
+  for (const auto set : every_instruction_set()) {
+    CAPTURE(to_string(set));
+    std::vector<float> out(40);
+    serial_space(set).mix<float>(whole(segments{40}), vectors, weights, out.data());
+    for (const float value : out) REQUIRE(value == 0x1p-24f);
+  }
+}
