@@ -63,7 +63,7 @@ void check_longest(const std::vector<std::vector<float>>& gradients, const reduc
 }  // namespace
 
 TEST_CASE("foreign communicator, foreign schedule, foreign rule, foreign space") {
-  for (const std::size_t size : {1, 2, 4, 8}) {
+  for (const std::size_t size : {1u, 2u, 4u, 8u}) {
     CAPTURE(size);
     const auto gradients = random_gradients<float>(size, segs.total(), 51);
     const auto got = reduce_by_mail(gradients, longest{}, binomial_tree{}, failing_space{countdown(-1), {}});
@@ -73,7 +73,7 @@ TEST_CASE("foreign communicator, foreign schedule, foreign rule, foreign space")
 }
 
 TEST_CASE("a foreign pairwise rule runs on every schedule of the library") {
-  for (const std::size_t size : {2, 3, 5, 8}) {
+  for (const std::size_t size : {2u, 3u, 5u, 8u}) {
     CAPTURE(size);
     const auto gradients = random_gradients<float>(size, segs.total(), 53);
     for_each_schedule([&](const auto& order, const std::string& name) {
@@ -84,7 +84,7 @@ TEST_CASE("a foreign pairwise rule runs on every schedule of the library") {
 }
 
 TEST_CASE("foreign schedules compute the tree of the definition") {
-  for (const std::size_t size : {1, 2, 4, 8}) {
+  for (const std::size_t size : {1u, 2u, 4u, 8u}) {
     CAPTURE(size);
     const auto gradients = random_gradients<float>(size, segs.total(), 57);
     const auto expected = expectation::of<float>(adasum::rules::adasum{}, gradients, segs);
@@ -93,7 +93,7 @@ TEST_CASE("foreign schedules compute the tree of the definition") {
     CHECK_NOTHROW(simulation.gather());
     check_reduced(reduce_by_mail(gradients, adasum::rules::adasum{}, binomial_tree{}).front(), expected, gradients, segs);
   }
-  for (const std::size_t size : {1, 2, 3, 5, 8})
+  for (const std::size_t size : {1u, 2u, 3u, 5u, 8u})
     for (const int servers : {1, 2, 3}) {
       CAPTURE(size);
       CAPTURE(servers);
@@ -105,7 +105,7 @@ TEST_CASE("foreign schedules compute the tree of the definition") {
 }
 
 TEST_CASE("a rule of the whole Gram matrix runs all at once") {
-  for (const std::size_t size : {1, 2, 5, 8}) {
+  for (const std::size_t size : {1u, 2u, 5u, 8u}) {
     CAPTURE(size);
     const auto gradients = random_gradients<float>(size, segs.total(), 61);
     real_vector exact(segs.total());

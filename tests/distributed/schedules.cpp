@@ -61,7 +61,7 @@ TEST_CASE("elements sent by a rank, powers of two") {
       expect(static_cast<double>(simulation.elements_sent(rank)), simulation.stages(rank));
   };
   for (const int size : {1, 2, 4, 8, 16, 32, 64})
-    for (const std::size_t length : {0, 1, 7, 1000, 6400}) {
+    for (const std::size_t length : {0u, 1u, 7u, 1000u, 6400u}) {
       CAPTURE(size);
       CAPTURE(length);
       const double ranks = size, whole = static_cast<double>(length);
@@ -109,7 +109,7 @@ TEST_CASE("of two halves the first has floor(size / 2) elements") {
 }
 
 TEST_CASE("splitting takes only powers of two") {
-  for (const std::size_t radix : {0, 1, 3, 6, 12}) {
+  for (const std::size_t radix : {0u, 1u, 3u, 6u, 12u}) {
     CAPTURE(radix);
     const auto build = [&] { return adasum::schedules::splitting{radix}.stages(0, 4, problem{8, 4, 1, true}); };
     CHECK_THROWS_WITH_AS(build(), doctest::Contains(("radix " + std::to_string(radix)).c_str()), adasum::bad_input);

@@ -116,10 +116,17 @@ TEST_CASE("segments that do not add up") {
 
 namespace {
 
+/// What one rank got from a reduction in which one of them failed, and from the next one.
+template <adasum::scalar T>
+struct failed_once {
+  ending end;
+  std::vector<T> midway, afterwards;
+};
+
 /// Lets one rank fail at its first, second, … call of a rule or kernel, until it gets through. `reduce(until, comm,
 /// gradient)` is what every rank does, with a countdown that ends on the culprit alone.
-template <class Reduce>
-void check_failures_midway(const std::vector<std::vector<float>>& gradients, const Reduce& reduce) {
+template <adasum::scalar T, class Reduce>
+void check_failures_midway(const std::vector<std::vector<T>>& gradients, const Reduce& reduce) {
   const int size = static_cast<int>(gradients.size());
   for (int culprit = 0; culprit < size; ++culprit) {
     bool failed = true;
@@ -134,26 +141,28 @@ void check_failures_midway(const std::vector<std::vector<float>>& gradients, con
           midway = g;
         });
         reduce(countdown(-1), comm, afterwards);
-        return std::tuple(end, midway, afterwards);
+        return failed_once<T>{end, midway, afterwards};
       });
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
-        const auto& [end, midway, afterwards] = *ranks[r].value;
-        CHECK(same_bits(afterwards, std::get<2>(*ranks[0].value)));
+        const auto& run = *ranks[r].value;
+        const auto& end = run.end;
+        CHECK(same_bits(run.afterwards, ranks[0].value->afterwards));
         if (end.how == way::returned)
-          CHECK(same_bits(midway, afterwards));  // it needed nothing any more from the one that failed
+          CHECK(same_bits(run.midway, run.afterwards));  // it needed nothing any more from the one that failed
         else if (static_cast<int>(r) == culprit)
           CHECK(end.how == way::other);
         else
           CHECK_MESSAGE(end.how == way::communication_error, to_string(end.how), ": ", end.message);
       }
-      failed = std::get<0>(*ranks[static_cast<std::size_t>(culprit)].value).how != way::returned;
+      failed = ranks[static_cast<std::size_t>(culprit)].value->end.how != way::returned;
     }
   }
 }
 
 /// By every schedule, with a rule and with a space that throws.
-void check_failures_midway(const std::vector<std::vector<float>>& gradients) {
+template <adasum::scalar T>
+void check_failures_midway(const std::vector<std::vector<T>>& gradients) {
   for_each_schedule([&](const auto& order, const std::string& name) {
     CAPTURE(name);
     CAPTURE(gradients.size());
@@ -169,5 +178,33 @@ void check_failures_midway(const std::vector<std::vector<float>>& gradients) {
 }  // namespace
 
 TEST_CASE("a rule or a kernel that throws midway") {
-  for (const std::size_t size : {2, 3, 4, 5, 8}) check_failures_midway(random_gradients<float>(size, segs.total(), 31));
+  for (const std::size_t size : {2u, 3u, 4u, 5u, 8u}) check_failures_midway(random_gradients<float>(size, segs.total(), 31));
+}
+
+// The cases below hang today and end the program; run them with --no-skip.
+
+TEST_CASE("a rule or a kernel that throws while a segment is combined vector by vector" * doctest::skip()) {
+  for (const std::size_t size : {2u, 4u, 5u, 8u}) {
+    auto gradients = random_gradients<double>(size, segs.total(), 37);
+    for (auto& gradient : gradients)
+      for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradient[x] *= 1e170;
+    check_failures_midway(gradients);
+  }
+}
+
+TEST_CASE("a gradient so short that automatic would choose another schedule for it" * doctest::skip()) {
+  for (const int size : {2, 3, 4, 5})
+    for (int culprit = 0; culprit < size; ++culprit) {
+      CAPTURE(size);
+      CAPTURE(culprit);
+      const auto ranks = on_ranks(size, [&](const auto& comm) {
+        return end_of(counted(comm.rank() == culprit ? 10 : 6000), [&](auto& g) {
+          adasum::adasum_allreduce(adasum::serial_space{}, comm, g, adasum::segments{6000},
+                                   adasum::schedules::automatic{}, unchecked);
+        });
+      });
+      std::vector<ending> endings;
+      for (const auto& rank : ranks) endings.push_back(*rank.value);
+      check_one_bad_input(endings, culprit);
+    }
 }
