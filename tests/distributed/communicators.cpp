@@ -41,7 +41,8 @@ TEST_CASE("self_communicator has no one to talk to") {
 }
 
 TEST_CASE("a group has at least one rank") {
-  CHECK_THROWS_WITH_AS(thread_communicator::group(0), "adasum::thread_communicator: a group of 0 ranks", adasum::bad_input);
+  CHECK_THROWS_WITH_AS(thread_communicator::group(0), "adasum::thread_communicator: a group of 0 ranks",
+                       adasum::bad_input);
 }
 
 TEST_CASE("messages between two ranks keep their order, empty ones included") {
@@ -86,8 +87,9 @@ TEST_CASE("nobody waits for a rank that leaves") {
         const auto ranks = on_ranks(size, [&](thread_communicator& handle) {
           const auto comm = std::move(handle);  // the last handle: it goes when this function returns
           if (comm.rank() == deserter) return ending{};
-          return end_of(counted(40),
-                        [&](auto& g) { adasum::adasum_allreduce(space, comm, g, adasum::segments{40}, order, unchecked); });
+          return end_of(counted(40), [&](auto& g) {
+            adasum::adasum_allreduce(space, comm, g, adasum::segments{40}, order, unchecked);
+          });
         });
         for (int r = 0; r < size; ++r) {
           const auto& rank = ranks[static_cast<std::size_t>(r)];
@@ -103,7 +105,8 @@ TEST_CASE("run rethrows the cause, not its consequences") {
     return [=](const thread_communicator& comm) {
       std::vector<float> gradient(8, 1);
       if (comm.rank() == culprit) fail();
-      adasum::adasum_allreduce(space, comm, gradient, adasum::segments{8}, adasum::schedules::recursive_halving{}, unchecked);
+      adasum::adasum_allreduce(space, comm, gradient, adasum::segments{8}, adasum::schedules::recursive_halving{},
+                               unchecked);
     };
   };
   const auto failure = [] { throw std::runtime_error("the cause"); };

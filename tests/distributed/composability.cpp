@@ -91,7 +91,8 @@ TEST_CASE("foreign schedules compute the tree of the definition") {
     schedule_simulation simulation(binomial_tree{}, static_cast<int>(size), adasum::problem{segs.total()});
     CHECK_NOTHROW(simulation.combine());
     CHECK_NOTHROW(simulation.gather());
-    check_reduced(reduce_by_mail(gradients, adasum::rules::adasum{}, binomial_tree{}).front(), expected, gradients, segs);
+    check_reduced(reduce_by_mail(gradients, adasum::rules::adasum{}, binomial_tree{}).front(), expected, gradients,
+                  segs);
   }
   for (const std::size_t size : {1u, 2u, 3u, 5u, 8u})
     for (const int servers : {1, 2, 3}) {

@@ -145,7 +145,8 @@ TEST_CASE("one rank with bad input and no agreement checks: nobody hangs, and th
       auto gradient = mine;
       if (bad) gradient.push_back(0);
       const auto end = end_of(gradient, [&](auto& g) { plan(g); });
-      CHECK_MESSAGE(end.how == (bad ? way::bad_input : way::communication_error), to_string(end.how), ": ", end.message);
+      CHECK_MESSAGE(end.how == (bad ? way::bad_input : way::communication_error), to_string(end.how), ": ",
+                    end.message);
       auto again = mine;
       CHECK_NOTHROW(plan(again));
       CHECK(worst_error_over_bound(again, expected.exact.values, expected.bounds, segs) <= 1);

@@ -53,8 +53,8 @@ bool filled(const std::vector<bfloat16>& gradient, std::size_t begin, std::size_
   return true;
 }
 
-/// Three segments, of which the last has five elements beyond 2³¹. In the first, the ranks hold the same (so the mean is
-/// that); in the second, rank 0 holds zero (so it is neutral); in the last, 1 and 3, collinear (so the mean is 2).
+/// Three segments, of which the last has five elements beyond 2³¹. In the first, the ranks hold the same (so the mean
+/// is that); in the second, rank 0 holds zero (so it is neutral); in the last, 1 and 3, collinear (so the mean is 2).
 bool reduce_large_gradient() {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
   constexpr std::size_t first = elements / 3, last = elements - 5;

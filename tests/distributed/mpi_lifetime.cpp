@@ -37,7 +37,8 @@ int main(int argc, char** argv) {
   std::optional<adasum::mpi_communicator> late(MPI_COMM_WORLD);
   expect(late->size() >= 1, "a communicator between the two");
   MPI_Finalize();
-  expect(message_of_bad_input() == "adasum::mpi_communicator: MPI is already finalised", "a communicator after MPI_Finalize");
+  expect(message_of_bad_input() == "adasum::mpi_communicator: MPI is already finalised",
+         "a communicator after MPI_Finalize");
   late.reset();  // must not call MPI any more
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -95,7 +95,8 @@ TEST_CASE("subtrees that cancel are combined vector by vector") {
     // about 1e-14 of what went into it, which no double inner product still knows.
     auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 19);
     for (std::size_t i = 1; i < gradients.size(); i += 2)
-      for (auto x = segs.offset(2); x < segs.total(); ++x) gradients[i][x] = -gradients[i - 1][x] + 1e-7 * gradients[i][x];
+      for (auto x = segs.offset(2); x < segs.total(); ++x)
+        gradients[i][x] = -gradients[i - 1][x] + 1e-7 * gradients[i][x];
     check_every_schedule(gradients, segs, adasum::rules::adasum{});
 
     const auto direct = [&](const auto& order) {

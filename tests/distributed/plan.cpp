@@ -60,7 +60,8 @@ TEST_CASE("the allocation counter counts") {
 TEST_CASE("from the second run on a plan allocates nothing") {
   for_each_schedule([](const auto& order, const std::string& name) {
     CAPTURE(name);
-    const auto alone = run_repeatedly(adasum::self_communicator{}, order, random_gradients<float>(1, segs.total(), 1)[0]);
+    const auto alone =
+        run_repeatedly(adasum::self_communicator{}, order, random_gradients<float>(1, segs.total(), 1)[0]);
     CHECK(alone.allocations == 0);
     CHECK(alone.same);
     for (const int size : {2, 3, 4, 5, 8}) {

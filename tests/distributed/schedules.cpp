@@ -65,11 +65,10 @@ TEST_CASE("elements sent by a rank, powers of two") {
       CAPTURE(size);
       CAPTURE(length);
       const double ranks = size, whole = static_cast<double>(length);
-      count_of(adasum::schedules::recursive_doubling{}, size, length, [&](double sent, const auto&) {
-        CHECK(sent == std::countr_zero(static_cast<unsigned>(size)) * whole);
-      });
+      count_of(adasum::schedules::recursive_doubling{}, size, length,
+               [&](double sent, const auto&) { CHECK(sent == std::countr_zero(static_cast<unsigned>(size)) * whole); });
       // At a level of k members a rank that holds h elements, of which it keeps p, sends h - p and later (k - 1)·p.
-      // Both h and p are within 1 of N/span, so a level is within 1 + (k - 2) of its exact share; if P divides N, exact.
+      // Both h and p are within 1 of N/span, so a level is within 1 + (k - 2) of its share; if P divides N, exact.
       const auto bandwidth_optimal = [&](double sent, const std::vector<adasum::stage>& stages) {
         double rounding = 0;
         if (length % static_cast<std::size_t>(size) != 0)

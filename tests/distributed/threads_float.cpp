@@ -21,12 +21,12 @@ TEST_CASE("lengths and segments at the edges") {
       check_every_schedule(random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 7), segs,
                            adasum::rules::adasum{});
     };
-    check({});              // no element, no segment
-    check({0});             // no element
-    check({0, 0, 0});       //
-    check({0, 1, 0});       // fewer elements than ranks
-    check({1, 1, 1, 1, 1}); // a segment for each element
-    check({3, 0, 0, 4097}); // long enough for automatic to halve
+    check({});               // no element, no segment
+    check({0});              // no element
+    check({0, 0, 0});        // and several segments
+    check({0, 1, 0});        // fewer elements than ranks
+    check({1, 1, 1, 1, 1});  // a segment for each element
+    check({3, 0, 0, 4097});  // long enough for automatic to halve
   }
 }
 
@@ -37,7 +37,8 @@ TEST_CASE("the report names what ran and counts what this rank sent") {
     for_each_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(size);
       CAPTURE(name);
-      const schedule_simulation simulation(order, size, adasum::problem{segs.total(), sizeof(float), segs.size(), true});
+      const schedule_simulation simulation(order, size,
+                                           adasum::problem{segs.total(), sizeof(float), segs.size(), true});
       const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
         const counting_communicator counted(comm);
         auto gradient = gradients[static_cast<std::size_t>(comm.rank())];

@@ -24,7 +24,9 @@ const std::vector<int> rank_counts{2, 3, 4, 5, 6, 7, 8, 9, 16};
 
 const adasum::segments segs{17, 0, 30, 4};
 
-std::vector<float> gradient_of(int rank) { return random_gradients<float>(16, segs.total(), 29)[static_cast<std::size_t>(rank)]; }
+std::vector<float> gradient_of(int rank) {
+  return random_gradients<float>(16, segs.total(), 29)[static_cast<std::size_t>(rank)];
+}
 
 /// One call that fails on one rank, and then a good one.
 struct relapse {
@@ -32,11 +34,12 @@ struct relapse {
   std::vector<float> second;
 };
 
-/// Makes a plan on each rank, runs `fail(plan, comm)` and then reduces. Expects the second result to be right everywhere.
+/// Makes a plan on each rank, runs `fail(plan, comm)` and then reduces. The second result must be right everywhere.
 template <class Schedule, class Fail>
 std::vector<ending> endings_before_a_good_run(int size, const Schedule& order, const Fail& fail) {
   const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
-    auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{}, order, unchecked);
+    auto plan =
+        adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{}, order, unchecked);
     relapse both;
     both.first = fail(plan, comm);
     both.second = gradient_of(comm.rank());
@@ -178,7 +181,8 @@ void check_failures_midway(const std::vector<std::vector<T>>& gradients) {
 }  // namespace
 
 TEST_CASE("a rule or a kernel that throws midway") {
-  for (const std::size_t size : {2u, 3u, 4u, 5u, 8u}) check_failures_midway(random_gradients<float>(size, segs.total(), 31));
+  for (const std::size_t size : {2u, 3u, 4u, 5u, 8u})
+    check_failures_midway(random_gradients<float>(size, segs.total(), 31));
 }
 
 // The cases below hang today and end the program; run them with --no-skip.

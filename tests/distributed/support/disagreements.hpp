@@ -28,7 +28,7 @@ template <class Visitor>
 void for_each_disagreement(Visitor&& visit) {
   const serial_space space{};
   const auto reduce = [=](const auto& comm, const auto& gradient, const segments& segs, const auto& rule,
-                         const auto& order, const options& choices = checked) {
+                          const auto& order, const options& choices = checked) {
     return end_of(gradient, [&](auto& g) { combine_allreduce(space, comm, rule, g, segs, order, choices); });
   };
   const rules::adasum rule{};
@@ -57,8 +57,7 @@ void for_each_disagreement(Visitor&& visit) {
                    : reduce(comm, counted(10), segments{10}, rule, schedules::recursive_doubling{});
   });
   visit("options", [=](const auto& comm, bool differs) {
-    const options choices{.check_agreement = true,
-                          .measure = differs ? measuring::when_needed : measuring::always};
+    const options choices{.check_agreement = true, .measure = differs ? measuring::when_needed : measuring::always};
     return reduce(comm, counted(10), segments{10}, rules::sum{}, order, choices);
   });
   if (serial::best_instruction_set() != serial::instruction_set::baseline)

@@ -22,7 +22,7 @@
 #include <adasum/rules/adasum.hpp>
 #include <adasum/schedule/splitting.hpp>
 
-/// Communicators, schedules, rules and execution spaces that a user could have written: they use nothing but the concepts.
+/// Communicators, schedules, rules and execution spaces that a user could have written, from the concepts alone.
 namespace adasum::test {
 
 /// Ranks are threads; every pair of them has a queue of copied messages.
@@ -117,7 +117,8 @@ struct binomial_tree {
     for (int distance = 1; distance < size && rank % distance == 0; distance *= 2) {
       const int left = rank / (2 * distance) * (2 * distance), right = left + distance;
       const auto leaf = static_cast<std::size_t>(left), width = static_cast<std::size_t>(distance);
-      levels.push_back({{left, right}, rank == left ? 0u : 1u, {leaf, leaf + width, leaf + 2 * width}, 1, all, {all}, {left}});
+      levels.push_back(
+          {{left, right}, rank == left ? 0u : 1u, {leaf, leaf + width, leaf + 2 * width}, 1, all, {all}, {left}});
     }
     if (size == 1) levels.push_back({{0}, 0, {0, 1}, 1, all, {all}, {0}});
     return levels;
@@ -149,9 +150,7 @@ struct parameter_servers {
 /// The gradient with the larger norm, exactly.
 struct longest {
   static constexpr std::string_view name = "longest";
-  pair_weights operator()(const pair_gram& g) const {
-    return g.aa >= g.bb ? pair_weights{1, 0} : pair_weights{0, 1};
-  }
+  pair_weights operator()(const pair_gram& g) const { return g.aa >= g.bb ? pair_weights{1, 0} : pair_weights{0, 1}; }
 };
 
 /// The mean of unit gradients: a rule of the whole Gram matrix.

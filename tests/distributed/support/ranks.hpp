@@ -50,8 +50,8 @@ struct outcome {
 /// Far beyond what any of these tests needs, sanitizers and a busy machine included.
 inline constexpr std::chrono::seconds patience{60};
 
-/// function(communicator) on a thread for each communicator. A rank that still waits when the patience is over cannot be
-/// freed, so that ends the process with a message.
+/// function(communicator) on a thread for each communicator. A rank that still waits when the patience is over cannot
+/// be freed, so that ends the process with a message.
 template <class Communicator, class Function>
 auto on_each(std::vector<Communicator> ranks, const Function& function) {
   using value = std::invoke_result_t<const Function&, Communicator&>;
