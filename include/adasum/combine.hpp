@@ -51,12 +51,13 @@ std::size_t segments_per_round(std::size_t segments) {
 template <scalar T, execution_space<T> Space, rule Rule, class Observer>
 void combine_segments(const Space& space, Rule& rule, std::span<const T* const> vectors, T* out, segments_view segments,
                       Observer&& observe, bool measure = true) {
-  const std::size_t n = vectors.size(), round = segments_per_round<Space>(segments.size());
+  const std::size_t n = vectors.size();
+  const std::size_t round = weighs_whole_model(rule) ? segments.size() : segments_per_round<Space>(segments.size());
   // Two vectors, one segment at a time, is the common case and often a short one: no allocation there.
   constexpr std::size_t few = 2;
   const bool small = n <= few && round <= 1;
-  std::array<double, packed_size(few) + 2 * few> on_stack;
-  std::vector<double> on_heap(small ? 0 : round * (packed_size(n) + n) + n);
+  std::array<double, 2 * packed_size(few) + 2 * few> on_stack;
+  std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
   const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
   std::array<std::size_t, few> few_leaves;
   std::vector<std::size_t> many_leaves(n <= few ? 0 : n);
@@ -68,8 +69,9 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     const std::size_t count = std::min(round, segments.size() - first);
     const auto part = segments.part(first, count);
     const slice window{part, part.all(), 0};
-    const round_memory arrays{memory.first(count * packed_size(n)), memory.subspan(count * packed_size(n), count * n),
-                              memory.subspan(count * (packed_size(n) + n), n), scratch};
+    auto rest = memory;
+    const auto take = [&](std::size_t size) { return std::exchange(rest, rest.subspan(size)).first(size); };
+    const round_memory arrays{take(count * packed_size(n)), take(count * n), take(n), take(packed_size(n)), scratch};
     if (measure) {
       space.template measure<T>(window, vectors, arrays.gram.data());
       space.fence();
@@ -78,9 +80,9 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     }
     const auto alone = [](std::span<double>) {};
     if constexpr (std::is_same_v<std::remove_cvref_t<Observer>, no_observer>)
-      weigh_and_mix<T>(space, rule, window, vectors, leaves, out, arrays, alone, observe);
+      weigh_and_mix<T>(space, rule, window, vectors, leaves, first, out, arrays, alone, observe);
     else
-      weigh_and_mix<T>(space, rule, window, vectors, leaves, out, arrays, alone,
+      weigh_and_mix<T>(space, rule, window, vectors, leaves, first, out, arrays, alone,
                        [&](std::size_t k, const segment_outcome& outcome) { observe(first + k, outcome); });
   }
   space.fence();

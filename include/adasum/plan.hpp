@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,36 +18,67 @@
 #include "core/report.hpp"
 #include "rules/adasum.hpp"
 #include "schedule/automatic.hpp"
+#include "schedule/direct.hpp"
 
 namespace adasum {
+
+namespace detail {
+
+/// The rule that a schedule brings for its inner stages.
+template <class Schedule>
+auto inner_rule_of(const Schedule& order) {
+  if constexpr (requires { order.inner; })
+    return order.inner;
+  else
+    return no_inner_rule{};
+}
+
+template <class Schedule>
+constexpr bool needs_shared_memory = requires { requires Schedule::shared_memory_only; };
+
+}  // namespace detail
 
 /// A reduction that is set up once and run many times: partners, buffers and the report are made by the constructor, and
 /// running allocates nothing. Made by plan_allreduce. All ranks run their plans in the same order; one plan runs at a time.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
 class allreduce_plan {
   static_assert(schedule_for<Schedule, Rule>,
-                "this schedule combines gradients pair by pair, and the rule is not pairwise: use schedules::gram or "
-                "schedules::automatic");
+                "this schedule combines gradients pair by pair, and the rule is not pairwise: use schedules::gram, "
+                "schedules::direct or schedules::automatic");
+  static_assert(shared_memory_communicator<Comm> || !detail::needs_shared_memory<Schedule>,
+                "this schedule works in memory that the ranks share, and the communicator offers none");
 
  public:
-  /// Not collective: sends nothing. @throws bad_input if the schedule cannot be built
+  /// Sends nothing, but for schedules::direct, which makes shared memory: collective.
+  /// @throws bad_input  the schedule cannot be built; options::wire is for float gradients; not all ranks share memory
   template <bool Checked>
   allreduce_plan(Space space, Comm comm, segments_view segments, Rule rule, Schedule order,
                  const basic_options<Checked>& choices)
-      : space_(space),
-        comm_(comm),
+      : space_(std::move(space)),
+        comm_(std::move(comm)),
+        rule_(std::move(rule)),
+        order_(std::move(order)),
         offsets_(segments.offsets().begin(), segments.offsets().end()),
-        check_agreement_(choices.check_agreement),
-        measure_(needs_gram<Rule> || choices.measure == measuring::always),
-        reduction_(std::move(space), comm, std::move(rule), this->segments(),
-                   order.stages(comm.rank(), comm.size(), what()), name_of(order, comm.size(), what()), measure_) {}
+        options_{choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.patience_seconds} {
+    if (options_.wire != wire_format::same && !detail::packs<Space, T>)
+      throw bad_input(std::string("adasum::plan_allreduce: options::wire rounds float gradients; the elements are ") +
+                      std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
+    reduction_ = reduction(order_.stages(comm_.rank(), comm_.size(), what()), chosen_name());
+    if constexpr (detail::needs_shared_memory<Schedule>) {
+      reduction_->share_memory();
+      if (comm_.size() > 1 && !reduction_->is_direct())
+        throw bad_input("adasum::plan_allreduce: " + std::string(Schedule::name) + " needs ranks that all share memory");
+    }
+  }
 
   /// Reduces the gradient in place, on all ranks together; returns when the result is there. Inf or NaN in a segment of
-  /// any rank's gradient makes that whole segment NaN on all ranks (where the rule is measured).
+  /// any rank's gradient makes that whole segment NaN on all ranks (where the rule is measured), or as
+  /// options::nonfinite says.
   ///
   /// @return  the same object at each run, overwritten by the next
   /// @throws bad_input            a gradient of another length than the plan's; the other ranks get a communication_error
-  /// @throws agreement_error      with options.check_agreement: the same on all ranks, nothing has changed
+  /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
+  /// @throws nonfinite_error      with nonfinite_policy::raise: the same on all ranks, nothing has changed
   /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified
   template <mutable_gradient Gradient>
   const report& operator()(Gradient&& gradient) {
@@ -61,21 +93,21 @@ class allreduce_plan {
     return run(elements, problem);
   }
 
-  /// Reduces buffer() in place.
+  /// Reduces buffer() in place. All ranks call this, or all of them reduce gradients of their own.
   const report& operator()() { return run(buffer(), {}); }
 
-  /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan.
+  /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan. Where the ranks
+  /// share memory and the schedule can use that, it lies there; the first call is then collective.
   std::span<T> buffer() {
-    if (!buffer_) buffer_ = space_.template allocate<T>(length());
-    return {buffer_->data(), length()};
+    if (!buffer_) make_buffer();
+    return {*buffer_, length()};
   }
 
   std::size_t length() const { return offsets_.back(); }
   segments_view segments() const { return segments_view{offsets_}; }
   const Space& space() const { return space_; }
   /// The rule in use, with its state if it has any.
-  Rule& current_rule() { return reduction_.current_rule(); }
-  const report& last_report() const { return reduction_.last_report(); }
+  Rule& current_rule() { return reduction_->current_rule(); }
 
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
   [[noreturn]] void refuse(const std::string& problem) {
@@ -84,37 +116,68 @@ class allreduce_plan {
   }
 
  private:
-  using buffer_type = decltype(std::declval<const Space&>().template allocate<T>(0));
+  using inner_rule = decltype(detail::inner_rule_of(std::declval<const Schedule&>()));
+  using reduction_type = detail::staged_reduction<T, Space, Comm, Rule, inner_rule>;
+  using memory = decltype(std::declval<const Space&>().template allocate<T>(0));
 
-  problem what() const { return {length(), sizeof(T), segments().size(), pairwise_rule<Rule>}; }
+  problem what() const { return {length(), sizeof(T), segments().size(), tree_rule<Rule>}; }
 
-  static std::string_view name_of(const Schedule& order, int size, const problem& what) {
-    if constexpr (requires { order.chosen_name(size, what); })
-      return order.chosen_name(size, what);
+  std::string_view chosen_name() const {
+    if constexpr (requires { order_.chosen_name(comm_.size(), what()); })
+      return order_.chosen_name(comm_.size(), what());
     else
       return Schedule::name;
   }
 
-  const report& run(std::span<T> elements, const std::string& problem) {
-    if (comm_.size() > 1 && check_agreement_) {
-      const auto all = detail::gather_from_all(intention(elements, problem), comm_.rank(), comm_.size(),
-                                               [&](auto out, auto in) { comm_.exchange(space_, out, in); });
-      detail::require_agreement(all);
-    } else if (!problem.empty()) {
-      if (comm_.size() > 1) reduction_.withdraw_from_start();
-      throw bad_input(problem);
-    }
-    return reduction_.run(elements.data());
+  std::unique_ptr<reduction_type> reduction(std::vector<stage> stages, std::string_view name) const {
+    detail::reduction_settings<inner_rule> settings{std::move(stages), name, detail::inner_rule_of(order_)};
+    if constexpr (requires { order_.leaf_ranks(comm_.size()); }) settings.leaf_ranks = order_.leaf_ranks(comm_.size());
+    settings.measure = options_.measure == measuring::always;
+    settings.nonfinite = options_.nonfinite;
+    settings.wire = options_.wire;
+    settings.patience_seconds = options_.patience_seconds;
+    return std::make_unique<reduction_type>(space_, comm_, rule_, segments(), std::move(settings));
   }
 
-  detail::intention intention(std::span<T> elements, const std::string& problem) const {
+  void make_buffer() {
+    if constexpr (shared_memory_communicator<Comm> && requires { order_.stages_in_place(0, 1, what()); }) {
+      in_place_ = reduction(order_.stages_in_place(comm_.rank(), comm_.size(), what()),
+                            std::is_same_v<Schedule, schedules::automatic> ? schedules::direct::name : Schedule::name);
+      in_place_->share_memory();
+      // automatic: where not all ranks share memory, halving is the better choice.
+      if (std::is_same_v<Schedule, schedules::automatic> && !in_place_->is_direct()) in_place_.reset();
+    }
+    if (in_place_) buffer_ = in_place_->shared_gradient();
+    if (!buffer_.value_or(nullptr)) buffer_ = reduction_->shared_gradient();
+    if (!*buffer_) {
+      own_memory_ = space_.template allocate<T>(length());
+      buffer_ = own_memory_->data();
+    }
+  }
+
+  const report& run(std::span<T> elements, const std::string& problem) {
+    auto& chosen = in_place_ && problem.empty() && elements.data() == *buffer_ ? *in_place_ : *reduction_;
+    if (comm_.size() > 1 && options_.check_agreement) {
+      std::vector<detail::intention> all(static_cast<std::size_t>(comm_.size()));
+      const auto mine = intention(elements, problem, &chosen == in_place_.get());
+      detail::gather_from_all(std::span(&mine, 1), comm_.rank(), comm_.size(), std::span(all),
+                              [&](auto out, auto in) { comm_.exchange(space_, out, in); });
+      detail::require_agreement(all);
+    } else if (!problem.empty()) {
+      if (comm_.size() > 1) chosen.withdraw_from_start();
+      throw bad_input(problem);
+    }
+    return chosen.run(elements.data());
+  }
+
+  detail::intention intention(std::span<T> elements, const std::string& problem, bool in_place) const {
     detail::intention mine;
     mine.length = elements.size();
     mine.set_segments(segments());
     mine.set(mine.scalar, to_string(format_of<T>));
     mine.set(mine.rule, Rule::name);
-    mine.set(mine.schedule, Schedule::name);
-    mine.set(mine.options, measure_ ? "measured" : "not measured");
+    mine.set(mine.schedule, std::string(Schedule::name) + (in_place ? " in the plan's buffer" : ""));
+    mine.set(mine.options, describe(options_));
     std::string space(Space::name);
     if constexpr (requires { space_.arithmetic(); }) space += " " + std::string(space_.arithmetic());
     mine.set(mine.space, space);
@@ -124,11 +187,14 @@ class allreduce_plan {
 
   Space space_;
   Comm comm_;
+  Rule rule_;
+  Schedule order_;
   std::vector<std::size_t> offsets_;
-  bool check_agreement_;
-  bool measure_;
-  std::optional<buffer_type> buffer_;
-  detail::staged_reduction<T, Space, Comm, Rule> reduction_;
+  options options_;
+  std::unique_ptr<reduction_type> reduction_;
+  std::unique_ptr<reduction_type> in_place_;  // for buffer(), where the ranks share memory
+  std::optional<memory> own_memory_;          // for buffer(), where they do not
+  std::optional<T*> buffer_;
 };
 
 /// A plan for gradients of T that are cut into these segments. Every rank makes one with the same arguments.

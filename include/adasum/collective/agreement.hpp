@@ -50,23 +50,22 @@ struct intention {
   }
 };
 
-/// Every rank's contribution to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997).
+/// Every rank's block to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997).
+/// @param blocks    size × mine.size() elements: that of rank r, at r × mine.size()
 /// @param exchange  exchange(span<const outgoing>, span<const incoming>)
-template <class Block, class Exchange>
-std::vector<Block> gather_from_all(const Block& mine, int rank, int size, Exchange&& exchange) {
-  const auto count = static_cast<std::size_t>(size), self = static_cast<std::size_t>(rank);
-  std::vector<Block> blocks(count);  // blocks[i] is that of rank (self + i) mod count
-  blocks[0] = mine;
+template <class Element, class Exchange>
+void gather_from_all(std::span<const Element> mine, int rank, int size, std::span<Element> blocks, Exchange&& exchange) {
+  const auto count = static_cast<std::size_t>(size), self = static_cast<std::size_t>(rank), width = mine.size();
+  std::ranges::copy(mine, blocks.begin());  // for now, block i is that of rank (self + i) mod count
   for (std::size_t have = 1; have < count; have *= 2) {
     const auto more = std::min(have, count - have);
-    const outgoing out{static_cast<int>((self + count - have) % count), std::as_bytes(std::span(blocks).first(more))};
+    const outgoing out{static_cast<int>((self + count - have) % count), std::as_bytes(blocks.first(more * width))};
     const incoming in{static_cast<int>((self + have) % count),
-                      std::as_writable_bytes(std::span(blocks).subspan(have, more))};
+                      std::as_writable_bytes(blocks.subspan(have * width, more * width))};
     exchange(std::span(&out, 1), std::span(&in, 1));
   }
-  // Not std::ranges::rotate: clang before 16 cannot compile the subrange of libstdc++ 12.
-  std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>((count - self) % count), blocks.end());
-  return blocks;
+  // clang 14 does not accept std::ranges::rotate of libstdc++ 12.
+  std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>((count - self) % count * width), blocks.end());
 }
 
 /// @throws agreement_error if a rank has bad input, or if two ranks intend different things; the same on every rank

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,6 +62,37 @@ class mpi_communicator {
   /// The duplicate that carries the messages.
   MPI_Comm native() const { return state_->comm; }
 
+  /// Memory that the ranks of one node share (an MPI window); see the concept shared_memory. Freed with this object, which
+  /// is collective over the node's ranks, as MPI_Win_free is.
+  class memory {
+   public:
+    static constexpr bool every_address = false;
+    std::span<const int> ranks() const { return window_->ranks; }
+    std::byte* of(std::size_t place) const { return window_->bases[place]; }
+
+   private:
+    friend mpi_communicator;
+    struct window;
+    std::shared_ptr<window> window_;
+  };
+
+  /// Collective; blocks as MPI_Win_allocate_shared does. @throws mpi_error
+  memory share(std::size_t bytes) const {
+    memory shared;
+    shared.window_ = std::make_shared<memory::window>(state_, bytes);
+    return shared;
+  }
+
+  /// For schedules::hierarchical: the node of each rank, as the lowest rank that it shares memory with
+  /// (MPI_COMM_TYPE_SHARED). Collective. @throws mpi_error
+  std::vector<int> nodes() const {
+    const node_communicator node(*state_);
+    std::vector<int> lowest(static_cast<std::size_t>(size()));
+    const int mine = node.ranks.front();
+    check("MPI_Allgather", MPI_Allgather(&mine, 1, MPI_INT, lowest.data(), 1, MPI_INT, state_->comm));
+    return lowest;
+  }
+
   /// Blocks until every message has been sent and received. See the concept communicator_for.
   template <class Space>
   void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
@@ -92,8 +125,7 @@ class mpi_communicator {
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state() {
-      int finalised = 0;
-      if (comm != MPI_COMM_NULL && MPI_Finalized(&finalised) == MPI_SUCCESS && !finalised) MPI_Comm_free(&comm);
+      if (comm != MPI_COMM_NULL && !finalised()) MPI_Comm_free(&comm);
     }
 
     /// Receives stand first among the requests. Pieces of one message follow each other; MPI keeps their order.
@@ -164,7 +196,68 @@ class mpi_communicator {
     std::vector<expectation> expected;
   };
 
+  /// The ranks that share memory with this one.
+  struct node_communicator {
+    explicit node_communicator(const state& whole) {
+      check("MPI_Comm_split_type",
+            MPI_Comm_split_type(whole.comm, MPI_COMM_TYPE_SHARED, whole.rank, MPI_INFO_NULL, &comm));
+      check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+      int size = 0;
+      check("MPI_Comm_size", MPI_Comm_size(comm, &size));
+      ranks.resize(static_cast<std::size_t>(size));
+      check("MPI_Allgather", MPI_Allgather(&whole.rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, comm));
+    }
+    node_communicator(const node_communicator&) = delete;
+    node_communicator& operator=(const node_communicator&) = delete;
+    ~node_communicator() {
+      if (!finalised() && comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+    }
+
+    MPI_Comm comm = MPI_COMM_NULL;
+    std::vector<int> ranks;  // of the whole communicator, ascending
+  };
+
+  static bool finalised() {
+    int flag = 0;
+    return MPI_Finalized(&flag) != MPI_SUCCESS || flag;
+  }
+
   std::shared_ptr<state> state_;
+};
+
+struct mpi_communicator::memory::window {
+  window(const std::shared_ptr<state>& whole, std::size_t bytes) : node(*whole), ranks(node.ranks) {
+    // Whole cache lines, and one more: MPI promises no alignment.
+    const auto stride = (bytes + 63) / 64 * 64 + 64;
+    void* mine = nullptr;
+    check("MPI_Win_allocate_shared", MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node.comm,
+                                                             &mine, &handle));
+    std::memset(mine, 0, stride);
+    for (int place = 0; place < static_cast<int>(ranks.size()); ++place) {
+      MPI_Aint size = 0;
+      int unit = 0;
+      void* base = nullptr;
+      check("MPI_Win_shared_query", MPI_Win_shared_query(handle, place, &size, &unit, &base));
+      bases.push_back(static_cast<std::byte*>(base));
+    }
+    // One shift for all ranks, so that offsets mean the same to each: a page begins at the same place for everyone.
+    for (auto& base : bases) base += (64 - reinterpret_cast<std::uintptr_t>(base) % 64) % 64;
+    check("MPI_Win_lock_all", MPI_Win_lock_all(MPI_MODE_NOCHECK, handle));  // loads and stores from now on
+    check("MPI_Win_sync", MPI_Win_sync(handle));
+    check("MPI_Barrier", MPI_Barrier(node.comm));  // everyone's memory is zero now
+  }
+  window(const window&) = delete;
+  window& operator=(const window&) = delete;
+  ~window() {
+    if (finalised() || handle == MPI_WIN_NULL) return;
+    MPI_Win_unlock_all(handle);
+    MPI_Win_free(&handle);
+  }
+
+  node_communicator node;
+  std::span<const int> ranks;
+  MPI_Win handle = MPI_WIN_NULL;
+  std::vector<std::byte*> bases;
 };
 
 }  // namespace adasum

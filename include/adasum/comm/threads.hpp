@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <thread>
@@ -25,6 +27,20 @@ namespace adasum {
 ///
 /// A rank leaves when its last handle is destroyed; whoever then waits for it gets a communication_error.
 class thread_communicator {
+  /// Zeroed memory, the same number of bytes for each rank, on cache lines of their own.
+  class block {
+   public:
+    block(std::size_t ranks, std::size_t bytes) : stride_((bytes + 63) / 64 * 64), lines_(ranks * stride_ / 64) {}
+    std::byte* at(std::size_t place) { return lines_.data()->bytes + place * stride_; }
+
+   private:
+    struct alignas(64) line {
+      std::byte bytes[64];
+    };
+    std::size_t stride_;
+    std::vector<line> lines_;
+  };
+
  public:
   /// One communicator for each of `size` ranks. @throws bad_input if size < 1
   static std::vector<thread_communicator> group(int size) {
@@ -58,6 +74,28 @@ class thread_communicator {
 
   int rank() const { return membership_->rank; }
   int size() const { return static_cast<int>(membership_->group->ranks.size()); }
+
+  /// Memory of this process; see the concept shared_memory.
+  class memory {
+   public:
+    static constexpr bool every_address = true;
+    std::span<const int> ranks() const { return ranks_; }
+    std::byte* of(std::size_t place) const { return block_->at(place); }
+
+   private:
+    friend thread_communicator;
+    std::shared_ptr<block> block_;
+    std::vector<int> ranks_;
+  };
+
+  /// Collective: the first rank to come makes the memory, all of them hold it. Does not block.
+  memory share(std::size_t bytes) const {
+    memory shared;
+    shared.block_ = membership_->group->share(membership_->shares++, bytes);
+    shared.ranks_.resize(static_cast<std::size_t>(size()));
+    std::iota(shared.ranks_.begin(), shared.ranks_.end(), 0);
+    return shared;
+  }
 
   /// Blocks until every message has been copied. See the concept communicator_for.
   template <class Space>
@@ -139,6 +177,16 @@ class thread_communicator {
         throw communication_error("adasum::thread_communicator: rank " + std::to_string(self) + ": " + problem);
     }
 
+    /// The block that the ranks make with their number'th call.
+    std::shared_ptr<block> share(std::size_t number, std::size_t bytes) {
+      const std::scoped_lock lock(mutex);
+      auto& [shared, callers] = blocks[number];
+      if (!shared) shared = std::make_shared<block>(ranks.size(), bytes);
+      const auto mine = shared;
+      if (++callers == ranks.size()) blocks.erase(number);
+      return mine;
+    }
+
     void leave(int rank) {
       const std::scoped_lock lock(mutex);
       at(rank).left = true;
@@ -150,6 +198,7 @@ class thread_communicator {
 
     std::mutex mutex;
     std::vector<rank_state> ranks;
+    std::map<std::size_t, std::pair<std::shared_ptr<block>, std::size_t>> blocks;  // being made, and how many hold it
   };
 
   struct membership {
@@ -160,6 +209,7 @@ class thread_communicator {
 
     std::shared_ptr<shared_state> group;
     int rank;
+    std::size_t shares = 0;  // calls of share()
   };
 
   explicit thread_communicator(std::shared_ptr<membership> m) : membership_(std::move(m)) {}

@@ -132,16 +132,18 @@ direct_result combine_any_range(const piece_copies<T, Space>& copies, std::span<
 
 /// Combines the elements `piece` of n vectors into out[piece.begin …].
 ///
-/// @param leaves  how many gradients each vector already combines
+/// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
+/// @param segment  its number, for rules that keep state
 template <scalar T, execution_space<T> Space, rule Rule, class Sum>
 direct_result combine_directly(const Space& space, Rule& rule, std::span<const T* const> vectors,
-                               std::span<const std::size_t> leaves, index_range piece, T* out, Sum sum_over_ranks) {
+                               std::span<const std::size_t> leaves, index_range piece, std::size_t segment, T* out,
+                               Sum sum_over_ranks) {
   const auto n = vectors.size();
   piece_copies<T, Space> copies(space, vectors, piece);
   direct_result result{std::vector<double>(n), std::vector<double>(n, 1.0), 0};
   if constexpr (pairwise_rule<Rule>) {
     std::vector<std::size_t> count(leaves.begin(), leaves.end());
-    for_each_merge(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
+    for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
       T* const pair[] = {copies.at(first), copies.at(middle)};
       const auto merged = combine_any_range<T>(copies, pair, sum_over_ranks, [&](gram_view g, std::span<double> w) {
         const auto found = rule(pair_gram{g(0, 0), g(0, 1), g(1, 1), count[first], count[middle]});
@@ -159,11 +161,12 @@ direct_result combine_directly(const Space& space, Rule& rule, std::span<const T
   if (!pairwise_rule<Rule> || n == 1) {
     std::vector<T*> all(n);
     for (std::size_t i = 0; i < n; ++i) all[i] = copies.at(i);
+    weigh_scratch scratch(n);
     result = combine_any_range<T>(copies, all, sum_over_ranks, [&](gram_view g, std::span<double> w) {
       if constexpr (pairwise_rule<Rule>)
         w[0] = 1;
       else
-        rule(g, w);
+        weigh_all_at_once(rule, g, leaves, w, segment, scratch);
     });
   }
   space.copy(static_cast<const T*>(copies.at(0)), out + piece.begin, piece.size());

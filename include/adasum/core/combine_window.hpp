@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -30,41 +32,95 @@ struct round_memory {
   std::span<double> gram;     ///< segments × packed_size(n), as measured (and summed over ranks)
   std::span<double> weights;  ///< segments × n
   std::span<double> norms;    ///< n
+  std::span<double> total;    ///< packed_size(n)
   weigh_scratch& scratch;
 };
 
-/// @param leaves          how many gradients each vector already combines
+/// For callers that do not need to know when elements have been written.
+struct written_anywhere {
+  static constexpr std::size_t chunk = std::numeric_limits<std::size_t>::max();
+  void operator()(index_range) const {}
+};
+
+/// Whether one set of weights serves all segments.
+template <rule Rule>
+bool weighs_whole_model(const Rule& rule) {
+  if constexpr (requires { rule.whole_model(); })
+    return rule.whole_model();
+  else
+    return false;
+}
+
+/// The weights of one set for all segments, from the sum of their Gram matrices.
+template <rule Rule>
+weighing weigh_whole_model(Rule& rule, std::size_t n, std::size_t segments, std::span<const std::size_t> leaves,
+                           const round_memory& memory) {
+  const auto total = memory.total;
+  std::ranges::fill(total, 0.0);
+  for (std::size_t k = 0; k < segments; ++k)
+    for (std::size_t e = 0; e < total.size(); ++e) total[e] += memory.gram[k * total.size() + e];
+  return weigh(rule, gram_view(total.data(), n), leaves, memory.weights.first(n), 0, memory.scratch);
+}
+
+/// @param leaves          how many gradients each vector already combines; 0 for one that takes no part
+/// @param first_segment   the number of the window's first segment
 /// @param sum_over_ranks  adds inner products over the ranks that hold the rest of the vectors (combine_directly)
 /// @param observe         observe(k, segment_outcome) for each segment of the window's view, in order; or no_observer
-template <scalar T, execution_space<T> Space, rule Rule, class Sum, class Observer>
+/// @param written         written(range) after each at most written.chunk elements of out, counted from the origin
+template <scalar T, execution_space<T> Space, rule Rule, class Sum, class Observer, class Written = written_anywhere>
 void weigh_and_mix(const Space& space, Rule& rule, const slice& window, std::span<const T* const> vectors,
-                   std::span<const std::size_t> leaves, T* out, const round_memory& memory, Sum&& sum_over_ranks,
-                   Observer&& observe) {
+                   std::span<const std::size_t> leaves, std::size_t first_segment, T* out, const round_memory& memory,
+                   Sum&& sum_over_ranks, Observer&& observe, Written&& written = {}) {
   constexpr bool observed = !std::is_same_v<std::remove_cvref_t<Observer>, no_observer>;
   const std::size_t n = vectors.size(), count = window.segments.size();
+  const auto gram_of = [&](std::size_t k) { return gram_view(memory.gram.data() + k * packed_size(n), n); };
   const auto weights_of = [&](std::size_t k) { return memory.weights.subspan(k * n, n); };
+
+  const auto combine_piece = [&](std::size_t k, index_range piece) {
+    auto result = combine_directly<T>(space, rule, vectors, leaves, piece, first_segment + k, out, sum_over_ranks);
+    if (!piece.empty()) written(piece);
+    return result;
+  };
+  const bool whole_model = weighs_whole_model(rule);
+  auto quality = weighing::good;
+  if (whole_model) {
+    quality = weigh_whole_model(rule, n, count, leaves, memory);
+    if (quality == weighing::direct) {
+      const auto result = combine_piece(0, {window.range.begin - window.origin, window.range.end - window.origin});
+      std::ranges::copy(result.weights, memory.weights.begin());
+    }
+    for (std::size_t k = 1; k < count; ++k) std::ranges::copy(weights_of(0), weights_of(k).begin());
+  }
 
   // Segments that the Gram matrix decides are mixed in runs, as long as they are consecutive.
   std::size_t run = 0;
   const auto mix_run = [&](std::size_t last) {
-    if (run != last)
-      space.template mix<T>(window.part(run, last - run), vectors, memory.weights.data() + run * n, out);
+    if (run != last) {
+      const auto part = window.part(run, last - run);
+      const std::size_t chunk = std::min(written.chunk, part.range.size());
+      for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
+        const auto end = begin + std::min(chunk, part.range.end - begin);
+        space.template mix<T>({part.segments, {begin, end}, part.origin}, vectors, memory.weights.data() + run * n, out);
+        written(index_range{begin - part.origin, end - part.origin});
+      }
+    }
     run = last;
   };
   for (std::size_t k = 0; k < count; ++k) {
-    const gram_view gram(memory.gram.data() + k * packed_size(n), n);
     const auto weights = weights_of(k);
-    const auto quality = weigh(rule, gram, leaves, weights, memory.scratch);
-    if (quality == weighing::direct) {
+    if (!whole_model) quality = weigh(rule, gram_of(k), leaves, weights, first_segment + k, memory.scratch);
+    if (quality == weighing::direct && !whole_model) {
       mix_run(k);
       run = k + 1;
-      const auto result = combine_directly<T>(space, rule, vectors, leaves, window.local(k), out, sum_over_ranks);
+      const auto result = combine_piece(k, window.local(k));
       if constexpr (observed) observe(k, segment_outcome{result.norms, result.weights, result.result_norm, true});
     } else if constexpr (observed) {
-      for (std::size_t i = 0; i < n; ++i) memory.norms[i] = std::sqrt(gram(i, i));
-      observe(k, segment_outcome{memory.norms, weights, std::sqrt(squared_norm(gram, weights)), false});
+      for (std::size_t i = 0; i < n; ++i) memory.norms[i] = std::sqrt(gram_of(k)(i, i));
+      observe(k, segment_outcome{memory.norms, weights, std::sqrt(squared_norm(gram_of(k), weights)),
+                                 quality == weighing::direct});
     }
   }
+  if (whole_model && quality == weighing::direct) return;
   mix_run(count);
 }
 

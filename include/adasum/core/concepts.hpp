@@ -20,7 +20,14 @@ namespace adasum {
 // ── rule: Gram matrix → weights ─────────────────────────────────────────────────────────────────────────────────────
 // A pure function of inner products, called once per segment. The weights multiply the vectors.
 // `name` identifies the rule in reports and in the check that all ranks agree.
-// Optional: `static constexpr bool needs_gram = false` for a rule that looks at no inner product (a sum).
+// Optional:
+//   static constexpr bool needs_gram = false     it looks at no inner product (a sum)
+//   static constexpr bool linear_order = true    a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not
+//                                                along the tree
+//   bool whole_model() const                     whether one set of weights, from the Gram matrix of all segments
+//                                                together, serves every segment
+//   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
+//                                                (0 for the whole model), for rules that keep state
 
 /// A rule for two vectors; n vectors are combined along the tree of tree_order.hpp.
 template <class R>
@@ -31,8 +38,8 @@ concept pairwise_rule = requires(R& rule, const pair_gram& gram) {
 
 /// A rule for n vectors at once: writes weights[i] for i < gram.size().
 template <class R>
-concept gram_rule = requires(R& rule, gram_view gram, std::span<double> weights) {
-  rule(gram, weights);
+concept gram_rule = requires(R& rule, gram_view gram, std::span<double> weights, std::size_t k) {
+  requires requires { rule(gram, weights); } || requires { rule(gram, weights, k); };
   { R::name } -> std::convertible_to<std::string_view>;
 };
 
@@ -48,11 +55,13 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //             for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better than
 //             float. The same bits for the same values, wherever they lie in memory. A diagonal entry is 0 only where
 //             the vector is: where a square underflows, the smallest positive double is returned in its place.
-//   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x. `out` may be one of the vectors.
+//   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x. `out` may be one of the vectors. A vector of
+//             weight 0 is not read: NaN in it does not matter.
 //   copy      to[i] = from[i] for i < count; the two do not overlap.
 //   fence     returns when everything that was started has ended, so that the host may read the results.
-// Optional: `segment_batch`, how many segments one local round of measure and mix takes (all, if it is not there), and
-// `arithmetic()`, a name that differs between spaces which round differently.
+// Optional: copy between a gradient's element type and a 16-bit one, rounding to nearest even, for options::wire;
+// `segment_batch`, how many segments one local round of measure and mix takes (all, if it is not
+// there); `arithmetic()`, a name that differs between spaces which round differently.
 template <class E, class T = float>
 concept execution_space =
     scalar<T> && std::copyable<E> &&
@@ -81,10 +90,35 @@ concept communicator_for = std::copyable<C> && requires(const C& comm, const E& 
   comm.exchange(space, out, in);
 };
 
+/// Memory that ranks share, as it is seen from one of them.
+///   ranks          the ranks that share it, ascending; this one included
+///   of(place)      the memory of ranks()[place], aligned to 64 bytes, zero when it was made
+///   every_address  whether any address of one rank is valid on the others (threads of one process)
+template <class M>
+concept shared_memory = std::movable<M> && requires(const M& memory, std::size_t place) {
+  { memory.ranks() } -> std::convertible_to<std::span<const int>>;
+  { memory.of(place) } -> std::same_as<std::byte*>;
+  { M::every_address } -> std::convertible_to<bool>;
+};
+
+/// A refinement: share(bytes) gives every rank that many bytes, which the ranks that it shares memory with can read and
+/// write in place. Collective over all ranks.
+template <class C>
+concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) {
+  { comm.share(bytes) } -> shared_memory;
+};
+
 // ── schedule: in what order ─────────────────────────────────────────────────────────────────────────────────────────
 //   stages    the levels at which `rank` of `size` ranks takes part, first to last (stage.hpp). A pure function.
 // `all_at_once` says whether stages() can be one stage of all ranks when the problem asks for it; only then can a rule
 // that is not pairwise run on it.
+// Optional:
+//   chosen_name(size, problem)             the name of the schedule that runs, for one that chooses among others
+//   stages_in_place(rank, size, problem)   the stages for a gradient in memory that ranks share: a stage whose members
+//                                          are all the ranks that share it works there in place and sends nothing
+//   shared_memory_only = true              the stages make sense in such memory only
+//   inner                                  the rule for the stages that are marked so
+//   leaf_ranks(size)                       which rank's gradient is which leaf, if not each its own
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& order, int rank, int size, const problem& what) {
   { S::name } -> std::convertible_to<std::string_view>;
@@ -92,9 +126,13 @@ concept schedule = std::copyable<S> && requires(const S& order, int rank, int si
   { order.stages(rank, size, what) } -> std::same_as<std::vector<stage>>;
 };
 
+/// A rule that is applied along the tree of tree_order.hpp, so that any schedule can run it.
+template <class R>
+concept tree_rule = pairwise_rule<R> && !requires { requires R::linear_order; };
+
 /// Whether schedule S can run rule R.
 template <class S, class R>
-concept schedule_for = schedule<S> && (pairwise_rule<R> || (rule<R> && S::all_at_once));
+concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::all_at_once));
 
 /// Whether a rule looks at inner products at all.
 template <rule R>

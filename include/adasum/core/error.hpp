@@ -22,6 +22,11 @@ class agreement_error : public error {
   using error::error;
 };
 
+/// A gradient holds Inf or NaN, and nonfinite_policy::raise was chosen. The same on every rank; nothing has changed.
+class nonfinite_error : public error {
+  using error::error;
+};
+
 /// A message did not arrive as the schedule foresaw: the peer withdrew, left, or the message layer failed.
 /// The gradient of the call in progress is then unspecified.
 class communication_error : public error {

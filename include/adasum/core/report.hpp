@@ -66,6 +66,8 @@ class report {
 
   /// Whether every gradient was finite (true where nothing was measured).
   bool finite() const { return nonfinite().empty(); }
+  /// The gradients that were left out because they were not finite (nonfinite_policy::exclude).
+  const std::vector<int>& excluded() const { return excluded_; }
   /// The gradients and segments that held Inf or NaN, ordered by segment and then rank.
   std::vector<nonfinite_input> nonfinite() const {
     std::vector<nonfinite_input> found;
@@ -94,9 +96,21 @@ class report {
   }
   std::span<double> result_norms() { return result_norms_; }
   void set_measured(bool measured) { measured_ = measured; }
-  void reset_counters() { bytes_sent_ = direct_segments_ = 0; }
+  void begin() {
+    bytes_sent_ = direct_segments_ = 0;
+    excluded_.clear();
+  }
   void count_bytes_sent(std::size_t bytes) { bytes_sent_ += bytes; }
   void count_direct_segment() { ++direct_segments_; }
+  void exclude(int i) { excluded_.push_back(i); }
+  void reserve_excluded() { excluded_.reserve(contributions_); }
+  /// Rows are written in the order of leaves; row i becomes that of gradient gradient_of_leaf[i].
+  void reorder(std::span<const int> gradient_of_leaf) {
+    const auto by_leaf = entries_;
+    for (std::size_t leaf = 0; leaf < contributions_; ++leaf)
+      std::copy_n(by_leaf.begin() + static_cast<std::ptrdiff_t>(leaf * segments_), segments_,
+                  row(static_cast<std::size_t>(gradient_of_leaf[leaf])).begin());
+  }
 
  private:
   const entry& at(std::size_t i, std::size_t k) const {
@@ -113,26 +127,29 @@ class report {
   /// Norms are divided by the largest before they are squared, so that nothing overflows.
   double ratio(std::size_t first, std::size_t last) const {
     if (!measured_) return std::numeric_limits<double>::quiet_NaN();
-    double largest = 0;
-    for (auto k = first; k < last; ++k) {
+    double largest = 0, result = 0, inputs = 0;
+    const auto for_each_input = [&](auto&& visit) {
       for (std::size_t i = 0; i < contributions_; ++i)
-        largest = std::isnan(largest) ? largest : std::max(largest, at(i, k).norm);
-      for (std::size_t i = 0; i < contributions_; ++i)
-        if (!std::isfinite(at(i, k).norm)) return std::numeric_limits<double>::quiet_NaN();
-    }
-    if (largest == 0) return 1;
-    double result = 0, inputs = 0;
+        if (std::ranges::find(excluded_, static_cast<int>(i)) == excluded_.end())
+          for (auto k = first; k < last; ++k) visit(at(i, k).norm);
+    };
     const auto square = [&](double norm) { return (norm / largest) * (norm / largest); };
-    for (auto k = first; k < last; ++k) {
-      result += square(result_norms_[k]);
-      for (std::size_t i = 0; i < contributions_; ++i) inputs += square(at(i, k).norm);
-    }
+    bool finite = true;
+    for_each_input([&](double norm) {
+      finite &= std::isfinite(norm);
+      largest = std::max(largest, norm);
+    });
+    if (!finite) return std::numeric_limits<double>::quiet_NaN();
+    if (largest == 0) return 1;
+    for_each_input([&](double norm) { inputs += square(norm); });
+    for (auto k = first; k < last; ++k) result += square(result_norms_[k]);
     return result / inputs;
   }
 
   std::size_t contributions_ = 0, segments_ = 0;
   std::vector<entry> entries_;
   std::vector<double> result_norms_;
+  std::vector<int> excluded_;
   std::string rule_, schedule_;
   bool measured_ = false;
   std::size_t bytes_sent_ = 0, direct_segments_ = 0;

@@ -14,7 +14,7 @@ struct problem {
   std::size_t length = 0;        ///< elements of one gradient
   std::size_t element_size = 0;  ///< bytes of one element
   std::size_t segments = 1;      ///< how many segments the gradient has
-  bool pairwise_rule = true;     ///< whether the rule can be applied pair by pair along a tree
+  bool along_tree = true;           ///< whether the rule can be applied pair by pair along the tree
 };
 
 /// One level of the combination, seen from one rank. Before it, members[i] holds on the elements `held` the
@@ -33,6 +33,7 @@ struct stage {
   index_range held;                 ///< elements that each member brings
   std::vector<index_range> parts;   ///< one for each survivor: all of them `held`, or a partition of it, in order
   std::vector<int> sum_over;        ///< ranks whose partial Gram matrices add up to the whole one; this one included
+  bool inner = false;               ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
 
   bool survives() const { return self < survivors; }
   /// Whether every survivor combines all of `held` by itself (then `sum_over` is this rank alone).

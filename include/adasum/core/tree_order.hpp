@@ -40,4 +40,10 @@ constexpr void for_each_merge(std::size_t leaves, Visitor&& visit) {
       visit(folding.first_leaf(node), folding.first_leaf(node + width), folding.first_leaf(node + 2 * width));
 }
 
+/// The same for the linear order: ((0, 1), 2), 3 …
+template <class Visitor>
+constexpr void for_each_linear_merge(std::size_t leaves, Visitor&& visit) {
+  for (std::size_t leaf = 1; leaf < leaves; ++leaf) visit(std::size_t{0}, leaf, leaf + 1);
+}
+
 }  // namespace adasum

@@ -33,14 +33,25 @@ inline constexpr double cancellation_threshold = 1e-10;
 
 /// Reusable room for weigh(), for up to the given number of vectors; two need none.
 struct weigh_scratch {
-  explicit weigh_scratch(std::size_t n = 0) : norm2(n), mass(n), leaves(n) {}
+  explicit weigh_scratch(std::size_t n = 0) : norm2(n), mass(n), leaves(n), gram(packed_size(n)), weights(n) {}
   std::vector<double> norm2;        // squared norm of the node that begins at a leaf
   std::vector<double> mass;         // Σ cᵢ² Gᵢᵢ of that node
   std::vector<std::size_t> leaves;  // gradients in that node
+  std::vector<double> gram;         // Gram matrix of some of the vectors, or of all segments together
+  std::vector<double> weights;      // their weights
 };
 
-/// Weights of n vectors under a pairwise rule along the tree of tree_order.hpp, from inner products alone: a node is
-/// Σ cᵢ gᵢ, so its moments are quadratic forms in G. O(n²), since the supports of two children are disjoint.
+/// Calls visit(first, middle, last) in the order in which a pairwise rule is applied to n vectors.
+template <pairwise_rule Rule, class Visitor>
+void for_each_merge_under(std::size_t n, Visitor&& visit) {
+  if constexpr (tree_rule<Rule>)
+    for_each_merge(n, visit);
+  else
+    for_each_linear_merge(n, visit);
+}
+
+/// Weights of n vectors under a pairwise rule along its tree, from inner products alone: a node is Σ cᵢ gᵢ, so its moments
+/// are quadratic forms in G. O(n²), since the supports of two children are disjoint.
 ///
 /// @param leaves  how many gradients each vector already combines
 /// @pre weights.size() == leaves.size() == gram.size()
@@ -54,7 +65,7 @@ weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_
     scratch.leaves[i] = leaves[i];
   }
   auto quality = weighing::good;
-  for_each_merge(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
+  for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
     for (const auto node : {first, middle})
       if (scratch.norm2[node] < cancellation_threshold * scratch.mass[node]) quality = weighing::direct;
     double dot = 0;
@@ -71,11 +82,37 @@ weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_
   return quality;
 }
 
+/// Weights of the vectors that take part (leaves[i] > 0) under a rule for n vectors at once; 0 for the others.
+template <gram_rule Rule>
+void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
+                       std::size_t segment, weigh_scratch& scratch) {
+  const auto apply = [&](gram_view g, std::span<double> w) {
+    if constexpr (requires { rule(g, w, segment); })
+      rule(g, w, segment);
+    else
+      rule(g, w);
+  };
+  const auto absent = static_cast<std::size_t>(std::ranges::count(leaves, std::size_t{0}));
+  if (absent == 0) return apply(gram, weights);
+  std::ranges::fill(weights, 0.0);
+  const auto present = gram.size() - absent;
+  if (present == 0) return;
+  auto entry = scratch.gram.begin();
+  for (std::size_t i = 0; i < gram.size(); ++i)
+    for (std::size_t j = 0; j <= i; ++j)
+      if (leaves[i] != 0 && leaves[j] != 0) *entry++ = gram(i, j);
+  const auto found = std::span(scratch.weights).first(present);
+  apply({scratch.gram.data(), present}, found);
+  for (std::size_t i = 0, next = 0; i < gram.size(); ++i)
+    if (leaves[i] != 0) weights[i] = found[next++];
+}
+
 /// Weights of n vectors under any rule.
-/// @param leaves  how many gradients each vector already combines
+/// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
+/// @param segment  its number, for rules that keep state
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-               weigh_scratch& scratch) {
+               std::size_t segment, weigh_scratch& scratch) {
   auto quality = weighing::good;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     const double square = gram(i, i);
@@ -90,11 +127,10 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
     const pair_weights pair = rule(pair_gram{gram(0, 0), gram(0, 1), gram(1, 1), leaves[0], leaves[1]});
     weights[0] = pair.a;
     weights[1] = pair.b;
-    return weighing::good;
   } else {
-    rule(gram, weights);
-    return weighing::good;
+    weigh_all_at_once(rule, gram, leaves, weights, segment, scratch);
   }
+  return weighing::good;
 }
 
 /// ‖Σ wᵢ gᵢ‖² from inner products; clamped at 0.

@@ -14,6 +14,7 @@ struct mean {
 
   constexpr pair_weights operator()(const pair_gram& g) const {
     const auto a = static_cast<double>(g.leaves_a), b = static_cast<double>(g.leaves_b);
+    if (a + b == 0) return {0, 0};  // nobody takes part
     return {a / (a + b), b / (a + b)};
   }
 };

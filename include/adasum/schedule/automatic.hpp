@@ -24,7 +24,7 @@ struct automatic {
   enum class choice { doubling, halving, gram };
 
   static constexpr choice choose(int size, const problem& what) {
-    if (!what.pairwise_rule) return choice::gram;
+    if (!what.along_tree) return choice::gram;
     if (size == 1 || what.length * what.element_size <= short_vector_bytes) return choice::doubling;
     return choice::halving;
   }
@@ -36,6 +36,11 @@ struct automatic {
       case choice::doubling: break;
     }
     return recursive_doubling{}.stages(rank, size, what);
+  }
+
+  /// In the plan's own buffer, where all ranks share memory: schedules::direct.
+  std::vector<stage> stages_in_place(int rank, int size, const problem& what) const {
+    return gram{}.stages(rank, size, what);
   }
 
   /// The schedule that runs.

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "../../core/segments.hpp"
+#include "convert.hpp"
 #include "instruction_set.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
@@ -67,14 +70,11 @@ class serial_space {
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     const std::size_t n = vectors.size();
     for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
-      const double* const w = weights + k * n;
-      T* const to = out + piece.begin;
-      if (n == 1)
-        serial::run<serial::mix_few<1, T>>(instructions_, at, piece.size(), w, to);
-      else if (n == 2)
-        serial::run<serial::mix_few<2, T>>(instructions_, at, piece.size(), w, to);
+      const std::span w(weights + k * n, n);
+      if (std::ranges::find(w, 0.0) == w.end())
+        mix_piece<T>({at, n}, w, piece.size(), out + piece.begin);
       else
-        serial::run<serial::mix_many<T>>(instructions_, at, n, piece.size(), w, to);
+        mix_without_zeros<T>({at, n}, w, piece.size(), out + piece.begin);
     });
   }
 
@@ -83,9 +83,43 @@ class serial_space {
     if (count != 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(T));
   }
 
+  /// Between float and a 16-bit type, rounded to nearest even.
+  template <scalar From, scalar To>
+    requires(!std::same_as<From, To> && std::same_as<serial::compute_type<From>, float> &&
+             std::same_as<serial::compute_type<To>, float>)
+  void copy(const From* from, To* to, std::size_t count) const {
+    serial::run<serial::convert<From, To>>(instructions_, from, to, count);
+  }
+
   void fence() const {}
 
  private:
+  template <scalar T>
+  void mix_piece(std::span<const T* const> at, std::span<const double> w, std::size_t length, T* out) const {
+    if (at.size() == 1)
+      serial::run<serial::mix_few<1, T>>(instructions_, at.data(), length, w.data(), out);
+    else if (at.size() == 2)
+      serial::run<serial::mix_few<2, T>>(instructions_, at.data(), length, w.data(), out);
+    else
+      serial::run<serial::mix_many<T>>(instructions_, at.data(), at.size(), length, w.data(), out);
+  }
+
+  /// Vectors of weight 0 are left out, so that NaN in them does not matter.
+  template <scalar T>
+  void mix_without_zeros(std::span<const T* const> at, std::span<const double> w, std::size_t length, T* out) const {
+    std::vector<const T*> some;
+    std::vector<double> nonzero;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      if (w[i] == 0) continue;
+      some.push_back(at[i]);
+      nonzero.push_back(w[i]);
+    }
+    if (some.empty())
+      std::memset(static_cast<void*>(out), 0, length * sizeof(T));  // all bits zero is 0 in every format
+    else
+      mix_piece<T>(some, nonzero, length, out);
+  }
+
   /// visit(segment, its elements in the window, pointers to the first of them) for each segment that has any.
   template <scalar T, class Visitor>
   static void for_each_piece(const slice& window, std::span<const T* const> vectors, Visitor&& visit) {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+
+/// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
+///
+/// Memory order. Every rank has a step number that only it writes, and only upwards. A barrier stores one's own number
+/// (release) and waits until it has read (acquire) at least that number from everyone. So all that a rank wrote before a
+/// barrier is visible to every rank after it. Between two barriers, an element is written by one rank at most, and read
+/// by no other:
+///
+///     publish address, sums ── A ── measure slice r of all ── write partial sums ── B ── read all sums, mix slice r into all ── C
+///
+/// Slice r of every gradient is touched by rank r alone between A and C. Sums alternate between two places, so that a
+/// rank that is ahead does not overwrite what a rank behind still reads: the next barrier is between them.
+namespace adasum::detail {
+
+/// For communicators without shared memory.
+struct no_shared_memory {
+  static constexpr bool every_address = false;
+  std::span<const int> ranks() const { return {}; }
+  std::byte* of(std::size_t) const { return nullptr; }
+};
+
+template <class Comm>
+struct memory_shared_by {
+  using type = no_shared_memory;
+};
+template <shared_memory_communicator Comm>
+struct memory_shared_by<Comm> {
+  using type = decltype(std::declval<const Comm&>().share(std::size_t{}));
+};
+
+template <class Memory>
+class shared_access {
+ public:
+  /// Bytes of each rank: its control block, two places for sums, and a gradient.
+  static std::size_t bytes_for(std::size_t sums, std::size_t gradient_bytes) {
+    return sizeof(control) + sums_bytes(sums) + (Memory::every_address ? 0 : gradient_bytes);
+  }
+
+  /// @param sums      the most doubles that one sum adds
+  /// @param patience  how long one rank waits for another within a reduction
+  shared_access(Memory memory, int rank, std::size_t sums, std::chrono::duration<double> patience)
+      : memory_(std::move(memory)), sums_(sums), patience_(patience) {
+    const auto ranks = memory_.ranks();
+    self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+  }
+  shared_access(const shared_access&) = delete;
+  shared_access& operator=(const shared_access&) = delete;
+  /// Whoever still waits for this rank is told that it has left.
+  ~shared_access() { control_of(self_).left.store(1, std::memory_order_release); }
+
+  std::span<const int> ranks() const { return memory_.ranks(); }
+  std::size_t size() const { return ranks().size(); }
+  std::size_t self() const { return self_; }
+  /// This rank's gradient memory; null where every address can be reached and none is needed.
+  std::byte* gradient() const { return Memory::every_address ? nullptr : gradient_of(self_); }
+
+  /// Every rank counts its runs alike. A failure belongs to one run.
+  void begin_run() {
+    ++run_;
+    step_ = run_ * steps_per_run;
+  }
+
+  /// Says where this rank's gradient lies. Others may ask after the next barrier.
+  void publish(const void* gradient) {
+    control_of(self_).address.store(reinterpret_cast<std::uintptr_t>(gradient), std::memory_order_relaxed);
+  }
+  /// The gradient of the rank at the given place.
+  std::byte* published(std::size_t place) const {
+    if constexpr (Memory::every_address)
+      return reinterpret_cast<std::byte*>(control_of(place).address.load(std::memory_order_relaxed));
+    else
+      return gradient_of(place);
+  }
+
+  /// Waits for all ranks. @param bounded whether patience may run out; not where others may still be at work elsewhere
+  /// @throws communication_error  a rank failed or left in this run, or did not come in time
+  void barrier(bool bounded) {
+    ++step_;
+    control_of(self_).step.store(step_, std::memory_order_release);
+    const auto start = std::chrono::steady_clock::now();
+    for (std::size_t place = 0; place < size(); ++place) {
+      auto& peer = control_of(place);
+      for (unsigned turns = 0; peer.step.load(std::memory_order_acquire) < step_; ++turns) {
+        if (turns < 200) continue;
+        std::this_thread::yield();
+        if (turns % 1000 == 0 && bounded && std::chrono::steady_clock::now() - start > patience_)
+          give_up(place, "did not come within " + std::to_string(patience_.count()) + " seconds");
+        // It may have arrived and then left: its step decides.
+        if (peer.left.load(std::memory_order_acquire) && peer.step.load(std::memory_order_acquire) < step_)
+          give_up(place, "has left");
+      }
+      if (peer.failed_run.load(std::memory_order_acquire) == run_) give_up(place, "failed in this reduction");
+    }
+  }
+
+  /// Lets no rank wait for this one for the rest of the run.
+  void fail() {
+    control_of(self_).failed_run.store(run_, std::memory_order_release);
+    step_ = (run_ + 1) * steps_per_run - 1;
+    control_of(self_).step.store(step_, std::memory_order_release);
+  }
+
+  /// Adds `values` over the ranks, in their order, with the same bits on each. One barrier.
+  void sum(std::span<double> values) {
+    turn_ = 1 - turn_;
+    std::ranges::copy(values, sums_of(self_));
+    barrier(true);
+    std::ranges::fill(values, 0.0);
+    for (std::size_t place = 0; place < size(); ++place) {
+      const double* const partial = sums_of(place);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += partial[i];
+    }
+  }
+
+ private:
+  static constexpr std::size_t line = 64;
+  static constexpr std::uint64_t steps_per_run = std::uint64_t{1} << 20;
+
+  struct alignas(line) control {
+    std::atomic<std::uint64_t> step;
+    std::atomic<std::uint64_t> failed_run;
+    std::atomic<std::uint64_t> left;
+    std::atomic<std::uintptr_t> address;
+  };
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
+
+  [[noreturn]] void give_up(std::size_t place, const std::string& why) const {
+    throw communication_error("adasum: rank " + std::to_string(ranks()[place]) + " " + why);
+  }
+  static std::size_t sums_bytes(std::size_t sums) { return (2 * sums * sizeof(double) + line - 1) / line * line; }
+  control& control_of(std::size_t place) const { return *std::launder(reinterpret_cast<control*>(memory_.of(place))); }
+  double* sums_of(std::size_t place) const {
+    return reinterpret_cast<double*>(memory_.of(place) + sizeof(control)) + turn_ * sums_;
+  }
+  std::byte* gradient_of(std::size_t place) const { return memory_.of(place) + sizeof(control) + sums_bytes(sums_); }
+
+  Memory memory_;
+  std::size_t sums_;
+  std::chrono::duration<double> patience_;
+  std::size_t self_ = 0;
+  std::uint64_t run_ = 0, step_ = 0;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace adasum::detail

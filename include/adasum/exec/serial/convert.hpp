@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "simd.hpp"
+
+namespace adasum::serial {
+
+/// to[i] = from[i], rounded to nearest even, between float and a 16-bit format.
+template <scalar From, scalar To>
+struct convert {
+  template <std::size_t Bytes>
+  [[gnu::always_inline]] static void run(const From* from, To* to, std::size_t length) {
+    constexpr std::size_t step = Bytes / sizeof(float);
+    std::size_t x = 0;
+    vector<float, Bytes> value;
+    for (; x + step <= length; x += step) {
+      load<Bytes>(value, from + x);
+      store<Bytes>(to + x, value);
+    }
+    if (x < length) {
+      alignas(From) unsigned char in[step * sizeof(From)] = {};
+      alignas(To) unsigned char out[step * sizeof(To)];
+      __builtin_memcpy(in, from + x, (length - x) * sizeof(From));
+      load<Bytes>(value, reinterpret_cast<const From*>(in));
+      store<Bytes>(reinterpret_cast<To*>(out), value);
+      __builtin_memcpy(static_cast<void*>(to + x), out, (length - x) * sizeof(To));
+    }
+  }
+};
+
+}  // namespace adasum::serial

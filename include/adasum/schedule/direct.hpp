@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "../core/stage.hpp"
+#include "gram.hpp"
+
+namespace adasum::schedules {
+
+/// The one exchange of schedules::gram where nothing is sent: ranks that share memory measure, weigh and mix their slice
+/// of all gradients in place. Three barriers, about 3N elements read or written by each rank, no scratch, any rule.
+///
+/// For all ranks of one process (thread_communicator), or of one node with gradients in plan.buffer()
+/// (mpi_communicator); another gradient is copied into the plan's buffer and back. A rank that fails or leaves is noticed
+/// by the others, and one that does not come within options.patience_seconds is an error.
+struct direct {
+  static constexpr std::string_view name = "direct";
+  static constexpr bool all_at_once = true;
+  static constexpr bool shared_memory_only = true;
+
+  std::vector<stage> stages(int rank, int size, const problem& what) const { return gram{}.stages(rank, size, what); }
+};
+
+}  // namespace adasum::schedules

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/stage.hpp"
+#include "../rules/mean.hpp"
+#include "automatic.hpp"
+#include "splitting.hpp"
+
+namespace adasum::schedules {
+
+/// Two levels: an inner rule among the ranks of each node, the call's rule across the nodes.
+///
+///     result = rule over the nodes j of (inner over the gradients of node j's ranks)
+///
+/// Nodes stand in the order of their lowest ranks, and the ranks of a node in theirs. Inside a node the gradients are
+/// cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the outer schedule,
+/// with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is applied
+/// before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would. In a plan's own
+/// buffer, ranks of one node that share memory work there in place.
+///
+/// Maleki et al., MLSys 2021, section 4 (the sum or mean inside a node, Adasum across nodes); the same with
+/// rules::adasum inside the node as well.
+template <rule Inner = rules::mean, schedule Outer = automatic>
+struct hierarchical {
+  static constexpr std::string_view name = "hierarchical";
+  static constexpr bool all_at_once = Outer::all_at_once;
+
+  /// The node of each rank: any numbers, equal for ranks of one node. See mpi_communicator::nodes().
+  std::vector<int> node_of_rank;
+  Inner inner{};
+  Outer outer{};
+
+  /// @throws bad_input  if node_of_rank does not name a node for each rank
+  std::vector<stage> stages(int rank, int size, const problem& what) const {
+    const auto nodes = ranks_by_node(size);
+    std::size_t shards = nodes.front().size();
+    for (const auto& ranks : nodes) shards = std::min(shards, ranks.size());
+    const auto [node, place] = find(nodes, rank);
+    const auto& mates = nodes[node];
+    const index_range all{0, what.length};
+
+    std::vector<std::size_t> first_leaf{0};
+    for (const auto& ranks : nodes) first_leaf.push_back(first_leaf.back() + ranks.size());
+
+    std::vector<stage> levels;
+    if (mates.size() > 1 || nodes.size() == 1) {
+      stage level;
+      level.members = mates;
+      level.self = place;
+      for (std::size_t i = 0; i <= mates.size(); ++i) level.leaves.push_back(first_leaf[node] + i);
+      level.survivors = shards;
+      level.held = all;
+      for (std::size_t i = 0; i < shards; ++i) level.parts.push_back(part_of(all, shards, i));
+      level.sum_over.assign(mates.begin(), mates.begin() + static_cast<std::ptrdiff_t>(shards));
+      level.inner = true;
+      levels.push_back(std::move(level));
+    }
+    if (place >= shards || nodes.size() == 1) return levels;
+
+    const auto shard = part_of(all, shards, place);
+    auto among_nodes = what;
+    among_nodes.length = shard.size();
+    for (auto level : outer.stages(static_cast<int>(node), static_cast<int>(nodes.size()), among_nodes)) {
+      std::vector<int> sum_over;
+      for (const int n : level.sum_over) {
+        const auto& ranks = nodes[static_cast<std::size_t>(n)];
+        sum_over.insert(sum_over.end(), ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shards));
+      }
+      level.sum_over = std::move(sum_over);
+      for (int& member : level.members) member = nodes[static_cast<std::size_t>(member)][place];
+      for (auto& leaf : level.leaves) leaf = first_leaf[leaf];
+      const auto shift = [&](index_range range) { return index_range{range.begin + shard.begin, range.end + shard.begin}; };
+      level.held = shift(level.held);
+      for (auto& part : level.parts) part = shift(part);
+      levels.push_back(std::move(level));
+    }
+    return levels;
+  }
+
+  std::vector<stage> stages_in_place(int rank, int size, const problem& what) const { return stages(rank, size, what); }
+
+  /// Which rank's gradient is which leaf.
+  std::vector<int> leaf_ranks(int size) const {
+    std::vector<int> ranks;
+    for (const auto& node : ranks_by_node(size)) ranks.insert(ranks.end(), node.begin(), node.end());
+    return ranks;
+  }
+
+ private:
+  std::vector<std::vector<int>> ranks_by_node(int size) const {
+    if (node_of_rank.size() != static_cast<std::size_t>(size))
+      throw bad_input("adasum::schedules::hierarchical: nodes are given for " + std::to_string(node_of_rank.size()) +
+                      " ranks, the communicator has " + std::to_string(size));
+    std::vector<int> seen;
+    std::vector<std::vector<int>> nodes;
+    for (int rank = 0; rank < size; ++rank) {
+      const int node = node_of_rank[static_cast<std::size_t>(rank)];
+      const auto at = static_cast<std::size_t>(std::ranges::find(seen, node) - seen.begin());
+      if (at == seen.size()) {
+        seen.push_back(node);
+        nodes.emplace_back();
+      }
+      nodes[at].push_back(rank);
+    }
+    return nodes;
+  }
+
+  static std::pair<std::size_t, std::size_t> find(const std::vector<std::vector<int>>& nodes, int rank) {
+    for (std::size_t node = 0;; ++node) {
+      const auto at = std::ranges::find(nodes[node], rank);
+      if (at != nodes[node].end()) return {node, static_cast<std::size_t>(at - nodes[node].begin())};
+    }
+  }
+};
+
+}  // namespace adasum::schedules
