@@ -3,6 +3,7 @@
 
 /// Everything that needs nothing but a C++20 compiler. MPI: <adasum/comm/mpi.hpp>.
 
+#include "accumulator.hpp"
 #include "allreduce.hpp"
 #include "combine.hpp"
 #include "comm/self.hpp"
@@ -18,9 +19,14 @@
 #include "exec/serial.hpp"
 #include "pair.hpp"
 #include "plan.hpp"
+#include "rules/adacons.hpp"
 #include "rules/adasum.hpp"
+#include "rules/adasum_linear.hpp"
 #include "rules/mean.hpp"
+#include "rules/min_norm.hpp"
+#include "rules/multi_krum.hpp"
 #include "rules/sum.hpp"
+#include "rules/unit_mean.hpp"
 #include "schedule/automatic.hpp"
 #include "schedule/direct.hpp"
 #include "schedule/gram.hpp"

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -14,6 +16,7 @@
 #include "core/combine_window.hpp"
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
+#include "core/nonfinite.hpp"
 #include "core/options.hpp"
 #include "core/report.hpp"
 
@@ -46,11 +49,54 @@ std::size_t segments_per_round(std::size_t segments) {
     return segments;
 }
 
+/// Which of this process's gradients take part, where not all of them may be finite. One that does not is replaced by
+/// zeros, as a rank's gradient is.
+template <scalar T, execution_space<T> Space>
+class local_participants {
+ public:
+  local_participants(const Space& space, std::vector<const T*>& vectors, segments_view segments)
+      : space_(space), vectors_(vectors), segments_(segments), leaves_(vectors.size(), 1) {}
+
+  /// @throws nonfinite_error if `raise` and a gradient is not finite
+  void decide(bool raise, report& found) {
+    const auto k = segments_.size(), n = vectors_.size();
+    flags_.resize(n * k);
+    std::vector<double> gram(k);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto mine = std::span(flags_).subspan(i * k, k);
+      find_nonfinite<T>(space_, vectors_[i], segments_, gram, mine);
+      if (std::ranges::find(mine, 1) == mine.end()) continue;
+      leaves_[i] = 0;
+      found.exclude(static_cast<int>(i));
+    }
+    if (found.excluded().empty()) return;
+    if (raise) throw nonfinite_error("adasum: Inf or NaN in " + describe_nonfinite(flags_, k, "gradient"));
+    zeros_ = space_.template allocate<T>(segments_.all().end);
+    std::ranges::fill(gram, 0.0);
+    space_.template mix<T>(whole(segments_), std::span<const T* const>(vectors_).first(1), gram.data(), zeros_->data());
+    for (std::size_t i = 0; i < n; ++i)
+      if (leaves_[i] == 0) vectors_[i] = zeros_->data();
+  }
+
+  std::span<const std::size_t> leaves() const { return leaves_; }
+  void finish(report& found) const { found.finish_excluded(flags_); }
+
+ private:
+  const Space& space_;
+  std::vector<const T*>& vectors_;
+  segments_view segments_;
+  std::vector<std::size_t> leaves_;
+  std::vector<unsigned char> flags_;
+  std::optional<decltype(std::declval<const Space&>().template allocate<T>(0))> zeros_;
+};
+
 /// measure → weigh → mix of n vectors of this process, round by round.
+/// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param measure  whether to measure; false only for a rule that needs no Gram matrix
 template <scalar T, execution_space<T> Space, rule Rule, class Observer>
-void combine_segments(const Space& space, Rule& rule, std::span<const T* const> vectors, T* out, segments_view segments,
-                      Observer&& observe, bool measure = true) {
+void combine_segments(const Space& space, Rule& rule, std::span<const T* const> vectors,
+                      std::span<const std::size_t> leaves, T* out, segments_view segments, Observer&& observe,
+                      bool measure = true) {
   const std::size_t n = vectors.size();
   const std::size_t round = weighs_whole_model(rule) ? segments.size() : segments_per_round<Space>(segments.size());
   // Two vectors, one segment at a time, is the common case and often a short one: no allocation there.
@@ -59,11 +105,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   std::array<double, 2 * packed_size(few) + 2 * few> on_stack;
   std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
   const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
-  std::array<std::size_t, few> few_leaves;
-  std::vector<std::size_t> many_leaves(n <= few ? 0 : n);
-  const auto leaves = n <= few ? std::span(few_leaves).first(n) : std::span(many_leaves);
-  std::ranges::fill(leaves, std::size_t{1});
-  weigh_scratch scratch(n == 2 ? 0 : n);
+  weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
 
   for (std::size_t first = 0; first < segments.size(); first += round) {
     const std::size_t count = std::min(round, segments.size() - first);
@@ -95,15 +137,18 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
 ///     out = Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ
 ///
 /// in two passes over the gradients. `out` may be one of them. Inf or NaN in a segment of any gradient makes that whole
-/// segment of out NaN (where the rule is measured), and the report names it. A segment in which inner products lose too
-/// much (cancellation, squares outside the range of double) is combined vector by vector. Returns when out is complete.
-/// @throws bad_input  no gradient, unequal lengths, segments that do not add up to the length, an output that overlaps
-///                    an input in part; before anything changes
-template <class Space, rule Rule, gradient_list Gradients, mutable_gradient Out, bool Checked = false>
-  requires execution_space<Space, element_t<Out>>
-report combine(const Space& space, Rule rule, Gradients&& gradients, Out&& out, segments_view segments,
+/// segment of out NaN (where the rule is measured), and the report names it; or as options::nonfinite says. A segment in
+/// which inner products lose too much (cancellation, squares outside the range of double) is combined vector by vector.
+/// A rule with state changes it where `rule` is an lvalue. Returns when out is complete.
+/// @throws bad_input        no gradient, unequal lengths, segments that do not add up to the length, an output that
+///                          overlaps an input in part; before anything changes
+/// @throws nonfinite_error  with nonfinite_policy::raise; before anything changes
+template <class Space, class Rule, gradient_list Gradients, mutable_gradient Out, bool Checked = options::checked_by_default>
+  requires execution_space<Space, element_t<Out>> && rule<std::remove_cvref_t<Rule>>
+report combine(const Space& space, Rule&& rule, Gradients&& gradients, Out&& out, segments_view segments,
                const basic_options<Checked>& choices = {}) {
   using T = element_t<Out>;
+  using rule_type = std::remove_cvref_t<Rule>;
   static_assert(std::is_same_v<element_t<std::ranges::range_reference_t<Gradients>>, T>,
                 "combine: the gradients and the output must have one element type");
   std::vector<std::span<const T>> inputs;
@@ -115,11 +160,18 @@ report combine(const Space& space, Rule rule, Gradients&& gradients, Out&& out, 
   const auto target = detail::span_of(out);
   detail::require_combinable<T>(inputs, target, segments, "adasum::combine");
 
-  const bool measure = needs_gram<Rule> || choices.measure == measuring::always;
-  report found(vectors.size(), segments.size(), Rule::name, {});
+  const bool measure = needs_gram<rule_type> || choices.measure == measuring::always;
+  report found(vectors.size(), segments.size(), rule_type::name, {});
   found.set_measured(measure);
+  detail::local_participants<T, Space> participants(space, vectors, segments);
+  if (choices.nonfinite != nonfinite_policy::propagate)
+    participants.decide(choices.nonfinite == nonfinite_policy::raise, found);
+
+  // A rule that was given as a constant, or as a temporary, is used as a copy.
+  std::conditional_t<std::is_const_v<std::remove_reference_t<Rule>>, rule_type, rule_type&> used = rule;
+  const auto fallbacks = fallbacks_of(used);
   detail::combine_segments<T>(
-      space, rule, std::span<const T* const>(vectors), target.data(), segments,
+      space, used, std::span<const T* const>(vectors), participants.leaves(), target.data(), segments,
       [&](std::size_t k, const detail::segment_outcome& outcome) {
         for (std::size_t i = 0; i < vectors.size(); ++i)
           found.row(i)[k] = {measure ? outcome.norms[i] : std::numeric_limits<double>::quiet_NaN(), outcome.weights[i]};
@@ -127,13 +179,15 @@ report combine(const Space& space, Rule rule, Gradients&& gradients, Out&& out, 
         if (outcome.direct) found.count_direct_segment();
       },
       measure);
+  found.set_fallbacks(fallbacks_of(used) - fallbacks);
+  participants.finish(found);
   return found;
 }
 
 /// The same with all elements in one segment.
-template <class Space, rule Rule, gradient_list Gradients, mutable_gradient Out>
-  requires execution_space<Space, element_t<Out>>
-report combine(const Space& space, Rule rule, Gradients&& gradients, Out&& out) {
+template <class Space, class Rule, gradient_list Gradients, mutable_gradient Out>
+  requires execution_space<Space, element_t<Out>> && rule<std::remove_cvref_t<Rule>>
+report combine(const Space& space, Rule&& rule, Gradients&& gradients, Out&& out) {
   const std::array<std::size_t, 2> offsets{0, detail::span_of(out).size()};
   return combine(space, rule, gradients, out, segments_view{offsets});
 }

@@ -29,8 +29,9 @@ void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, segments_view segm
   const std::array inputs{detail::const_span_of(a), detail::const_span_of(b)};
   detail::require_combinable<T>(inputs, detail::span_of(out), segments, call);
   const std::array<const T*, 2> vectors{inputs[0].data(), inputs[1].data()};
+  constexpr std::array<std::size_t, 2> leaves{1, 1};
   rules::adasum rule;
-  detail::combine_segments<T>(space, rule, std::span(vectors), detail::span_of(out).data(), segments,
+  detail::combine_segments<T>(space, rule, std::span(vectors), leaves, detail::span_of(out).data(), segments,
                               detail::no_observer{});
 }
 

@@ -14,11 +14,11 @@
 #include "../core/combine_window.hpp"
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
+#include "../core/nonfinite.hpp"
 #include "../core/options.hpp"
 #include "../core/report.hpp"
 #include "agreement.hpp"
 #include "group_sum.hpp"
-#include "participation.hpp"
 #include "shared_access.hpp"
 #include "wire.hpp"
 
@@ -155,6 +155,7 @@ class staged_reduction {
     spread_ = false;
     steps_done_ = steps_to_skip_ = 0;
     report_.begin();
+    fallbacks_before_ = fallbacks_of(rule_);
     if (shared_) shared_->begin_run();
   }
 
@@ -201,7 +202,7 @@ class staged_reduction {
       if (!takes_part_[r]) report_.exclude(static_cast<int>(r));
     }
     if (settings_.nonfinite == nonfinite_policy::raise && !report_.excluded().empty())
-      throw nonfinite_error("adasum: Inf or NaN in the gradient of " + describe_nonfinite(all, k));
+      throw nonfinite_error("adasum: Inf or NaN in the gradient of " + describe_nonfinite(all, k, "rank"));
     if (!takes_part_[static_cast<std::size_t>(comm_.rank())]) {
       const T* const in = data;
       std::ranges::fill(std::span(weights_).first(k), 0.0);
@@ -446,13 +447,8 @@ class staged_reduction {
     report_.set_measured(settings_.measure ||
                          (needs_gram<Rule> && (needs_gram<Inner> || std::ranges::none_of(stages, &stage::inner))));
     if (!settings_.leaf_ranks.empty()) report_.reorder(settings_.leaf_ranks);
-    for (const int r : report_.excluded()) {
-      const auto row = report_.row(static_cast<std::size_t>(r));
-      for (std::size_t k = 0; k < segments_.size(); ++k)
-        row[k] = {flags_[static_cast<std::size_t>(r) * segments_.size() + k] ? std::numeric_limits<double>::infinity()
-                                                                            : row[k].norm,
-                  0};
-    }
+    report_.finish_excluded(flags_);
+    report_.set_fallbacks(fallbacks_of(rule_) - fallbacks_before_);
   }
 
   using buffer = decltype(std::declval<const Space&>().template allocate<T>(0));
@@ -479,6 +475,7 @@ class staged_reduction {
 
   bool withdrawn_ = false;
   bool spread_ = false;  // the last stage has already written its result to every member's gradient
+  std::size_t fallbacks_before_ = 0;
   std::size_t steps_done_ = 0;
   std::size_t steps_to_skip_ = 0;
 };

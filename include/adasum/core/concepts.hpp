@@ -26,6 +26,7 @@ namespace adasum {
 //                                                along the tree
 //   bool whole_model() const                     whether one set of weights, from the Gram matrix of all segments
 //                                                together, serves every segment
+//   std::size_t fallbacks                        how often it has used another rule in place of its own; for the report
 //   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
 //                                                (0 for the whole model), for rules that keep state
 
@@ -142,5 +143,14 @@ constexpr bool needs_gram = [] {
   else
     return true;
 }();
+
+/// How often a rule has fallen back; 0 for one that never does.
+template <rule R>
+constexpr std::size_t fallbacks_of(const R& rule) {
+  if constexpr (requires { { rule.fallbacks } -> std::convertible_to<std::size_t>; })
+    return rule.fallbacks;
+  else
+    return 0;
+}
 
 }  // namespace adasum

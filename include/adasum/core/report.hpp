@@ -80,6 +80,8 @@ class report {
 
   /// Combinations of a segment that this rank took part in vector by vector, because inner products had lost too much.
   std::size_t direct_segments() const { return direct_segments_; }
+  /// How often the rule fell back on another (rules::adacons, rules::imtl_g: on the mean).
+  std::size_t fallbacks() const { return fallbacks_; }
   /// Bytes that this rank sent, small messages included.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
@@ -103,6 +105,18 @@ class report {
   void count_bytes_sent(std::size_t bytes) { bytes_sent_ += bytes; }
   void count_direct_segment() { ++direct_segments_; }
   void exclude(int i) { excluded_.push_back(i); }
+  void set_fallbacks(std::size_t fallbacks) { fallbacks_ = fallbacks; }
+  /// Excluded gradients weigh nothing, and are not finite where their flags say so: one flag for each segment of each
+  /// gradient, one gradient after the other.
+  void finish_excluded(std::span<const unsigned char> flags) {
+    for (const int i : excluded_) {
+      const auto entries = row(static_cast<std::size_t>(i));
+      for (std::size_t k = 0; k < segments_; ++k) {
+        entries[k].weight = 0;
+        if (flags[static_cast<std::size_t>(i) * segments_ + k]) entries[k].norm = std::numeric_limits<double>::infinity();
+      }
+    }
+  }
   void reserve_excluded() { excluded_.reserve(contributions_); }
   /// Rows are written in the order of leaves; row i becomes that of gradient gradient_of_leaf[i].
   void reorder(std::span<const int> gradient_of_leaf) {
@@ -152,7 +166,7 @@ class report {
   std::vector<int> excluded_;
   std::string rule_, schedule_;
   bool measured_ = false;
-  std::size_t bytes_sent_ = 0, direct_segments_ = 0;
+  std::size_t bytes_sent_ = 0, direct_segments_ = 0, fallbacks_ = 0;
 };
 
 }  // namespace adasum

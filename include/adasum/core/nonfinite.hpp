@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "../core/combine_directly.hpp"
-#include "../core/concepts.hpp"
-#include "../core/error.hpp"
+#include "combine_directly.hpp"
+#include "concepts.hpp"
+#include "error.hpp"
 
-/// Which gradients are finite, found out before anything changes; for the policies exclude and raise.
+/// Which gradients are finite, found out before anything changes: for the policies exclude and raise.
 namespace adasum::detail {
 
 /// One flag for each segment: whether it holds Inf or NaN. Reads the gradient once.
@@ -37,8 +37,9 @@ void find_nonfinite(const Space& space, const T* gradient, segments_view segment
   }
 }
 
-/// "rank 2 (segments 0, 3); rank 5 (segment 1)" from the flags of all ranks, rank by rank.
-inline std::string describe_nonfinite(std::span<const unsigned char> flags, std::size_t segments) {
+/// "rank 2 (segments 0, 3); rank 5 (segment 1)" from the flags of all gradients, one after the other.
+inline std::string describe_nonfinite(std::span<const unsigned char> flags, std::size_t segments,
+                                      const std::string& whose) {
   std::string text;
   for (std::size_t r = 0; r * segments < flags.size(); ++r) {
     std::string list;
@@ -46,7 +47,7 @@ inline std::string describe_nonfinite(std::span<const unsigned char> flags, std:
     for (std::size_t k = 0; k < segments; ++k)
       if (flags[r * segments + k] && count++ < 10) list += (list.empty() ? "" : ", ") + std::to_string(k);
     if (count == 0) continue;
-    text += (text.empty() ? "rank " : "; rank ") + std::to_string(r) + (count == 1 ? " (segment " : " (segments ") + list +
+    text += (text.empty() ? "" : "; ") + whose + " " + std::to_string(r) + (count == 1 ? " (segment " : " (segments ") + list +
             (count > 10 ? ", …)" : ")");
   }
   return text;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/combine_window.hpp"
+#include "core/concepts.hpp"
+#include "core/gradient.hpp"
+#include "combine.hpp"
+#include "rules/adasum.hpp"
+
+namespace adasum {
+
+/// Folds micro-batch gradients one at a time into one, before it is communicated: total ← rule(total, gradient), segment
+/// by segment, in the linear order. With rules::adasum the same as rules::adasum_linear of all of them; with rules::sum or
+/// rules::mean, their sum or mean. One gradient of memory, however many are added.
+///
+///     auto total = adasum::make_accumulator<float>(exec, segs);
+///     for (auto& batch : micro_batches) total.add(backward(batch));
+///     plan(total.gradient());
+///     total.reset();
+template <scalar T, execution_space<T> Space, pairwise_rule Rule = rules::adasum>
+class accumulator {
+ public:
+  /// @throws bad_input if the boundaries of the segments do not begin at 0 or decrease
+  accumulator(Space space, segments_view segments, Rule rule = {})
+      : space_(std::move(space)), rule_(std::move(rule)), offsets_(segments.offsets().begin(), segments.offsets().end()) {
+    detail::require_segments_match(segments, segments.all().end, "adasum::accumulator");
+    total_ = space_.template allocate<T>(length());
+  }
+
+  /// Adds one more gradient; returns when it has been read.
+  /// @throws bad_input  a gradient of another length, or one that overlaps gradient(); nothing has changed
+  template <gradient Gradient>
+  void add(Gradient&& gradient) {
+    static_assert(std::is_same_v<element_t<Gradient>, T>, "the accumulator was made for another element type");
+    const auto elements = detail::const_span_of(gradient);
+    constexpr auto call = "adasum::accumulator::add";
+    if (elements.size() != length())
+      throw bad_input(std::string(call) + ": the gradient has " + std::to_string(elements.size()) +
+                      " elements, the accumulator " + std::to_string(length()));
+    detail::require_not_null(elements, "the gradient", call);
+    if (elements.data() == total_.data() && !elements.empty())
+      throw bad_input(std::string(call) + ": the gradient is the accumulator's own");
+    detail::require_same_or_apart(elements, std::span<const T>(total_.data(), length()), "the gradient", call);
+    if (count_ == 0) {
+      space_.copy(elements.data(), total_.data(), length());
+      space_.fence();
+    } else {
+      const std::array<const T*, 2> vectors{total_.data(), elements.data()};
+      const std::array<std::size_t, 2> leaves{count_, 1};
+      detail::combine_segments<T>(space_, rule_, std::span(vectors), leaves, total_.data(), segments_view{offsets_},
+                                  detail::no_observer{});
+    }
+    ++count_;
+  }
+
+  /// What has been added so far. @pre count() > 0
+  std::span<T> gradient() { return {total_.data(), length()}; }
+  /// How many gradients have been added since the last reset.
+  std::size_t count() const { return count_; }
+  std::size_t length() const { return offsets_.back(); }
+  /// Forgets them.
+  void reset() { count_ = 0; }
+
+ private:
+  Space space_;
+  Rule rule_;
+  std::vector<std::size_t> offsets_;
+  decltype(std::declval<const Space&>().template allocate<T>(0)) total_;
+  std::size_t count_ = 0;
+};
+
+template <scalar T, execution_space<T> Space, pairwise_rule Rule = rules::adasum>
+accumulator<T, Space, Rule> make_accumulator(const Space& space, segments_view segments, const Rule& rule = {}) {
+  return {space, segments, rule};
+}
+
+}  // namespace adasum

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "../core/gram.hpp"
+
+namespace adasum::rules {
+
+/// The mean of the m gradients that lie closest to their neighbours, for up to f ranks that send anything at all.
+///
+///     score(i) = Σ of the n - f - 2 smallest ‖gᵢ - gⱼ‖², j ≠ i;     cᵢ = 1/m for the m lowest scores, 0 for the others
+///
+/// Distances from inner products: Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ. Of equal scores, the lower index is taken. Source: Blanchard et al.,
+/// "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, sections 3 and 4.
+struct multi_krum {
+  static constexpr std::string_view name = "multi_krum";
+
+  std::size_t byzantine = 0;  ///< f; the guarantee of the paper asks for n > 2f + 2
+  std::size_t selected = 1;   ///< m; 1 is Krum; no more than n are taken
+  bool per_segment = false;   ///< choose for each segment by itself, instead of for the whole model
+
+  bool whole_model() const { return !per_segment; }
+
+  void operator()(gram_view g, std::span<double> weights) const {
+    const auto n = g.size();
+    const auto m = std::clamp<std::size_t>(selected, 1, n);
+    // At least the nearest neighbour counts, where there is one.
+    const auto neighbours = n < 2 ? 0 : std::max<std::size_t>(1, n > byzantine + 2 ? n - byzantine - 2 : 0);
+    std::vector<double> score(n), distances;
+    for (std::size_t i = 0; i < n; ++i) {
+      distances.clear();
+      for (std::size_t j = 0; j < n; ++j)
+        if (j != i) distances.push_back(std::max(0.0, g(i, i) + g(j, j) - 2 * g(i, j)));
+      std::ranges::sort(distances);
+      score[i] = std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(neighbours), 0.0);
+    }
+    std::vector<std::size_t> order(n);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return score[i]; });
+    std::ranges::fill(weights, 0.0);
+    for (std::size_t k = 0; k < m; ++k) weights[order[k]] = 1 / static_cast<double>(m);
+  }
+};
+
+}  // namespace adasum::rules

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "../core/gram.hpp"
+
+namespace adasum::rules {
+
+/// The mean of unit gradients: cᵢ = 1 / (n‖gᵢ‖), 0 for a zero gradient. The length of the result is at most 1, whatever
+/// the gradients' scale. The control that rules which mix unit vectors (adacons) have to beat.
+struct unit_mean {
+  static constexpr std::string_view name = "unit_mean";
+
+  void operator()(gram_view g, std::span<double> weights) const {
+    const auto n = static_cast<double>(g.size());
+    for (std::size_t i = 0; i < g.size(); ++i) weights[i] = g(i, i) > 0 ? 1 / (n * std::sqrt(g(i, i))) : 0;
+  }
+};
+
+}  // namespace adasum::rules
