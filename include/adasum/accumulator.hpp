@@ -44,10 +44,11 @@ class accumulator {
     if (elements.size() != length())
       throw bad_input(std::string(call) + ": the gradient has " + std::to_string(elements.size()) +
                       " elements, the accumulator " + std::to_string(length()));
-    detail::require_not_null(elements, "the gradient", call);
+    const auto name = [] { return std::string("the gradient"); };
+    detail::require_not_null(elements, name, call);
     if (elements.data() == total_.data() && !elements.empty())
       throw bad_input(std::string(call) + ": the gradient is the accumulator's own");
-    detail::require_same_or_apart(elements, std::span<const T>(total_.data(), length()), "the gradient", call);
+    detail::require_same_or_apart(elements, std::span<const T>(total_.data(), length()), name, call);
     if (count_ == 0) {
       space_.copy(elements.data(), total_.data(), length());
       space_.fence();

@@ -28,11 +28,11 @@ template <scalar T>
 void require_combinable(std::span<const std::span<const T>> inputs, std::span<T> out, segments_view segments,
                         const char* call) {
   if (inputs.empty()) throw bad_input(std::string(call) + ": there is no gradient to combine");
-  require_not_null(std::span<const T>(out), "the output", call);
+  require_not_null(std::span<const T>(out), [] { return std::string("the output"); }, call);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto which = "gradient " + std::to_string(i);
+    const auto which = [i] { return "gradient " + std::to_string(i); };
     if (inputs[i].size() != out.size())
-      throw bad_input(std::string(call) + ": " + which + " has " + std::to_string(inputs[i].size()) +
+      throw bad_input(std::string(call) + ": " + which() + " has " + std::to_string(inputs[i].size()) +
                       " elements, the output has " + std::to_string(out.size()));
     require_not_null(inputs[i], which, call);
     require_same_or_apart(inputs[i], std::span<const T>(out), which, call);

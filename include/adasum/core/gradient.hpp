@@ -77,19 +77,19 @@ inline void require_segments_match(segments_view segments, std::size_t length, c
 
 /// Two arrays may be the same one, or apart; anything between would be read after it has been written.
 template <class T>
-void require_same_or_apart(std::span<const T> input, std::span<const T> out, const std::string& what, const char* call) {
+void require_same_or_apart(std::span<const T> input, std::span<const T> out, const auto& what, const char* call) {
   const auto begin = [](std::span<const T> s) { return reinterpret_cast<std::uintptr_t>(s.data()); };
   const auto end = [&](std::span<const T> s) { return begin(s) + s.size_bytes(); };
   if (begin(input) == begin(out) || input.empty() || out.empty()) return;
   if (begin(input) < end(out) && begin(out) < end(input))
-    throw bad_input(std::string(call) + ": the output overlaps " + what + " in part (" + std::to_string(input.size()) +
+    throw bad_input(std::string(call) + ": the output overlaps " + what() + " in part (" + std::to_string(input.size()) +
                     " and " + std::to_string(out.size()) + " elements); they must be the same array or apart");
 }
 
 template <class T>
-void require_not_null(std::span<const T> array, const std::string& what, const char* call) {
+void require_not_null(std::span<const T> array, const auto& what, const char* call) {
   if (array.data() == nullptr && !array.empty())
-    throw bad_input(std::string(call) + ": " + what + " is a null pointer with " + std::to_string(array.size()) +
+    throw bad_input(std::string(call) + ": " + what() + " is a null pointer with " + std::to_string(array.size()) +
                     " elements");
 }
 

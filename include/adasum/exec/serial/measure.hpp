@@ -29,12 +29,17 @@ inline constexpr std::size_t chains = 4;
 inline constexpr double smallest_float_block = 0x1p-90;
 inline constexpr double largest_float_block = 0x1p+126;
 
-/// Σ of the lanes, in double.
-template <class V>
-[[gnu::always_inline]] inline double sum_of_lanes(const V& lanes) {
-  double sum = 0;
-  for (std::size_t i = 0; i < sizeof(V) / sizeof(lanes[0]); ++i) sum += lanes[i];
-  return sum;
+/// Σ of the lanes of doubles: halves are added until one lane is left.
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline double sum_of_lanes(const vector<double, Bytes>& lanes) {
+  if constexpr (Bytes == 2 * sizeof(double)) {
+    return lanes[0] + lanes[1];
+  } else {
+    vector<double, Bytes / 2> low, high;
+    __builtin_memcpy(&low, &lanes, Bytes / 2);
+    __builtin_memcpy(&high, reinterpret_cast<const char*>(&lanes) + Bytes / 2, Bytes / 2);
+    return sum_of_lanes<Bytes / 2>(low + high);
+  }
 }
 
 /// Whether every element is zero, of either sign.
@@ -95,7 +100,7 @@ struct lane_sums {
 
   [[gnu::always_inline]] double total(std::size_t pair) const {
     if constexpr (std::is_same_v<L, double>) {
-      return sum_of_lanes((sums[pair][0] + sums[pair][1]) + (sums[pair][2] + sums[pair][3]));
+      return sum_of_lanes<Bytes>((sums[pair][0] + sums[pair][1]) + (sums[pair][2] + sums[pair][3]));
     } else {
       vector<double, Bytes> sum = {};
       for (std::size_t c = 0; c < chains; ++c) {
@@ -103,7 +108,7 @@ struct lane_sums {
         widen<Bytes>(low, high, sums[pair][c]);
         sum += low + high;
       }
-      return sum_of_lanes(sum);
+      return sum_of_lanes<Bytes>(sum);
     }
   }
 };
@@ -179,12 +184,11 @@ struct measure_many {
       // Many streams, read in turns, are more than the processor foresees: ask for each next block while this one is read.
       const std::size_t ahead = x + 2 * block <= length ? block : 0;
       for (std::size_t i = 0; i < n; ++i) to_doubles<Bytes>(vectors[i] + x, count, padded, ahead, blocks + i * block);
-      for (std::size_t i = 0; i < n; i += tile)
-        for (std::size_t j = 0; j <= i; j += tile)
-          if (i + tile <= n)
-            add_tile<Bytes, tile>(blocks, block, padded, i, j, gram);
-          else
-            for (std::size_t row = i; row < n; ++row) add_tile<Bytes, 1>(blocks, block, padded, row, j, gram);
+      for (std::size_t i = 0; i < n; i += tile) {
+        const auto rows = std::min(tile, n - i);
+        for (std::size_t j = 0; j < i; j += tile) add_rows<Bytes, false>(blocks, block, padded, i, j, rows, gram);
+        add_rows<Bytes, true>(blocks, block, padded, i, i, rows, gram);
+      }
     }
     if constexpr (std::is_same_v<compute_type<T>, double>)
       for (std::size_t i = 0; i < n; ++i)
@@ -231,38 +235,41 @@ struct measure_many {
     }
   }
 
-  /// Adds the products of the vectors [i, i + Rows) with the vectors [j, min(j + tile, i + Rows)).
-  template <std::size_t Bytes, std::size_t Rows>
+  template <std::size_t Bytes, bool Diagonal>
+  [[gnu::always_inline]] static void add_rows(const double* blocks, std::size_t block, std::size_t length,
+                                              std::size_t i, std::size_t j, std::size_t rows, double* gram) {
+    switch (rows) {
+      case 1: return add_tile<Bytes, 1, Diagonal>(blocks, block, length, i, j, gram);
+      case 2: return add_tile<Bytes, 2, Diagonal>(blocks, block, length, i, j, gram);
+      case 3: return add_tile<Bytes, 3, Diagonal>(blocks, block, length, i, j, gram);
+      default: return add_tile<Bytes, tile, Diagonal>(blocks, block, length, i, j, gram);
+    }
+  }
+
+  /// Adds the products of the vectors [i, i + Rows) with the vectors [j, j + tile), or those of [i, i + Rows) with each
+  /// other where the tile lies on the diagonal.
+  template <std::size_t Bytes, std::size_t Rows, bool Diagonal>
   [[gnu::always_inline]] static void add_tile(const double* blocks, std::size_t block, std::size_t length, std::size_t i,
                                               std::size_t j, double* gram) {
-    constexpr std::size_t step = Bytes / sizeof(double);
-    const std::size_t columns = std::min(tile, i + Rows - j);
-    const double* row[Rows];
-    const double* column[tile];
-    for (std::size_t r = 0; r < Rows; ++r) row[r] = blocks + (i + r) * block;
-    // Columns past the last one repeat it; their products are not used.
-    for (std::size_t c = 0; c < tile; ++c) column[c] = blocks + (j + std::min(c, columns - 1)) * block;
-    vector<double, Bytes> sums[Rows][tile] = {};
+    constexpr std::size_t step = Bytes / sizeof(double), columns = Diagonal ? Rows : tile;
+    vector<double, Bytes> sums[Rows][columns] = {};
     for (std::size_t x = 0; x < length; x += step) {
-      vector<double, Bytes> right[tile];
+      vector<double, Bytes> right[columns];
 #pragma GCC unroll 4
-      for (std::size_t c = 0; c < tile; ++c) __builtin_memcpy(&right[c], column[c] + x, Bytes);
+      for (std::size_t c = 0; c < columns; ++c) __builtin_memcpy(&right[c], blocks + (j + c) * block + x, Bytes);
 #pragma GCC unroll 4
       for (std::size_t r = 0; r < Rows; ++r) {
         vector<double, Bytes> left;
-        __builtin_memcpy(&left, row[r] + x, Bytes);
+        __builtin_memcpy(&left, blocks + (i + r) * block + x, Bytes);
 #pragma GCC unroll 4
-        for (std::size_t c = 0; c < tile; ++c) sums[r][c] += left * right[c];
+        for (std::size_t c = 0; c < (Diagonal ? r + 1 : columns); ++c) sums[r][c] += left * right[c];
       }
     }
-    double products[Rows][tile];
 #pragma GCC unroll 4
     for (std::size_t r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
-      for (std::size_t c = 0; c < tile; ++c) products[r][c] = sum_of_lanes(sums[r][c]);
-    for (std::size_t r = 0; r < Rows; ++r)
-      for (std::size_t c = 0; c < columns; ++c)
-        if (j + c <= i + r) gram[packed_index(i + r, j + c)] += products[r][c];
+      for (std::size_t c = 0; c < (Diagonal ? r + 1 : columns); ++c)
+        gram[packed_index(i + r, j + c)] += sum_of_lanes<Bytes>(sums[r][c]);
   }
 };
 

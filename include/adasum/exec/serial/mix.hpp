@@ -9,34 +9,41 @@
 /// The mix kernels: out = Σ wᵢ vᵢ over one contiguous piece. `out` may be one of the vectors.
 namespace adasum::serial {
 
-/// A double weight as it multiplies lanes of type L. A float lane multiplies by the weight's leading and trailing 24
-/// bits in turn, so that the weight keeps 48 bits and the sum is rounded little more than once.
-template <std::size_t Bytes, class L>
-struct lane_weight {
-  vector<L, Bytes> high, low;
-
-  [[gnu::always_inline]] explicit lane_weight(double weight) {
-    const L leading = static_cast<L>(weight);
-    const bool finite = leading - leading == 0;
-    high = vector<L, Bytes>{} + leading;
-    low = vector<L, Bytes>{} + (finite ? static_cast<L>(weight - static_cast<double>(leading)) : L{0});
-  }
-};
-
-/// One or two vectors, in the lanes of compute_type<T>; double weights of double elements have no trailing part.
+/// One or two vectors, in the lanes of compute_type<T>.
+///
+/// Where float elements have weights that no float can hold, each weight multiplies in two parts, its leading and its
+/// trailing 24 bits, so that it keeps 48 bits and the sum is rounded little more than once. (Infinite elements can then
+/// become NaN.) 16-bit elements are rounded so much more coarsely that the leading part does.
 template <std::size_t N, scalar T>
 struct mix_few {
+  using L = compute_type<T>;
+
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, const double* weights, T* out) {
-    using L = compute_type<T>;
+    const double first = weights[0], last = weights[N - 1];
+    const bool exact = trailing(first) == 0 && trailing(last) == 0;
+    if (std::is_same_v<T, float> && !exact)
+      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[N - 1], length, first, last, out);
+    else
+      run_over<Bytes, false>(vectors[0], vectors[N - 1], length, first, last, out);
+  }
+
+ private:
+  /// What a lane's type leaves of a weight; 0 where the weight is not finite.
+  static L trailing(double weight) {
+    const auto leading = static_cast<L>(weight);
+    return leading - leading == 0 ? static_cast<L>(weight - static_cast<double>(leading)) : L{0};
+  }
+
+  template <std::size_t Bytes, bool Trailing>
+  [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, double first, double last,
+                                              T* out) {
     constexpr std::size_t step = Bytes / sizeof(L);
-    const lane_weight<Bytes, L> first(weights[0]), last(weights[N - 1]);
-    const T *a = vectors[0], *b = vectors[N - 1];
     std::size_t x = 0;
     for (; x + 2 * step <= length; x += 2 * step) {
       vector<L, Bytes> one, two;
-      combine<Bytes>(one, first, last, a + x, b + x);
-      combine<Bytes>(two, first, last, a + x + step, b + x + step);
+      combine<Bytes, Trailing>(one, first, last, a + x, b + x);
+      combine<Bytes, Trailing>(two, first, last, a + x + step, b + x + step);
       store<Bytes>(out + x, one);
       store<Bytes>(out + x + step, two);
     }
@@ -46,30 +53,25 @@ struct mix_few {
       __builtin_memcpy(left, a + x, count * sizeof(T));
       __builtin_memcpy(right, b + x, count * sizeof(T));
       vector<L, Bytes> sum;
-      combine<Bytes>(sum, first, last, reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right));
+      combine<Bytes, Trailing>(sum, first, last, reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right));
       store<Bytes>(reinterpret_cast<T*>(left), sum);
       __builtin_memcpy(static_cast<void*>(out + x), left, count * sizeof(T));
     }
   }
 
-  template <std::size_t Bytes>
-  [[gnu::always_inline]] static void combine(vector<compute_type<T>, Bytes>& sum,
-                                             const lane_weight<Bytes, compute_type<T>>& first,
-                                             const lane_weight<Bytes, compute_type<T>>& last, const T* a, const T* b) {
-    vector<compute_type<T>, Bytes> left;
+  template <std::size_t Bytes, bool Trailing>
+  [[gnu::always_inline]] static void combine(vector<L, Bytes>& sum, double first, double last, const T* a, const T* b) {
+    vector<L, Bytes> left, right;
     load<Bytes>(left, a);
+    sum = static_cast<L>(first) * left;
     if constexpr (N == 1) {
-      sum = first.high * left;
-      if constexpr (std::is_same_v<compute_type<T>, float>) sum += first.low * left;
+      if constexpr (Trailing) sum += trailing(first) * left;
     } else {
-      vector<compute_type<T>, Bytes> right;
       load<Bytes>(right, b);
-      if constexpr (std::is_same_v<compute_type<T>, float>) {
-        const vector<float, Bytes> trailing = first.low * left + last.low * right;
-        sum = first.high * left + (last.high * right + trailing);
-      } else {
-        sum = first.high * left + last.high * right;
-      }
+      if constexpr (Trailing)
+        sum += static_cast<L>(last) * right + (trailing(first) * left + trailing(last) * right);
+      else
+        sum += static_cast<L>(last) * right;
     }
   }
 };
