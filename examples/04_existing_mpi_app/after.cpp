@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Data-parallel logistic regression: every rank holds its own samples, all ranks hold the same weights.
-#include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/mpi.hpp>
 
 #include <algorithm>
 #include <cmath>
