@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# find_package(adasum) offers adasum::adasum; find_package(adasum COMPONENTS mpi) adasum::mpi too.
+# find_package(adasum) offers adasum::adasum; COMPONENTS mpi and eigen add adasum::mpi and adasum::eigen.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -9,8 +9,10 @@ set(package_folder "${CMAKE_INSTALL_DATADIR}/cmake/adasum")
 
 install(TARGETS adasum EXPORT adasum-targets FILE_SET HEADERS)
 install(TARGETS adasum_mpi EXPORT adasum-mpi-targets)
+install(TARGETS adasum_eigen EXPORT adasum-eigen-targets)
 install(EXPORT adasum-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
 install(EXPORT adasum-mpi-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
+install(EXPORT adasum-eigen-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
 
 configure_package_config_file(cmake/adasum-config.cmake.in adasum-config.cmake INSTALL_DESTINATION "${package_folder}")
 write_basic_package_version_file(adasum-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)

@@ -73,7 +73,7 @@ class local_participants {
     if (raise) throw nonfinite_error("adasum: Inf or NaN in " + describe_nonfinite(flags_, k, "gradient"));
     zeros_ = space_.template allocate<T>(segments_.all().end);
     std::ranges::fill(gram, 0.0);
-    space_.template mix<T>(whole(segments_), std::span<const T* const>(vectors_).first(1), gram.data(), zeros_->data());
+    space_.mix(whole(segments_), std::span<const T* const>(vectors_).first(1), gram.data(), zeros_->data());
     for (std::size_t i = 0; i < n; ++i)
       if (leaves_[i] == 0) vectors_[i] = zeros_->data();
   }
@@ -115,7 +115,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     const auto take = [&](std::size_t size) { return std::exchange(rest, rest.subspan(size)).first(size); };
     const round_memory arrays{take(count * packed_size(n)), take(count * n), take(n), take(packed_size(n)), scratch};
     if (measure) {
-      space.template measure<T>(window, vectors, arrays.gram.data());
+      space.measure(window, vectors, arrays.gram.data());
       space.fence();
     } else {
       std::ranges::fill(arrays.gram, 0.0);

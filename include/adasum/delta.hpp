@@ -47,7 +47,7 @@ const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
   const std::array<const T*, 2> vectors{now.data(), start.data()};
   const auto mix = [&](double of_start) {
     const std::array<double, 2> factors{1, of_start};
-    plan.space().template mix<T>(window, std::span<const T* const>(vectors), factors.data(), now.data());
+    plan.space().mix(window, std::span<const T* const>(vectors), factors.data(), now.data());
     plan.space().fence();
   };
   mix(-1);

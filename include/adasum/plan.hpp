@@ -50,7 +50,8 @@ class allreduce_plan {
 
  public:
   /// Sends nothing, but for schedules::direct, which makes shared memory: collective.
-  /// @throws bad_input  the schedule cannot be built; options::wire is for float gradients; not all ranks share memory
+  /// @throws bad_input  the schedule cannot be built (with options::check_agreement: thrown by the first run, as an
+  ///                    agreement_error on all ranks); options::wire is for float gradients; not all ranks share memory
   template <bool Checked>
   allreduce_plan(Space space, Comm comm, segments_view segments, Rule rule, Schedule order,
                  const basic_options<Checked>& choices)
@@ -63,7 +64,8 @@ class allreduce_plan {
     if (options_.wire != wire_format::same && !detail::packs<Space, T>)
       throw bad_input(std::string("adasum::plan_allreduce: options::wire rounds float gradients; the elements are ") +
                       std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
-    reduction_ = reduction(order_.stages(comm_.rank(), comm_.size(), what()), chosen_name());
+    reduction_ = reduction(first_stages(), chosen_name());
+    last_ = &reduction_->last_report();
     if constexpr (detail::needs_shared_memory<Schedule>) {
       reduction_->share_memory();
       if (comm_.size() > 1 && !reduction_->is_direct())
@@ -106,6 +108,8 @@ class allreduce_plan {
   std::size_t length() const { return offsets_.back(); }
   segments_view segments() const { return segments_view{offsets_}; }
   const Space& space() const { return space_; }
+  /// What the last run found; an empty report before the first.
+  const report& last_report() const { return *last_; }
   /// The rule in use, with its state if it has any.
   Rule& current_rule() { return reduction_->current_rule(); }
 
@@ -121,6 +125,18 @@ class allreduce_plan {
   using memory = decltype(std::declval<const Space&>().template allocate<T>(0));
 
   problem what() const { return {length(), sizeof(T), segments().size(), tree_rule<Rule>}; }
+
+  /// A schedule that cannot be built on this rank is a problem to tell the others, if they compare what they are about to
+  /// do; until then its place is taken by one that always can.
+  std::vector<stage> first_stages() {
+    try {
+      return order_.stages(comm_.rank(), comm_.size(), what());
+    } catch (const bad_input& problem) {
+      if (!options_.check_agreement || comm_.size() == 1) throw;
+      schedule_problem_ = problem.what();
+      return schedules::gram{}.stages(comm_.rank(), comm_.size(), what());
+    }
+  }
 
   std::string_view chosen_name() const {
     if constexpr (requires { order_.chosen_name(comm_.size(), what()); })
@@ -159,7 +175,7 @@ class allreduce_plan {
     auto& chosen = in_place_ && problem.empty() && elements.data() == *buffer_ ? *in_place_ : *reduction_;
     if (comm_.size() > 1 && options_.check_agreement) {
       std::vector<detail::intention> all(static_cast<std::size_t>(comm_.size()));
-      const auto mine = intention(elements, problem, &chosen == in_place_.get());
+      const auto mine = intention(elements, problem.empty() ? schedule_problem_ : problem, &chosen == in_place_.get());
       detail::gather_from_all(std::span(&mine, 1), comm_.rank(), comm_.size(), std::span(all),
                               [&](auto out, auto in) { comm_.exchange(space_, out, in); });
       detail::require_agreement(all);
@@ -167,7 +183,8 @@ class allreduce_plan {
       if (comm_.size() > 1) chosen.withdraw_from_start();
       throw bad_input(problem);
     }
-    return chosen.run(elements.data());
+    last_ = &chosen.run(elements.data());
+    return *last_;
   }
 
   detail::intention intention(std::span<T> elements, const std::string& problem, bool in_place) const {
@@ -177,6 +194,8 @@ class allreduce_plan {
     mine.set(mine.scalar, to_string(format_of<T>));
     mine.set(mine.rule, Rule::name);
     mine.set(mine.schedule, std::string(Schedule::name) + (in_place ? " in the plan's buffer" : ""));
+    // The stages of one rank, as every rank computes them, tell apart schedules of one name with different parameters.
+    if (schedule_problem_.empty()) mine.set_stages(order_.stages(0, comm_.size(), what()));
     mine.set(mine.options, describe(options_));
     std::string space(Space::name);
     if constexpr (requires { space_.arithmetic(); }) space += " " + std::string(space_.arithmetic());
@@ -191,10 +210,12 @@ class allreduce_plan {
   Schedule order_;
   std::vector<std::size_t> offsets_;
   options options_;
+  std::string schedule_problem_;
   std::unique_ptr<reduction_type> reduction_;
   std::unique_ptr<reduction_type> in_place_;  // for buffer(), where the ranks share memory
   std::optional<memory> own_memory_;          // for buffer(), where they do not
   std::optional<T*> buffer_;
+  const report* last_ = nullptr;
 };
 
 /// A plan for gradients of T that are cut into these segments. Every rank makes one with the same arguments.

@@ -18,6 +18,12 @@ if(TARGET adasum::mpi)
   endforeach()
 endif()
 
+if(TARGET adasum::eigen)
+  get_target_property(eigen_folders Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
+  list(TRANSFORM eigen_folders PREPEND "-isystem")
+  list(APPEND adasum_compile_command ${eigen_folders})
+endif()
+
 # A test that passes when the compiler accepts the file.
 function(adasum_add_compile_test name source)
   add_test(NAME ${name} COMMAND ${adasum_compile_command} ${ARGN} "${source}")

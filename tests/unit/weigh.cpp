@@ -27,7 +27,7 @@ struct weighed {
   weighed(Rule rule, std::vector<double> packed, std::vector<std::size_t> leaves)
       : gram(std::move(packed)), weights(leaves.size(), 99) {
     weigh_scratch scratch(leaves.size());
-    quality = weigh(rule, view(), leaves, weights, scratch);
+    quality = weigh(rule, view(), leaves, weights, 0, scratch);
   }
   gram_view view() const { return {gram.data(), weights.size()}; }
 };

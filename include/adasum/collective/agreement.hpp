@@ -14,6 +14,7 @@
 #include "../core/error.hpp"
 #include "../core/message.hpp"
 #include "../core/segments.hpp"
+#include "../core/stage.hpp"
 
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
@@ -26,6 +27,7 @@ struct intention {
   std::uint64_t length = 0;
   std::uint64_t segments = 0;
   std::uint64_t segments_hash = 0;
+  std::uint64_t schedule_hash = 0;
   text<16> scalar{};
   text<32> rule{};
   text<32> schedule{};
@@ -45,8 +47,24 @@ struct intention {
 
   void set_segments(segments_view segs) {
     segments = segs.size();
-    segments_hash = 14695981039346656037u;  // FNV-1a, over the boundaries
-    for (const auto offset : segs.offsets()) segments_hash = (segments_hash ^ offset) * 1099511628211u;
+    segments_hash = hash(segs.offsets());
+  }
+  void set_stages(const std::vector<stage>& stages) {
+    schedule_hash = 0;
+    for (const auto& level : stages) {
+      schedule_hash = hash(level.members, schedule_hash);
+      schedule_hash = hash(level.leaves, schedule_hash);
+      schedule_hash = hash(level.sum_over, schedule_hash);
+      for (const auto part : level.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
+    }
+  }
+
+ private:
+  /// FNV-1a.
+  static std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
+    auto value = start ^ 14695981039346656037u;
+    for (const auto number : numbers) value = (value ^ static_cast<std::uint64_t>(number)) * 1099511628211u;
+    return value;
   }
 };
 
@@ -91,6 +109,9 @@ inline void require_agreement(std::span<const intention> all) {
   });
   compare("rule", [](const intention& i) { return intention::get(i.rule); });
   compare("schedule", [](const intention& i) { return intention::get(i.schedule); });
+  compare("parameters of the schedule", [](const intention& i) {
+    return intention::get(i.schedule) + " with stages of hash " + std::to_string(i.schedule_hash);
+  });
   compare("options", [](const intention& i) { return intention::get(i.options); });
   compare("execution space", [](const intention& i) { return intention::get(i.space); });
 }

@@ -206,7 +206,7 @@ class staged_reduction {
     if (!takes_part_[static_cast<std::size_t>(comm_.rank())]) {
       const T* const in = data;
       std::ranges::fill(std::span(weights_).first(k), 0.0);
-      space_.template mix<T>(whole(segments_), std::span(&in, 1), weights_.data(), data);
+      space_.mix(whole(segments_), std::span(&in, 1), weights_.data(), data);
     }
   }
 
@@ -395,7 +395,7 @@ class staged_reduction {
 
     const auto sum_over_ranks = [&](std::span<double> values) { sum(level, values); };
     if (measure && !withdrawn_) {
-      space_.template measure<T>(window, std::span<const T* const>(vectors), gram.data());
+      space_.measure(window, std::span<const T* const>(vectors), gram.data());
       space_.fence();
     } else {
       std::ranges::fill(gram, 0.0);

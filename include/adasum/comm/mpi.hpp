@@ -67,8 +67,8 @@ class mpi_communicator {
   class memory {
    public:
     static constexpr bool every_address = false;
-    std::span<const int> ranks() const { return window_->ranks; }
-    std::byte* of(std::size_t place) const { return window_->bases[place]; }
+    std::span<const int> ranks() const;
+    std::byte* of(std::size_t place) const;
 
    private:
     friend mpi_communicator;
@@ -77,11 +77,7 @@ class mpi_communicator {
   };
 
   /// Collective; blocks as MPI_Win_allocate_shared does. @throws mpi_error
-  memory share(std::size_t bytes) const {
-    memory shared;
-    shared.window_ = std::make_shared<memory::window>(state_, bytes);
-    return shared;
-  }
+  memory share(std::size_t bytes) const;
 
   /// For schedules::hierarchical: the node of each rank, as the lowest rank that it shares memory with
   /// (MPI_COMM_TYPE_SHARED). Collective. @throws mpi_error
@@ -259,5 +255,14 @@ struct mpi_communicator::memory::window {
   MPI_Win handle = MPI_WIN_NULL;
   std::vector<std::byte*> bases;
 };
+
+inline std::span<const int> mpi_communicator::memory::ranks() const { return window_->ranks; }
+inline std::byte* mpi_communicator::memory::of(std::size_t place) const { return window_->bases[place]; }
+
+inline mpi_communicator::memory mpi_communicator::share(std::size_t bytes) const {
+  memory shared;
+  shared.window_ = std::make_shared<memory::window>(state_, bytes);
+  return shared;
+}
 
 }  // namespace adasum

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <memory>
 #include <span>
 
 #include "../core/error.hpp"
@@ -13,6 +16,23 @@ class self_communicator {
  public:
   int rank() const { return 0; }
   int size() const { return 1; }
+
+  /// Memory that this rank shares with itself; see the concept shared_memory.
+  class memory {
+   public:
+    static constexpr bool every_address = true;
+    explicit memory(std::size_t bytes) : block_(std::make_unique<line[]>((bytes + 63) / 64)) {}
+    std::span<const int> ranks() const { return ranks_; }
+    std::byte* of(std::size_t) const { return block_.get()->bytes; }
+
+   private:
+    struct alignas(64) line {
+      std::byte bytes[64];
+    };
+    std::unique_ptr<line[]> block_;
+    std::array<int, 1> ranks_{0};
+  };
+  memory share(std::size_t bytes) const { return memory(bytes); }
 
   template <class Space>
   void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {

@@ -37,20 +37,20 @@ class piece_copies {
       const int step = std::clamp(exponent, -1000, 1000);
       const double factor = std::ldexp(1.0, step);
       const T* const in = v;
-      space_.template mix<T>(window(), std::span(&in, 1), &factor, v);
+      space_.mix(window(), std::span(&in, 1), &factor, v);
       exponent -= step;
     }
   }
 
   template <class Sum>
   void measure(std::span<const T* const> vectors, std::span<double> gram, Sum& sum_over_ranks) const {
-    space_.template measure<T>(window(), vectors, gram.data());
+    space_.measure(window(), vectors, gram.data());
     space_.fence();
     sum_over_ranks(gram);
   }
 
   void mix(std::span<const T* const> vectors, const double* weights, T* out) const {
-    space_.template mix<T>(window(), vectors, weights, out);
+    space_.mix(window(), vectors, weights, out);
   }
 
  private:
@@ -72,9 +72,11 @@ struct direct_result {
 /// Vectors whose squares leave double's range are multiplied by powers of two, so that the largest norm comes near 1
 /// and no other is below 2⁻¹⁰⁰. Such a smaller one has been enlarged, which changes the result by less than its
 /// rounding: of so small a vector, only the direction counts.
+///
+/// @param degree  how the result follows the vectors' scale (degree_of)
 template <scalar T, execution_space<T> Space, class Sum, class Weigh>
 direct_result combine_any_range(const piece_copies<T, Space>& copies, std::span<T* const> vectors, Sum& sum_over_ranks,
-                                Weigh&& weigh_gram) {
+                                int degree, Weigh&& weigh_gram) {
   constexpr int lift = 100;
   const auto n = vectors.size();
   const std::vector<const T*> inputs(vectors.begin(), vectors.end());
@@ -123,7 +125,7 @@ direct_result combine_any_range(const piece_copies<T, Space>& copies, std::span<
   weigh_gram(gram_view{gram.data(), n}, std::span(result.weights));
   const double scaled_norm = std::sqrt(squared_norm({gram.data(), n}, result.weights));
   copies.mix(inputs, result.weights.data(), vectors[0]);
-  const int back = rescaled ? largest : 0;
+  const int back = rescaled ? degree * largest : 0;
   copies.scale(vectors[0], back);
   result.result_norm = std::ldexp(scaled_norm, back);
   for (std::size_t i = 0; i < n; ++i) result.weights[i] = std::ldexp(result.weights[i], back + wanted[i]);
@@ -145,7 +147,7 @@ direct_result combine_directly(const Space& space, Rule& rule, std::span<const T
     std::vector<std::size_t> count(leaves.begin(), leaves.end());
     for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
       T* const pair[] = {copies.at(first), copies.at(middle)};
-      const auto merged = combine_any_range<T>(copies, pair, sum_over_ranks, [&](gram_view g, std::span<double> w) {
+      const auto merged = combine_any_range<T>(copies, pair, sum_over_ranks, degree_of(rule), [&](gram_view g, std::span<double> w) {
         const auto found = rule(pair_gram{g(0, 0), g(0, 1), g(1, 1), count[first], count[middle]});
         w[0] = found.a;
         w[1] = found.b;
@@ -162,7 +164,7 @@ direct_result combine_directly(const Space& space, Rule& rule, std::span<const T
     std::vector<T*> all(n);
     for (std::size_t i = 0; i < n; ++i) all[i] = copies.at(i);
     weigh_scratch scratch(n);
-    result = combine_any_range<T>(copies, all, sum_over_ranks, [&](gram_view g, std::span<double> w) {
+    result = combine_any_range<T>(copies, all, sum_over_ranks, degree_of(rule), [&](gram_view g, std::span<double> w) {
       if constexpr (pairwise_rule<Rule>)
         w[0] = 1;
       else

@@ -52,14 +52,15 @@ bool weighs_whole_model(const Rule& rule) {
 }
 
 /// The weights of one set for all segments, from the sum of their Gram matrices.
-template <rule Rule>
+template <scalar T, rule Rule>
 weighing weigh_whole_model(Rule& rule, std::size_t n, std::size_t segments, std::span<const std::size_t> leaves,
                            const round_memory& memory) {
   const auto total = memory.total;
   std::ranges::fill(total, 0.0);
   for (std::size_t k = 0; k < segments; ++k)
     for (std::size_t e = 0; e < total.size(); ++e) total[e] += memory.gram[k * total.size() + e];
-  return weigh(rule, gram_view(total.data(), n), leaves, memory.weights.first(n), 0, memory.scratch);
+  return weigh(rule, gram_view(total.data(), n), leaves, memory.weights.first(n), 0, memory.scratch,
+               cancellation_threshold<T>);
 }
 
 /// @param leaves          how many gradients each vector already combines; 0 for one that takes no part
@@ -84,7 +85,7 @@ void weigh_and_mix(const Space& space, Rule& rule, const slice& window, std::spa
   const bool whole_model = weighs_whole_model(rule);
   auto quality = weighing::good;
   if (whole_model) {
-    quality = weigh_whole_model(rule, n, count, leaves, memory);
+    quality = weigh_whole_model<T>(rule, n, count, leaves, memory);
     if (quality == weighing::direct) {
       const auto result = combine_piece(0, {window.range.begin - window.origin, window.range.end - window.origin});
       std::ranges::copy(result.weights, memory.weights.begin());
@@ -100,7 +101,7 @@ void weigh_and_mix(const Space& space, Rule& rule, const slice& window, std::spa
       const std::size_t chunk = std::min(written.chunk, part.range.size());
       for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
         const auto end = begin + std::min(chunk, part.range.end - begin);
-        space.template mix<T>({part.segments, {begin, end}, part.origin}, vectors, memory.weights.data() + run * n, out);
+        space.mix({part.segments, {begin, end}, part.origin}, vectors, memory.weights.data() + run * n, out);
         written(index_range{begin - part.origin, end - part.origin});
       }
     }
@@ -108,7 +109,8 @@ void weigh_and_mix(const Space& space, Rule& rule, const slice& window, std::spa
   };
   for (std::size_t k = 0; k < count; ++k) {
     const auto weights = weights_of(k);
-    if (!whole_model) quality = weigh(rule, gram_of(k), leaves, weights, first_segment + k, memory.scratch);
+    if (!whole_model)
+      quality = weigh(rule, gram_of(k), leaves, weights, first_segment + k, memory.scratch, cancellation_threshold<T>);
     if (quality == weighing::direct && !whole_model) {
       mix_run(k);
       run = k + 1;

@@ -26,6 +26,8 @@ namespace adasum {
 //                                                along the tree
 //   bool whole_model() const                     whether one set of weights, from the Gram matrix of all segments
 //                                                together, serves every segment
+//   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
+//                                                same result (rules that mix unit vectors)
 //   std::size_t fallbacks                        how often it has used another rule in place of its own; for the report
 //   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
 //                                                (0 for the whole model), for rules that keep state
@@ -143,6 +145,15 @@ constexpr bool needs_gram = [] {
   else
     return true;
 }();
+
+/// How the result follows the gradients' scale: s·gradients give s^degree·result.
+template <rule R>
+constexpr int degree_of(const R& rule) {
+  if constexpr (requires { { rule.degree() } -> std::same_as<int>; })
+    return rule.degree();
+  else
+    return 1;
+}
 
 /// How often a rule has fallen back; 0 for one that never does.
 template <rule R>

@@ -20,13 +20,14 @@ namespace adasum::detail {
 template <scalar T, execution_space<T> Space>
 void find_nonfinite(const Space& space, const T* gradient, segments_view segments, std::span<double> gram,
                     std::span<unsigned char> flags) {
-  space.template measure<T>(whole(segments), std::span(&gradient, 1), gram.data());
+  const T* const vector = gradient;
+  space.measure(whole(segments), std::span(&vector, 1), gram.data());
   space.fence();
   for (std::size_t k = 0; k < segments.size(); ++k) {
     bool finite = std::isfinite(gram[k]);
     if constexpr (std::same_as<T, double>)
       if (std::isinf(gram[k])) {  // Inf, or finite elements whose squares overflow: decide on a smaller copy
-        piece_copies<T, Space> copy(space, std::span(&gradient, 1), segments.range(k));
+        piece_copies<T, Space> copy(space, std::span(&vector, 1), segments.range(k));
         copy.scale(copy.at(0), -600);
         const T* const scaled = copy.at(0);
         const auto alone = [](std::span<double>) {};

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "concepts.hpp"
@@ -28,8 +29,11 @@ inline constexpr double smallest_safe_square = 0x1p-800;
 inline constexpr double largest_safe_square = 0x1p+800;
 
 /// A node whose squared norm is below this fraction of Σ cᵢ² Gᵢᵢ has lost its leading digits: the double Gram matrix
-/// has a relative error near 1e-16, and 1e-10 leaves six digits for the weights.
-inline constexpr double cancellation_threshold = 1e-10;
+/// has a relative error near 1e-16. Combining the vectors themselves is better then, if their elements are doubles: 1e-10
+/// leaves six digits for the weights. Narrower elements would lose more by being rounded at every node; for them only
+/// what is lost entirely is combined directly.
+template <scalar T>
+inline constexpr double cancellation_threshold = std::is_same_v<T, double> ? 1e-10 : 0x1p-48;
 
 /// Reusable room for weigh(), for up to the given number of vectors; two need none.
 struct weigh_scratch {
@@ -53,11 +57,12 @@ void for_each_merge_under(std::size_t n, Visitor&& visit) {
 /// Weights of n vectors under a pairwise rule along its tree, from inner products alone: a node is Σ cᵢ gᵢ, so its moments
 /// are quadratic forms in G. O(n²), since the supports of two children are disjoint.
 ///
-/// @param leaves  how many gradients each vector already combines
+/// @param leaves     how many gradients each vector already combines
+/// @param threshold  see cancellation_threshold
 /// @pre weights.size() == leaves.size() == gram.size()
 template <pairwise_rule Rule>
 weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-                          weigh_scratch& scratch) {
+                          weigh_scratch& scratch, double threshold = cancellation_threshold<double>) {
   const auto n = gram.size();
   for (std::size_t i = 0; i < n; ++i) {
     weights[i] = 1;
@@ -67,7 +72,7 @@ weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_
   auto quality = weighing::good;
   for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
     for (const auto node : {first, middle})
-      if (scratch.norm2[node] < cancellation_threshold * scratch.mass[node]) quality = weighing::direct;
+      if (scratch.norm2[node] < threshold * scratch.mass[node]) quality = weighing::direct;
     double dot = 0;
     for (auto i = first; i < middle; ++i)
       for (auto j = middle; j < last; ++j) dot += weights[i] * weights[j] * gram(i, j);
@@ -110,9 +115,10 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
+/// @param threshold  see cancellation_threshold
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-               std::size_t segment, weigh_scratch& scratch) {
+               std::size_t segment, weigh_scratch& scratch, double threshold = cancellation_threshold<double>) {
   auto quality = weighing::good;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     const double square = gram(i, i);
@@ -123,7 +129,7 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {
-    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves, weights, scratch);
+    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves, weights, scratch, threshold);
     const pair_weights pair = rule(pair_gram{gram(0, 0), gram(0, 1), gram(1, 1), leaves[0], leaves[1]});
     weights[0] = pair.a;
     weights[1] = pair.b;

@@ -43,6 +43,7 @@ struct adacons {
   std::size_t fallbacks = 0;
 
   bool whole_model() const { return !per_segment; }
+  int degree() const { return scale == scaling::none ? 0 : 1; }
 
   void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
     const auto n = g.size();

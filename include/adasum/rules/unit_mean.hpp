@@ -15,6 +15,8 @@ namespace adasum::rules {
 struct unit_mean {
   static constexpr std::string_view name = "unit_mean";
 
+  int degree() const { return 0; }
+
   void operator()(gram_view g, std::span<double> weights) const {
     const auto n = static_cast<double>(g.size());
     for (std::size_t i = 0; i < g.size(); ++i) weights[i] = g(i, i) > 0 ? 1 / (n * std::sqrt(g(i, i))) : 0;

@@ -11,7 +11,6 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/stage.hpp"
-#include "../rules/mean.hpp"
 #include "automatic.hpp"
 #include "splitting.hpp"
 
@@ -27,9 +26,11 @@ namespace adasum::schedules {
 /// before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would. In a plan's own
 /// buffer, ranks of one node that share memory work there in place.
 ///
+///     adasum::schedules::hierarchical order{comm.nodes(), adasum::rules::mean{}};
+///
 /// Maleki et al., MLSys 2021, section 4 (the sum or mean inside a node, Adasum across nodes); the same with
 /// rules::adasum inside the node as well.
-template <rule Inner = rules::mean, schedule Outer = automatic>
+template <rule Inner, schedule Outer = automatic>
 struct hierarchical {
   static constexpr std::string_view name = "hierarchical";
   static constexpr bool all_at_once = Outer::all_at_once;
@@ -121,5 +122,10 @@ struct hierarchical {
     }
   }
 };
+
+template <rule Inner>
+hierarchical(std::vector<int>, Inner) -> hierarchical<Inner>;
+template <rule Inner, schedule Outer>
+hierarchical(std::vector<int>, Inner, Outer) -> hierarchical<Inner, Outer>;
 
 }  // namespace adasum::schedules

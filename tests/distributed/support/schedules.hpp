@@ -4,6 +4,7 @@
 #include <string>
 
 #include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/direct.hpp>
 #include <adasum/schedule/gram.hpp>
 #include <adasum/schedule/recursive_doubling.hpp>
 #include <adasum/schedule/recursive_halving.hpp>
@@ -19,6 +20,7 @@ void for_each_schedule(Visitor&& visit) {
   visit(schedules::splitting{4}, std::string("splitting{4}"));
   visit(schedules::splitting{8}, std::string("splitting{8}"));
   visit(schedules::gram{}, std::string("gram"));
+  visit(schedules::direct{}, std::string("direct"));
   visit(schedules::automatic{}, std::string("automatic"));
 }
 

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <memory>
+#include <new>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -36,14 +38,18 @@ class serial_space {
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
   std::string_view arithmetic() const { return to_string(instructions_); }
 
-  /// Uninitialised memory, owned by what is returned.
+  /// Uninitialised memory on whole cache lines, owned by what is returned.
   template <scalar T>
   auto allocate(std::size_t count) const {
+    struct release {
+      void operator()(T* elements) const { ::operator delete(static_cast<void*>(elements), cache_line); }
+    };
     struct buffer {
-      std::unique_ptr<T[]> elements;
+      std::unique_ptr<T[], release> elements;
       T* data() const { return elements.get(); }
     };
-    return buffer{std::make_unique_for_overwrite<T[]>(count)};
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    return buffer{std::unique_ptr<T[], release>(static_cast<T*>(::operator new(count * sizeof(T), cache_line)))};
   }
 
   template <scalar T>
@@ -137,6 +143,7 @@ class serial_space {
     }
   }
 
+  static constexpr std::align_val_t cache_line{64};
   serial::instruction_set instructions_ = serial::best_instruction_set();
 };
 
