@@ -26,8 +26,10 @@ report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule,
   try {
     detail::require_segments_match(segments, elements.size(), "adasum::combine_allreduce");
   } catch (const bad_input& problem) {
+    // The others go by the segments, most likely; where these are not even in order, by the length.
     const std::array<std::size_t, 2> offsets{0, elements.size()};
-    plan_allreduce<T>(space, comm, segments_view{offsets}, rule, order, choices).refuse(problem.what());
+    const auto usable = detail::are_boundaries(segments) ? segments : segments_view{offsets};
+    plan_allreduce<T>(space, comm, usable, rule, order, choices).refuse(problem.what());
   }
   return plan_allreduce<T>(space, comm, segments, rule, order, choices)(elements);
 }

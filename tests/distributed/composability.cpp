@@ -76,7 +76,7 @@ TEST_CASE("a foreign pairwise rule runs on every schedule of the library") {
   for (const std::size_t size : {2u, 3u, 5u, 8u}) {
     CAPTURE(size);
     const auto gradients = random_gradients<float>(size, segs.total(), 53);
-    for_each_schedule([&](const auto& order, const std::string& name) {
+    for_each_message_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(name);
       check_longest(gradients, reduce_by_mail(gradients, longest{}, order).front());
     });

@@ -34,7 +34,7 @@ TEST_CASE("the report names what ran and counts what this rank sent") {
   const adasum::segments segs{100, 0, 27};
   for (const int size : {1, 2, 3, 4, 5, 8, 9}) {
     const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 5);
-    for_each_schedule([&](const auto& order, const std::string& name) {
+    for_each_message_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(size);
       CAPTURE(name);
       const schedule_simulation simulation(order, size,

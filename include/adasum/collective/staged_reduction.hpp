@@ -78,6 +78,9 @@ class staged_reduction {
     report_.reserve_excluded();
   }
 
+  staged_reduction(const staged_reduction&) = delete;  // segments_ belongs to someone else, who would have to be copied too
+  staged_reduction& operator=(const staged_reduction&) = delete;
+
   /// Makes memory that the ranks share, for stages to work in. Collective.
   void share_memory()
     requires shared_memory_communicator<Comm>

@@ -67,8 +67,14 @@ std::span<const element_t<A>> const_span_of(A&& array) {
   return span_of(array);
 }
 
+/// Whether boundaries begin at 0 and do not decrease.
+inline bool are_boundaries(segments_view segments) {
+  const auto offsets = segments.offsets();
+  return !offsets.empty() && offsets.front() == 0 && std::ranges::is_sorted(offsets);
+}
+
 inline void require_segments_match(segments_view segments, std::size_t length, const char* call) {
-  if (segments.offsets().empty() || segments.offsets().front() != 0 || !std::ranges::is_sorted(segments.offsets()))
+  if (!are_boundaries(segments))
     throw bad_input(std::string(call) + ": the boundaries of the segments must begin at 0 and not decrease");
   if (segments.all().end != length)
     throw bad_input(std::string(call) + ": the segments hold " + std::to_string(segments.all().end) +
