@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -104,18 +105,26 @@ class shared_access {
         if (turns % 1000 == 0 && bounded && std::chrono::steady_clock::now() - start > patience_)
           give_up(place, "did not come within " + std::to_string(patience_.count()) + " seconds");
         // It may have arrived and then left: its step decides.
-        if (peer.left.load(std::memory_order_acquire) && peer.step.load(std::memory_order_acquire) < step_)
-          give_up(place, "has left");
+        if (has_left(place) && peer.step.load(std::memory_order_acquire) < step_) give_up(place, "has left");
       }
       if (peer.failed_run.load(std::memory_order_acquire) == run_) give_up(place, "failed in this reduction");
     }
   }
 
-  /// Lets no rank wait for this one for the rest of the run.
+  /// Lets no rank wait for this one for the rest of the run, and waits until none is at work on its gradient any more:
+  /// those that are will find out at their next barrier, and fail too. One that has not come yet will not begin.
   void fail() {
     control_of(self_).failed_run.store(run_, std::memory_order_release);
     step_ = (run_ + 1) * steps_per_run - 1;
     control_of(self_).step.store(step_, std::memory_order_release);
+    const auto start = std::chrono::steady_clock::now();
+    for (std::size_t place = 0; place < size(); ++place) {
+      const auto at_work = [&] {
+        const auto step = control_of(place).step.load(std::memory_order_acquire);
+        return step > run_ * steps_per_run && step < step_ && !has_left(place);
+      };
+      while (at_work() && std::chrono::steady_clock::now() - start < patience_) std::this_thread::yield();
+    }
   }
 
   /// Adds `values` over the ranks, in their order, with the same bits on each. One barrier.
@@ -142,6 +151,13 @@ class shared_access {
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
 
+  bool has_left(std::size_t place) const {
+    if (control_of(place).left.load(std::memory_order_acquire)) return true;
+    if constexpr (requires { { memory_.has_left(place) } -> std::same_as<bool>; })
+      return memory_.has_left(place);
+    else
+      return false;
+  }
   [[noreturn]] void give_up(std::size_t place, const std::string& why) const {
     throw communication_error("adasum: rank " + std::to_string(ranks()[place]) + " " + why);
   }

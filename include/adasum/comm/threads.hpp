@@ -40,6 +40,7 @@ class thread_communicator {
     std::size_t stride_;
     std::vector<line> lines_;
   };
+  struct shared_state;
 
  public:
   /// One communicator for each of `size` ranks. @throws bad_input if size < 1
@@ -81,9 +82,14 @@ class thread_communicator {
     static constexpr bool every_address = true;
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t place) const { return block_->at(place); }
+    bool has_left(std::size_t place) const {
+      const std::scoped_lock lock(group_->mutex);
+      return group_->ranks[place].left;
+    }
 
    private:
     friend thread_communicator;
+    std::shared_ptr<shared_state> group_;
     std::shared_ptr<block> block_;
     std::vector<int> ranks_;
   };
@@ -91,6 +97,7 @@ class thread_communicator {
   /// Collective: the first rank to come makes the memory, all of them hold it. Does not block.
   memory share(std::size_t bytes) const {
     memory shared;
+    shared.group_ = membership_->group;
     shared.block_ = membership_->group->share(membership_->shares++, bytes);
     shared.ranks_.resize(static_cast<std::size_t>(size()));
     std::iota(shared.ranks_.begin(), shared.ranks_.end(), 0);

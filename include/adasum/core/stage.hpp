@@ -37,7 +37,7 @@ struct stage {
 
   bool survives() const { return self < survivors; }
   /// Whether every survivor combines all of `held` by itself (then `sum_over` is this rank alone).
-  bool replicated() const { return parts.front() == held; }
+  bool replicated() const { return parts.front() == held && (survivors == 1 || !held.empty()); }
 };
 
 }  // namespace adasum
