@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <atomic>
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -170,14 +171,14 @@ struct failure : std::runtime_error {
 /// Counts down to a failure; never fails if it begins below zero.
 class countdown {
  public:
-  explicit countdown(int calls) : left_(std::make_shared<int>(calls)) {}
+  explicit countdown(int calls) : left_(std::make_shared<std::atomic<int>>(calls)) {}
   void tick(const char* what) const {
     if ((*left_)-- == 0) throw failure(what);
   }
   bool is_over() const { return *left_ < 0; }
 
  private:
-  std::shared_ptr<int> left_;
+  std::shared_ptr<std::atomic<int>> left_;  // copies of a rule or space may serve several ranks
 };
 
 /// rules::adasum until it throws.
