@@ -108,6 +108,26 @@ TEST_CASE("subtrees that cancel are combined vector by vector") {
   }
 }
 
+TEST_CASE("what is left of exactly opposed gradients is neutral, by every schedule") {
+  const adasum::segments segs{7, 40};
+  for (const int size : {4, 5, 8}) {
+    CAPTURE(size);
+    auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 29);
+    for (auto x = segs.offset(1); x < segs.total(); ++x) gradients[1][x] = -gradients[0][x];
+    auto expected = gradients;
+    for (auto x = segs.offset(1); x < segs.total(); ++x) expected[0][x] = expected[1][x] = 0;
+    std::vector<double> exact(segs.total());
+    adasum::adasum_tree(adasum::serial_space{}, expected, exact, segs);
+    for_each_schedule([&](const auto& order, const std::string& name) {
+      CAPTURE(name);
+      const auto ranks = reduce_on_threads<double>(gradients, segs, adasum::rules::adasum{}, order);
+      check_same_on_all_ranks(ranks);
+      for (auto x = segs.offset(1); x < segs.total(); ++x)
+        CHECK(ranks.front().gradient[x] == doctest::Approx(exact[x]).epsilon(1e-12));
+    });
+  }
+}
+
 TEST_CASE("gradients that are all zero stay zero") {
   const adasum::segments segs{4, 3};
   for_each_schedule([&](const auto& order, const std::string& name) {

@@ -185,9 +185,7 @@ TEST_CASE("a rule or a kernel that throws midway") {
     check_failures_midway(random_gradients<float>(size, segs.total(), 31));
 }
 
-// The cases below hang today and end the program; run them with --no-skip.
-
-TEST_CASE("a rule or a kernel that throws while a segment is combined vector by vector" * doctest::skip()) {
+TEST_CASE("a rule or a kernel that throws while a segment is combined vector by vector") {
   for (const std::size_t size : {2u, 4u, 5u, 8u}) {
     auto gradients = random_gradients<double>(size, segs.total(), 37);
     for (auto& gradient : gradients)

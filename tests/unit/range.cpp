@@ -238,16 +238,33 @@ TEST_CASE("a subtree of four that cancels only as a whole") {
   CHECK(check_adasum(g).direct_segments() == 1);
 }
 
-TEST_CASE("exactly opposed gradients cancel to zero, which is neutral") {
-  for (const std::size_t n : sizes{4, 8}) {
-    auto g = random_gradients<double>(n, length, 11);
-    std::vector<double> out(length);
-    for (double& value : g[0]) value = static_cast<float>(value);  // so that 1.5·value, which is mixed, is exact
-    g[1] = times(g[0], -1);
-    for (std::size_t i = 4; i < n; ++i) g[i].assign(length, 0);
-    CHECK(adasum_tree(serial_space{}, g, out).direct_segments() == 1);
-    std::vector<double> expected(length);
-    adasum_pair(serial_space{}, g[2], g[3], expected);
-    CHECK(out == expected);
-  }
+TEST_CASE("exactly opposed gradients cancel to zero") {
+  auto g = random_gradients<double>(2, length, 11);
+  std::vector<double> out(length);
+  g[1] = times(g[0], -1);
+  adasum_pair(serial_space{}, g[0], g[1], out);
+  CHECK(out == std::vector<double>(length, 0.0));
+}
+
+TEST_CASE_TEMPLATE("what is left of opposed gradients is rounding, and neutral", T, double, float) {
+  // 1.5·value is no T, so g - g leaves errors; were they kept, half of what lies along them would be lost.
+  for (const std::size_t n : sizes{4, 8})
+    for (const std::size_t count : sizes{4, 1000}) {
+      CAPTURE(n);
+      CAPTURE(count);
+      auto g = random_gradients<T>(n, count, 11);
+      for (std::size_t x = 0; x < count; ++x) g[1][x] = -g[0][x];
+      for (std::size_t i = 4; i < n; ++i) g[i].assign(count, 0);
+      std::vector<T> out(count), expected(count);
+      CHECK(adasum_tree(serial_space{}, g, out).direct_segments() == 1);
+      adasum_pair(serial_space{}, g[2], g[3], expected);
+      CHECK(out == expected);
+    }
+}
+
+TEST_CASE("a difference of a few roundings is still a gradient under sum") {
+  std::vector<double> a(length, 1.0), b(length, -1 - 0x1p-52), out(length);
+  const auto found = combine(serial_space{}, rules::sum{}, std::array{std::span<const double>(a), std::span<const double>(b)}, out);
+  CHECK(out == std::vector<double>(length, -0x1p-52));
+  CHECK(found.direct_segments() == 0);
 }

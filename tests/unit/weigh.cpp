@@ -132,7 +132,7 @@ TEST_CASE("what inner products cannot decide is told") {
   CHECK(quality({nan_value, nan_value, infinite}) == weighing::direct);
 }
 
-TEST_CASE("cancellation is told where it hurts: in a child, not in the result") {
+TEST_CASE("cancellation is told in a child, and in the result where nothing is left of it") {
   const auto quality = [](double cosine, std::size_t n) {
     // Leaves 0 and 1 of unit length at that cosine; the others orthogonal to all.
     std::vector<double> gram(packed_size(n), 0);
@@ -146,7 +146,10 @@ TEST_CASE("cancellation is told where it hurts: in a child, not in the result") 
     CHECK(quality(-1 + 1e-8, n) == weighing::good);
     CHECK(quality(1, n) == weighing::good);
   }
-  CHECK(quality(-1, 2) == weighing::good);
+  CHECK(quality(-1, 2) == weighing::direct);
+  CHECK(quality(-1 + 1e-12, 2) == weighing::good);
+  const weighed sum(rules::sum{}, {1, -1, 1}, {1, 1});  // looks at no inner product, and may be given none
+  CHECK(sum.quality == weighing::good);
 }
 
 TEST_CASE("squared_norm: a quadratic form, never negative, NaN where NaN is") {

@@ -164,7 +164,7 @@ class staged_reduction {
 
   /// Walks the rest of the stages with empty messages. Nobody waits for this rank then; what it gets is thrown away.
   void withdraw() noexcept {
-    withdrawn_ = true;
+    withdrawn_ = in_plan_ = true;
     steps_to_skip_ = std::exchange(steps_done_, 0);
     if (shared_) shared_->fail();
     try {
@@ -217,7 +217,7 @@ class staged_reduction {
 
   void exchange(std::span<outgoing> out, std::span<const incoming> in) {
     if (out.empty() && in.empty()) return;
-    if (steps_done_++ < steps_to_skip_) return;
+    if (in_plan_ && steps_done_++ < steps_to_skip_) return;
     if (!withdrawn_) {
       for (const auto& message : out) report_.count_bytes_sent(message.bytes.size());
       comm_.exchange(space_, out, in);
@@ -396,16 +396,21 @@ class staged_reduction {
                                    : gradient_of(i) + part.begin;
     }
 
-    const auto sum_over_ranks = [&](std::span<double> values) { sum(level, values); };
     if (measure && !withdrawn_) {
       space_.measure(window, std::span<const T* const>(vectors), gram.data());
       space_.fence();
     } else {
       std::ranges::fill(gram, 0.0);
     }
-    if (measure) sum_over_ranks(gram);
+    if (measure) sum(level, gram);
     if (withdrawn_) return;
 
+    // How many more sums there are, if any, depends on the numbers: who withdraws must not count them.
+    const auto sum_over_ranks = [&](std::span<double> values) {
+      in_plan_ = false;
+      sum(level, values);
+      in_plan_ = true;
+    };
     spread_ = last && !by_message;
     const round_memory arrays{gram, std::span(weights_).first(segments_.size() * n), std::span(norms_).first(n),
                               std::span(total_).first(packed_size(n)), scratch_};
@@ -477,6 +482,7 @@ class staged_reduction {
   std::vector<unsigned char> flags_;  // which segments are not finite: of every rank, and behind them this one's
 
   bool withdrawn_ = false;
+  bool in_plan_ = true;  // whether the next exchange is one that the stages alone call for
   bool spread_ = false;  // the last stage has already written its result to every member's gradient
   std::size_t fallbacks_before_ = 0;
   std::size_t steps_done_ = 0;

@@ -7,7 +7,9 @@
 #include <limits>
 #include <span>
 #include <type_traits>
+#include <utility>
 
+#include "attempt.hpp"
 #include "combine_directly.hpp"
 #include "concepts.hpp"
 #include "weigh.hpp"
@@ -51,16 +53,13 @@ bool weighs_whole_model(const Rule& rule) {
     return false;
 }
 
-/// The weights of one set for all segments, from the sum of their Gram matrices.
-template <scalar T, rule Rule>
-weighing weigh_whole_model(Rule& rule, std::size_t n, std::size_t segments, std::span<const std::size_t> leaves,
-                           const round_memory& memory) {
+/// The sum of all segments' Gram matrices.
+inline gram_view add_segments(std::size_t n, std::size_t segments, const round_memory& memory) {
   const auto total = memory.total;
   std::ranges::fill(total, 0.0);
   for (std::size_t k = 0; k < segments; ++k)
     for (std::size_t e = 0; e < total.size(); ++e) total[e] += memory.gram[k * total.size() + e];
-  return weigh(rule, gram_view(total.data(), n), leaves, memory.weights.first(n), 0, memory.scratch,
-               cancellation_threshold<T>);
+  return {total.data(), n};
 }
 
 /// @param leaves          how many gradients each vector already combines; 0 for one that takes no part
@@ -68,6 +67,7 @@ weighing weigh_whole_model(Rule& rule, std::size_t n, std::size_t segments, std:
 /// @param sum_over_ranks  adds inner products over the ranks that hold the rest of the vectors (combine_directly)
 /// @param observe         observe(k, segment_outcome) for each segment of the window's view, in order; or no_observer
 /// @param written         written(range) after each at most written.chunk elements of out, counted from the origin
+/// @throws what a rule or the space threw, once all sums over the ranks have been made
 template <scalar T, execution_space<T> Space, rule Rule, class Sum, class Observer, class Written = written_anywhere>
 void weigh_and_mix(const Space& space, Rule& rule, const slice& window, std::span<const T* const> vectors,
                    std::span<const std::size_t> leaves, std::size_t first_segment, T* out, const round_memory& memory,
@@ -76,16 +76,24 @@ void weigh_and_mix(const Space& space, Rule& rule, const slice& window, std::spa
   const std::size_t n = vectors.size(), count = window.segments.size();
   const auto gram_of = [&](std::size_t k) { return gram_view(memory.gram.data() + k * packed_size(n), n); };
   const auto weights_of = [&](std::size_t k) { return memory.weights.subspan(k * n, n); };
+  attempt run;
 
+  const auto weigh_one = [&](gram_view gram, std::size_t k) {
+    auto quality = weighing_of_squares(gram);
+    run.even_after_failure([&] {
+      quality = weigh(rule, gram, leaves, weights_of(k), first_segment + k, memory.scratch, cancellation_threshold<T>);
+    });
+    return quality;
+  };
   const auto combine_piece = [&](std::size_t k, index_range piece) {
-    auto result = combine_directly<T>(space, rule, vectors, leaves, piece, first_segment + k, out, sum_over_ranks);
-    if (!piece.empty()) written(piece);
+    auto result = combine_directly<T>(space, run, rule, vectors, leaves, piece, first_segment + k, out, sum_over_ranks);
+    if (!piece.empty()) run([&] { written(piece); });
     return result;
   };
   const bool whole_model = weighs_whole_model(rule);
   auto quality = weighing::good;
   if (whole_model) {
-    quality = weigh_whole_model<T>(rule, n, count, leaves, memory);
+    quality = weigh_one(add_segments(n, count, memory), 0);
     if (quality == weighing::direct) {
       const auto result = combine_piece(0, {window.range.begin - window.origin, window.range.end - window.origin});
       std::ranges::copy(result.weights, memory.weights.begin());
@@ -94,36 +102,37 @@ void weigh_and_mix(const Space& space, Rule& rule, const slice& window, std::spa
   }
 
   // Segments that the Gram matrix decides are mixed in runs, as long as they are consecutive.
-  std::size_t run = 0;
+  std::size_t begin_of_run = 0;
   const auto mix_run = [&](std::size_t last) {
-    if (run != last) {
-      const auto part = window.part(run, last - run);
-      const std::size_t chunk = std::min(written.chunk, part.range.size());
-      for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
-        const auto end = begin + std::min(chunk, part.range.end - begin);
-        space.mix({part.segments, {begin, end}, part.origin}, vectors, memory.weights.data() + run * n, out);
-        written(index_range{begin - part.origin, end - part.origin});
-      }
+    const auto first = std::exchange(begin_of_run, last);
+    if (first == last) return;
+    const auto part = window.part(first, last - first);
+    const std::size_t chunk = std::min(written.chunk, part.range.size());
+    for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
+      const auto end = begin + std::min(chunk, part.range.end - begin);
+      space.mix({part.segments, {begin, end}, part.origin}, vectors, memory.weights.data() + first * n, out);
+      written(index_range{begin - part.origin, end - part.origin});
     }
-    run = last;
   };
   for (std::size_t k = 0; k < count; ++k) {
-    const auto weights = weights_of(k);
-    if (!whole_model)
-      quality = weigh(rule, gram_of(k), leaves, weights, first_segment + k, memory.scratch, cancellation_threshold<T>);
+    if (!whole_model) quality = weigh_one(gram_of(k), k);
     if (quality == weighing::direct && !whole_model) {
-      mix_run(k);
-      run = k + 1;
+      run([&] { mix_run(k); });
+      begin_of_run = k + 1;
       const auto result = combine_piece(k, window.local(k));
-      if constexpr (observed) observe(k, segment_outcome{result.norms, result.weights, result.result_norm, true});
+      if constexpr (observed)
+        run([&] { observe(k, segment_outcome{result.norms, result.weights, result.result_norm, true}); });
     } else if constexpr (observed) {
-      for (std::size_t i = 0; i < n; ++i) memory.norms[i] = std::sqrt(gram_of(k)(i, i));
-      observe(k, segment_outcome{memory.norms, weights, std::sqrt(squared_norm(gram_of(k), weights)),
-                                 quality == weighing::direct});
+      run([&] {
+        const auto weights = weights_of(k);
+        for (std::size_t i = 0; i < n; ++i) memory.norms[i] = std::sqrt(gram_of(k)(i, i));
+        observe(k, segment_outcome{memory.norms, weights, std::sqrt(squared_norm(gram_of(k), weights)),
+                                   quality == weighing::direct});
+      });
     }
   }
-  if (whole_model && quality == weighing::direct) return;
-  mix_run(count);
+  if (!(whole_model && quality == weighing::direct)) run([&] { mix_run(count); });
+  run.rethrow();
 }
 
 }  // namespace adasum::detail

@@ -18,7 +18,8 @@
 namespace adasum {
 
 // ── rule: Gram matrix → weights ─────────────────────────────────────────────────────────────────────────────────────
-// A pure function of inner products, called once per segment. The weights multiply the vectors.
+// A pure function of inner products, called once per segment. The weights multiply the vectors. It runs on every rank, and
+// must return the same (or throw) on each of them for the same numbers.
 // `name` identifies the rule in reports and in the check that all ranks agree.
 // Optional:
 //   static constexpr bool needs_gram = false     it looks at no inner product (a sum)

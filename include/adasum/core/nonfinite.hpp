@@ -27,11 +27,13 @@ void find_nonfinite(const Space& space, const T* gradient, segments_view segment
     bool finite = std::isfinite(gram[k]);
     if constexpr (std::same_as<T, double>)
       if (std::isinf(gram[k])) {  // Inf, or finite elements whose squares overflow: decide on a smaller copy
-        piece_copies<T, Space> copy(space, std::span(&vector, 1), segments.range(k));
+        attempt run;
+        piece_copies<T, Space> copy(space, run, std::span(&vector, 1), segments.range(k));
         copy.scale(copy.at(0), -600);
         const T* const scaled = copy.at(0);
         const auto alone = [](std::span<double>) {};
         copy.measure(std::span(&scaled, 1), gram.subspan(k, 1), alone);
+        run.rethrow();
         finite = std::isfinite(gram[k]);
       }
     flags[k] = finite ? 0 : 1;

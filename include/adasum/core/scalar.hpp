@@ -57,4 +57,15 @@ concept scalar = std::is_trivially_copyable_v<T> && requires {
 template <scalar T>
 inline constexpr number_format format_of = scalar_traits<T>::format;
 
+/// The largest relative error of rounding to the nearest number of this format.
+constexpr double unit_roundoff(number_format format) {
+  switch (format) {
+    case number_format::binary64: return 0x1p-53;
+    case number_format::binary32: return 0x1p-24;
+    case number_format::binary16: return 0x1p-11;
+    case number_format::bfloat16: return 0x1p-8;
+  }
+  return 1;
+}
+
 }  // namespace adasum

@@ -35,6 +35,10 @@ inline constexpr double largest_safe_square = 0x1p+800;
 template <scalar T>
 inline constexpr double cancellation_threshold = std::is_same_v<T, double> ? 1e-10 : 0x1p-48;
 
+/// Below this fraction, all that the Gram matrix knows of a result is that it may be zero. Its elements are rounding
+/// errors then, in whose direction nothing must be combined later.
+inline constexpr double vanishing_threshold = 0x1p-48;
+
 /// Reusable room for weigh(), for up to the given number of vectors; two need none.
 struct weigh_scratch {
   explicit weigh_scratch(std::size_t n = 0) : norm2(n), mass(n), leaves(n), gram(packed_size(n)), weights(n) {}
@@ -84,6 +88,7 @@ weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_
     scratch.mass[first] = w.a * w.a * scratch.mass[first] + w.b * w.b * scratch.mass[middle];
     scratch.leaves[first] += scratch.leaves[middle];
   });
+  if (needs_gram<Rule> && scratch.norm2[0] < vanishing_threshold * scratch.mass[0]) quality = weighing::direct;
   return quality;
 }
 
@@ -112,6 +117,18 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
     if (leaves[i] != 0) weights[i] = found[next++];
 }
 
+/// What the squares alone say, before any rule is asked.
+inline weighing weighing_of_squares(gram_view gram) {
+  auto quality = weighing::good;
+  for (std::size_t i = 0; i < gram.size(); ++i) {
+    const double square = gram(i, i);
+    // Also beside a NaN: only the direct way tells an infinite norm from one whose square overflows.
+    if (square != 0 && (square < smallest_safe_square || square > largest_safe_square)) return weighing::direct;
+    if (std::isnan(square)) quality = weighing::nonfinite;
+  }
+  return quality;
+}
+
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
@@ -119,20 +136,18 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
                std::size_t segment, weigh_scratch& scratch, double threshold = cancellation_threshold<double>) {
-  auto quality = weighing::good;
-  for (std::size_t i = 0; i < gram.size(); ++i) {
-    const double square = gram(i, i);
-    // Also beside a NaN: only the direct way tells an infinite norm from one whose square overflows.
-    if (square != 0 && (square < smallest_safe_square || square > largest_safe_square)) quality = weighing::direct;
-    if (std::isnan(square) && quality == weighing::good) quality = weighing::nonfinite;
-  }
+  const auto quality = weighing_of_squares(gram);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {
     if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves, weights, scratch, threshold);
-    const pair_weights pair = rule(pair_gram{gram(0, 0), gram(0, 1), gram(1, 1), leaves[0], leaves[1]});
+    const pair_gram moments{gram(0, 0), gram(1, 0), gram(1, 1), leaves[0], leaves[1]};
+    const pair_weights pair = rule(moments);
     weights[0] = pair.a;
     weights[1] = pair.b;
+    const double left = pair.a * pair.a * moments.aa, right = pair.b * pair.b * moments.bb;
+    if (needs_gram<Rule> && left + 2 * pair.a * pair.b * moments.ab + right < vanishing_threshold * (left + right))
+      return weighing::direct;
   } else {
     weigh_all_at_once(rule, gram, leaves, weights, segment, scratch);
   }

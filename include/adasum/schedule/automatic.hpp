@@ -19,13 +19,13 @@ struct automatic {
 
   /// Up to so many bytes, whole vectors are exchanged: then the exchanges that halving needs for its sums and for
   /// gathering cost more than the bytes that it saves. Measured in bench/allreduce.
-  static constexpr std::size_t short_vector_bytes = 16 * 1024;
+  static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 16) * 1024; }
 
   enum class choice { doubling, halving, gram };
 
   static constexpr choice choose(int size, const problem& what) {
     if (!what.along_tree) return choice::gram;
-    if (size == 1 || what.length * what.element_size <= short_vector_bytes) return choice::doubling;
+    if (size == 1 || what.length * what.element_size <= short_vector_bytes(size)) return choice::doubling;
     return choice::halving;
   }
 
