@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the documentation's fragments speak of.
+#pragma once
+
+#include <adasum/mpi.hpp>
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+struct names {
+  adasum::serial_space exec;
+  const adasum::mpi_communicator& comm;
+  std::vector<float> a, b, out, gradient;
+  std::vector<std::vector<float>> gradients;
+  adasum::segments segs;
+};
