@@ -2,7 +2,8 @@
 //
 //     mpirun -n P adasum_bench_allreduce [largest number of floats] [seconds for each number]
 //
-// adasum_allreduce against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI, on the same ordinary buffer. A round
+// adasum_allreduce against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI, on the same ordinary buffer (direct: on
+// the plan's own one). A round
 // runs the sum and then each of ours, so that all of them meet the machine in the same mood; rounds repeat until the
 // time is used. One figure is a batch between two looks at the clock: after a barrier, the maximum over the ranks. Rank 0
 // prints JSON with all of them. A program of its own and not Google Benchmark, since all ranks must take the same steps.
@@ -41,6 +42,7 @@ struct contender {
   std::function<void(std::span<float>)> run;
   std::string schedule = {};         // the one that runs
   std::vector<double> seconds = {};  // of one run, for each round
+  std::span<float> own = {};         // where its gradient must lie; empty: anywhere
 };
 
 constexpr adasum::options unchecked{.check_agreement = false};
@@ -52,11 +54,13 @@ std::vector<contender> contenders(const adasum::mpi_communicator& comm, std::siz
   const adasum::serial_space exec;
   const auto segments = adasum::segments::whole(length);
   std::vector<contender> all;
-  const auto add_plan = [&](const char* name, const auto& rule, const auto& schedule, const adasum::options& choices) {
+  const auto add_plan = [&](const char* name, const auto& rule, const auto& schedule, const adasum::options& choices,
+                            bool in_its_buffer = false) {
     using plan_type = decltype(adasum::plan_allreduce<float>(exec, comm, segments, rule, schedule, choices));
     const std::shared_ptr<plan_type> plan(
         new plan_type(adasum::plan_allreduce<float>(exec, comm, segments, rule, schedule, choices)));
     all.push_back({name, [plan](std::span<float> gradient) { (*plan)(gradient); }, std::string(plan->last_report().schedule())});
+    if (in_its_buffer) all.back().own = plan->buffer();
   };
   const adasum::rules::adasum rule;
   const adasum::schedules::automatic automatic;
@@ -74,11 +78,14 @@ std::vector<contender> contenders(const adasum::mpi_communicator& comm, std::siz
                  }, all.back().schedule});
   if (length == smallest) add_plan("automatic_checked", rule, automatic, checked);
   add_plan("sum", adasum::rules::sum{}, automatic, unmeasured);
+  add_plan("direct", rule, automatic, unchecked, true);
+  add_plan("direct_sum", adasum::rules::sum{}, automatic, unmeasured, true);
   return all;
 }
 
 /// Seconds of one run, the slowest rank's, out of a batch from fresh gradients.
-double time_batch(const contender& one, int batch, std::span<const float> fresh, std::span<float> gradient) {
+double time_batch(const contender& one, int batch, std::span<const float> fresh, std::span<float> anywhere) {
+  const auto gradient = one.own.empty() ? anywhere : one.own;
   std::ranges::copy(fresh, gradient.begin());
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();

@@ -174,11 +174,11 @@ def print_tree(rows):
 
 
 def print_allreduce(rows):
-    columns = ["recursive_doubling", "recursive_halving", "gram", "automatic", "one_shot", "sum"]
+    columns = ["recursive_doubling", "recursive_halving", "gram", "automatic", "one_shot", "sum", "direct", "direct_sum"]
     print_heading(
         "Allreduce",
         "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats, plans but for one_shot.",
-        "sum: rules::sum by the automatic schedule, nothing measured.",
+        "sum: rules::sum by the automatic schedule, nothing measured. direct, direct_sum: the same two in the plan's own buffer.",
     )
     for mpi, ranks in dict.fromkeys((row["mpi"], row["ranks"]) for row in rows):
         here = {(row["elements"], row["name"]): row for row in rows if (row["mpi"], row["ranks"]) == (mpi, ranks)}
