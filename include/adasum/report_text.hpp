@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "core/report.hpp"
+
+/// A report as text: for people, as CSV and as JSON for logs. Numbers are written without regard to the locale, with as
+/// many digits as it takes to read back the same double.
+namespace adasum {
+
+namespace detail {
+
+inline void append(std::string& text, std::string_view more) { text += more; }
+template <class Number>
+  requires std::is_arithmetic_v<Number>
+void append(std::string& text, Number number) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  text.append(digits, end);
+}
+
+/// append(text, each part in turn).
+template <class... Parts>
+void append_all(std::string& text, const Parts&... parts) {
+  (append(text, parts), ...);
+}
+
+/// For people: six digits.
+inline std::string brief(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 6).ptr};
+}
+
+/// JSON knows neither NaN nor Inf.
+inline void append_json(std::string& text, double number) {
+  if (std::isfinite(number))
+    append(text, number);
+  else
+    append(text, "null");
+}
+
+/// [value(0), value(1), …]
+template <class Value>
+void append_json_array(std::string& text, std::size_t count, Value&& value) {
+  text += '[';
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) text += ',';
+    append_json(text, value(i));
+  }
+  text += ']';
+}
+
+}  // namespace detail
+
+/// For people: a line about the whole, what was not finite, and a line for each segment.
+inline std::string to_text(const report& r) {
+  std::string text;
+  detail::append_all(text, r.rule(), " of ", r.contributions(), r.contributions() == 1 ? " gradient, " : " gradients, ",
+                     r.segments(), r.segments() == 1 ? " segment" : " segments");
+  if (!r.schedule().empty()) detail::append_all(text, ", by ", r.schedule(), ", ", r.bytes_sent(), " bytes sent");
+  if (r.measured()) detail::append_all(text, "; orthogonality ", detail::brief(r.orthogonality()));
+  if (r.direct_segments() > 0) detail::append_all(text, "; combined vector by vector: ", r.direct_segments());
+  if (r.fallbacks() > 0) detail::append_all(text, "; fallbacks: ", r.fallbacks());
+  text += '\n';
+  for (const auto& bad : r.nonfinite())
+    detail::append_all(text, "  not finite: gradient ", bad.rank, ", segment ", bad.segment, "\n");
+  for (const int i : r.excluded()) detail::append_all(text, "  left out: gradient ", i, "\n");
+  if (!r.measured()) return text;
+  for (std::size_t k = 0; k < r.segments(); ++k) {
+    detail::append_all(text, "  segment ", k, ": norm ", detail::brief(r.result_norm(k)), ", orthogonality ",
+                       detail::brief(r.orthogonality(k)), "; weight × norm of each:");
+    for (std::size_t i = 0; i < r.contributions(); ++i)
+      detail::append_all(text, i == 0 ? " " : ", ", detail::brief(r.weight(i, k)), " × ", detail::brief(r.norm(i, k)));
+    text += '\n';
+  }
+  return text;
+}
+
+/// What to_csv writes, line by line; ends with a line end.
+inline std::string csv_header() {
+  return "step,rule,schedule,segment,contribution,norm,weight,result_norm,orthogonality\n";
+}
+
+/// One line for each gradient in each segment. @param step  the caller's, to tell runs apart
+inline std::string to_csv(const report& r, long long step) {
+  std::string text;
+  for (std::size_t k = 0; k < r.segments(); ++k)
+    for (std::size_t i = 0; i < r.contributions(); ++i)
+      detail::append_all(text, step, ",", r.rule(), ",", r.schedule(), ",", k, ",", i, ",", r.norm(i, k), ",", r.weight(i, k),
+                         ",", r.result_norm(k), ",", r.orthogonality(k), "\n");
+  return text;
+}
+
+/// Everything, as one object on one line (JSON Lines); ends with a line end. What is not finite becomes null.
+/// norms and weights are arrays of segments, each an array of gradients.
+inline std::string to_json(const report& r, long long step) {
+  std::string text;
+  detail::append_all(text, "{\"step\":", step, ",\"rule\":\"", r.rule(), "\",\"schedule\":\"", r.schedule(),
+                     "\",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(), ",\"direct_segments\":",
+                     r.direct_segments(), ",\"fallbacks\":", r.fallbacks(), ",\"orthogonality\":");
+  detail::append_json(text, r.orthogonality());
+  const auto by_segment = [&](std::string_view name, auto&& value) {
+    detail::append_all(text, ",\"", name, "\":[");
+    for (std::size_t k = 0; k < r.segments(); ++k) {
+      if (k > 0) text += ',';
+      detail::append_json_array(text, r.contributions(), [&](std::size_t i) { return value(i, k); });
+    }
+    text += ']';
+  };
+  detail::append(text, ",\"result_norms\":");
+  detail::append_json_array(text, r.segments(), [&](std::size_t k) { return r.result_norm(k); });
+  by_segment("norms", [&](std::size_t i, std::size_t k) { return r.norm(i, k); });
+  by_segment("weights", [&](std::size_t i, std::size_t k) { return r.weight(i, k); });
+  detail::append(text, ",\"nonfinite\":[");
+  bool first = true;
+  for (const auto& bad : r.nonfinite()) {
+    detail::append_all(text, first ? "" : ",", "{\"contribution\":", bad.rank, ",\"segment\":", bad.segment, "}");
+    first = false;
+  }
+  detail::append(text, "],\"excluded\":[");
+  for (std::size_t i = 0; i < r.excluded().size(); ++i) detail::append_all(text, i == 0 ? "" : ",", r.excluded()[i]);
+  detail::append(text, "]}\n");
+  return text;
+}
+
+/// to_text.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, const report& r) {
+  return out << to_text(r);
+}
+
+}  // namespace adasum

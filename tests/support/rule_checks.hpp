@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
+
+#include "random_gradients.hpp"
+
+/// What tests of rules share: a little linear algebra on the vectors themselves, and properties that every rule has.
+namespace adasum::test {
+
+using vec = std::vector<double>;
+
+inline double dot(const vec& a, const vec& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+inline double norm_of(const vec& a) { return std::sqrt(dot(a, a)); }
+inline void add(vec& to, double factor, const vec& what) {
+  for (std::size_t x = 0; x < to.size(); ++x) to[x] += factor * what[x];
+}
+inline double distance(vec a, const vec& b) {
+  add(a, -1, b);
+  return norm_of(a);
+}
+
+/// The combination in one segment.
+template <class Rule>
+vec combined(Rule&& rule, const std::vector<vec>& gradients) {
+  vec out(gradients.front().size());
+  combine(serial_space{}, rule, gradients, out);
+  return out;
+}
+
+/// The weights in one segment.
+template <class Rule>
+vec weights_of(Rule&& rule, const std::vector<vec>& gradients) {
+  vec out(gradients.front().size()), weights;
+  const auto found = combine(serial_space{}, rule, gradients, out);
+  for (std::size_t i = 0; i < gradients.size(); ++i) weights.push_back(found.weight(i, 0));
+  return weights;
+}
+
+inline std::vector<vec> times(std::vector<vec> gradients, double factor) {
+  for (auto& gradient : gradients)
+    for (double& x : gradient) x *= factor;
+  return gradients;
+}
+
+struct rule_properties {
+  int degree;                 ///< rule(s·g) = s^degree · rule(g)
+  bool symmetric = true;      ///< the order of the gradients does not matter
+  bool one_is_itself = true;  ///< a single gradient is its own combination; if not, the unit vector along it
+  double accuracy = 1e-9;     ///< relative, of results that should be equal
+  double widest_scale = 1e20;
+};
+
+template <class Rule>
+void check_scaled(const Rule& rule, int degree, double scale, double accuracy = 1e-9) {
+  const auto g = random_gradients<double>(5, 20, 77);
+  const auto expected = combined(Rule(rule), g);
+  auto got = combined(Rule(rule), times(g, scale));
+  if (degree == 1)
+    for (double& x : got) x /= scale;
+  CAPTURE(scale);
+  CAPTURE(std::string(Rule::name));
+  CHECK(distance(got, expected) <= accuracy * norm_of(expected));
+}
+
+template <class Rule>
+void check_rule(const Rule& rule, const rule_properties& has) {
+  CAPTURE(std::string(Rule::name));
+  for (const double scale : {1 / has.widest_scale, 0.3, 7.0, has.widest_scale}) check_scaled(rule, has.degree, scale, has.accuracy);
+
+  const auto g = random_gradients<double>(6, 20, 5);
+  const auto expected = combined(Rule(rule), g);
+  if (has.symmetric) {
+    auto reversed = g;
+    std::ranges::reverse(reversed);
+    CHECK(distance(combined(Rule(rule), reversed), expected) <= has.accuracy * norm_of(expected));
+  }
+
+  auto one = g.front();
+  const auto of_one = combined(Rule(rule), {one});
+  if (!has.one_is_itself) one = times({one}, 1 / norm_of(one)).front();
+  CHECK(distance(of_one, one) <= 1e-7 * norm_of(one));
+
+  const vec zero(20, 0);
+  CHECK(combined(Rule(rule), std::vector<vec>(4, zero)) == zero);
+  for (const auto kind : {gradient_kind::with_zeros, gradient_kind::duplicate, gradient_kind::low_rank, gradient_kind::opposed})
+    for (const std::size_t n : {2u, 3u, 9u}) {
+      CAPTURE(std::string(to_string(kind)));
+      CAPTURE(n);
+      const auto edge = random_gradients<double>(n, 20, n, kind);
+      const auto weights = weights_of(Rule(rule), edge);
+      const auto result = combined(Rule(rule), edge);
+      vec from_weights(20, 0);
+      double mass = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        CHECK(std::isfinite(weights[i]));
+        add(from_weights, weights[i], edge[i]);
+        mass += std::abs(weights[i]) * norm_of(edge[i]);
+      }
+      CHECK(distance(from_weights, result) <= 1e-13 * mass);
+    }
+  // Equal gradients: the result lies along them.
+  const std::vector<vec> equal(5, g.front());
+  auto direction = combined(Rule(rule), equal);
+  const double cosine = dot(direction, g.front()) / norm_of(direction) / norm_of(g.front());
+  CHECK(cosine == doctest::Approx(1));
+}
+
+}  // namespace adasum::test
