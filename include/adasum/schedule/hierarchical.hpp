@@ -53,7 +53,9 @@ struct hierarchical {
     for (const auto& ranks : nodes) first_leaf.push_back(first_leaf.back() + ranks.size());
 
     std::vector<stage> levels;
-    if (mates.size() > 1 || nodes.size() == 1) {
+    // A pairwise rule leaves a single node's vector as it is; another need not.
+    const bool inner_only = nodes.size() == 1 && what.along_tree;
+    if (mates.size() > 1 || inner_only) {
       stage level;
       level.members = mates;
       level.self = place;
@@ -65,7 +67,7 @@ struct hierarchical {
       level.inner = true;
       levels.push_back(std::move(level));
     }
-    if (place >= shards || nodes.size() == 1) return levels;
+    if (place >= shards || inner_only) return levels;
 
     const auto shard = part_of(all, shards, place);
     auto among_nodes = what;
