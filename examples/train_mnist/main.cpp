@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "data.hpp"
+#include "rules.hpp"
 #include "trainer.hpp"
 
 namespace {
@@ -44,9 +45,13 @@ split_images load(const training_options& chosen) {
 
 training_history train(digit_network& network, const labelled_images& data, const training_options& chosen,
                        const adasum::mpi_communicator& comm, progress_bar& progress) {
-  if (chosen.rule == "sum") return train<adasum::rules::sum>(network, data, chosen, comm, progress);
-  if (chosen.rule == "mean") return train<adasum::rules::mean>(network, data, chosen, comm, progress);
-  return train<adasum::rules::adasum>(network, data, chosen, comm, progress);
+  training_history history;
+  any_rule([&](const auto& rule) {
+    if (chosen.rule != rule.name) return false;
+    history = train(rule, network, data, chosen, comm, progress);
+    return true;
+  });
+  return history;
 }
 
 double accuracy(digit_network& network, const labelled_images& data) {
@@ -93,6 +98,17 @@ void append_row(const std::filesystem::path& csv, const training_options& chosen
   if (!file.flush()) throw std::runtime_error("cannot write " + csv.string());
 }
 
+/// step,images,loss,orthogonality: the loss per worker, ‖result‖² / Σ‖gᵢ‖².
+void write_history(const std::filesystem::path& csv, const training_options& chosen, const training_history& history) {
+  std::ofstream file(csv);
+  file << "step,images,loss,orthogonality\n";
+  for (std::size_t step = 0; step < history.loss.size(); ++step)
+    file << step << ',' << (step + 1) * chosen.workers * static_cast<std::size_t>(batch_size) << ','
+         << history.loss[step] / static_cast<double>(chosen.workers) << ','
+         << history.result_square[step] / history.input_square[step] << '\n';
+  if (!file.flush()) throw std::runtime_error("cannot write " + csv.string());
+}
+
 void run(const training_options& chosen, int rank) {
   torch::set_num_threads(1);  // the ranks share the cores
   torch::manual_seed(chosen.seed);
@@ -123,6 +139,7 @@ void run(const training_options& chosen, int rank) {
          << first_and_last_tenth(steps, [&](auto s) { return history.result_square[s] / history.input_square[s]; });
   progress.finish(line.str());
   if (!chosen.csv.empty()) append_row(chosen.csv, chosen, result);
+  if (!chosen.history.empty()) write_history(chosen.history, chosen, history);
 }
 
 }  // namespace
@@ -137,10 +154,10 @@ int main(int argc, char** argv) {
     if (!chosen.help)
       run(chosen, rank);
     else if (rank == 0)
-      std::cout << usage;
+      std::cout << usage();
     return 0;
   } catch (const std::invalid_argument& problem) {  // all ranks read the same command line
-    if (rank == 0) std::cerr << "train_mnist: " << problem.what() << "\n\n" << usage;
+    if (rank == 0) std::cerr << "train_mnist: " << problem.what() << "\n\n" << usage();
     return 2;
   } catch (const std::exception& problem) {
     std::cerr << "train_mnist, rank " << rank << ": " << problem.what() << std::endl;

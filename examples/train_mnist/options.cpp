@@ -7,11 +7,15 @@
 #include <stdexcept>
 #include <type_traits>
 
-const char* const usage = R"(Usage: mpirun -n RANKS train_mnist [OPTION...]
+#include "rules.hpp"
+
+std::string usage() {
+  return R"(Usage: mpirun -n RANKS train_mnist [OPTION...]
 Trains a convolutional network on digits, data-parallel: in each step every worker takes a batch of its own, and the
 gradients of all workers are combined.
 
-  --rule adasum|sum|mean  how gradients are combined (adasum)
+  --rule RULE             how gradients are combined (adasum): )" +
+         rule_names() + R"(
   --workers W             workers, a multiple of the ranks (one per rank)
   --virtual K             workers per rank; another way to say --workers RANKS*K
   --data DIR              directory of MNIST's t10k files, gzipped or not (digits are generated if there is none)
@@ -20,8 +24,10 @@ gradients of all workers are combined.
   --lr RATE               peak learning rate (0.05)
   --seed N                of weights, data order and generated digits (1)
   --csv FILE              appends rule,workers,accuracy
+  --history FILE          writes step,images,loss,orthogonality (CSV)
   --no-progress           no progress bar
 )";
+}
 
 namespace {
 
@@ -66,6 +72,8 @@ training_options parse_options(int argc, char** argv, int ranks) {
       number(chosen.seed);
     else if (option == "--csv")
       chosen.csv = text();
+    else if (option == "--history")
+      chosen.history = text();
     else if (option == "--no-progress")
       chosen.progress = false;
     else if (option == "--help")
@@ -74,8 +82,7 @@ training_options parse_options(int argc, char** argv, int ranks) {
       throw std::invalid_argument("unknown option " + option);
   }
 
-  if (chosen.rule != "adasum" && chosen.rule != "sum" && chosen.rule != "mean")
-    throw std::invalid_argument("--rule " + chosen.rule + ": must be adasum, sum or mean");
+  if (!is_rule(chosen.rule)) throw std::invalid_argument("--rule " + chosen.rule + ": must be one of " + rule_names());
   const auto rank_count = static_cast<std::size_t>(ranks);
   if (chosen.workers % rank_count != 0)
     throw std::invalid_argument("--workers " + std::to_string(chosen.workers) + ": not a multiple of the " +

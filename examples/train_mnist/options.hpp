@@ -16,12 +16,12 @@ struct training_options {
   std::size_t epochs = 2;
   double rate = 0.05;  ///< at its peak
   std::uint64_t seed = 1;
-  std::filesystem::path csv;
+  std::filesystem::path csv, history;
   bool progress = true;
   bool help = false;
 };
 
-extern const char* const usage;
+std::string usage();
 
 /// @throws std::invalid_argument saying what is wrong
 training_options parse_options(int argc, char** argv, int ranks);

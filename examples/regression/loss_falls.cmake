@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# cmake -P loss_falls.cmake -- COMMAND...: every rule's last loss is below its first.
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE 4 ${last})
+  list(APPEND command "${CMAKE_ARGV${i}}")
+endforeach()
+execute_process(COMMAND ${command} OUTPUT_VARIABLE csv RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "exit status ${status}")
+endif()
+foreach(rule IN ITEMS mean unit_mean adacons adacons_momentum adasum adasum_linear min_norm multi_krum imtl_g aligned_mtl)
+  string(REGEX MATCH ",${rule},0,([^\n]+)" found "${csv}")
+  set(first "${CMAKE_MATCH_1}")
+  string(REGEX MATCH ",${rule},60,([^\n]+)" found "${csv}")
+  set(last "${CMAKE_MATCH_1}")
+  # (CMake compares them as real numbers.)
+  if(NOT found OR NOT last LESS first)
+    message(FATAL_ERROR "${rule}: the loss went from '${first}' to '${last}'")
+  endif()
+  message(STATUS "${rule}: ${first} -> ${last}")
+endforeach()
