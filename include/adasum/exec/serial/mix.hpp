@@ -79,6 +79,9 @@ struct mix_few {
 /// Any number of vectors, added in double lanes and rounded once.
 template <scalar T>
 struct mix_many {
+  /// Many streams, read in turns, are more than the processor foresees: ask for elements so far ahead (2 KiB of float).
+  static constexpr std::size_t ahead = 512;
+
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length,
                                          const double* weights, T* out) {
@@ -107,6 +110,7 @@ struct mix_many {
     for (std::size_t i = 0; i < n; ++i) {
       vector<compute_type<T>, Bytes> value;
       if (count == step) {
+        __builtin_prefetch(vectors[i] + x + ahead);
         load<Bytes>(value, vectors[i] + x);
       } else {
         alignas(T) unsigned char rest[step * sizeof(T)] = {};
