@@ -24,6 +24,14 @@ if(TARGET adasum::eigen)
   list(APPEND adasum_compile_command ${eigen_folders})
 endif()
 
+if(TARGET adasum_kokkos_library)
+  get_target_property(kokkos_folders adasum_kokkos_library INTERFACE_INCLUDE_DIRECTORIES)
+  if(kokkos_folders)
+    list(TRANSFORM kokkos_folders PREPEND "-isystem")
+    list(APPEND adasum_compile_command ${kokkos_folders})
+  endif()
+endif()
+
 # A test that passes when the compiler accepts the file.
 function(adasum_add_compile_test name source)
   add_test(NAME ${name} COMMAND ${adasum_compile_command} ${ARGN} "${source}")

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "kokkos/space.hpp"
+#include "kokkos/view.hpp"

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "../../core/segments.hpp"
+
+namespace adasum::kokkos {
+
+/// A few consecutive elements of one segment: what one thread, or one team of threads, works on.
+struct tile {
+  std::size_t segment;
+  std::size_t begin, end;  ///< counted from the window's origin
+};
+
+/// Cuts a window into tiles of at most `longest` elements, in order, so that one kernel serves any number of segments. The
+/// cuts depend on the window alone: sums over tiles, taken in order, have the same bits however many threads there are.
+inline std::vector<tile> tiles_of(const slice& window, std::size_t longest) {
+  std::vector<tile> tiles;
+  const auto [first, last] = window.touched();
+  for (std::size_t k = first; k < last; ++k) {
+    const auto piece = window.local(k);
+    for (auto begin = piece.begin; begin < piece.end; begin += longest)
+      tiles.push_back({k, begin, begin + std::min(longest, piece.end - begin)});
+  }
+  return tiles;
+}
+
+}  // namespace adasum::kokkos
