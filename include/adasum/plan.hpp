@@ -66,6 +66,7 @@ class allreduce_plan {
                       std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
     reduction_ = reduction(first_stages(), chosen_name());
     last_ = &reduction_->last_report();
+    if (comm_.size() > 1 && options_.check_agreement) prepare_agreement();
     if constexpr (detail::needs_shared_memory<Schedule>) {
       reduction_->share_memory();
       if (comm_.size() > 1 && !reduction_->is_direct())
@@ -174,11 +175,13 @@ class allreduce_plan {
   const report& run(std::span<T> elements, const std::string& problem) {
     auto& chosen = in_place_ && problem.empty() && elements.data() == *buffer_ ? *in_place_ : *reduction_;
     if (comm_.size() > 1 && options_.check_agreement) {
-      std::vector<detail::intention> all(static_cast<std::size_t>(comm_.size()));
-      const auto mine = intention(elements, problem.empty() ? schedule_problem_ : problem, &chosen == in_place_.get());
-      detail::gather_from_all(std::span(&mine, 1), comm_.rank(), comm_.size(), std::span(all),
+      auto mine = intention_;
+      mine.length = elements.size();
+      if (&chosen == in_place_.get()) mine.set(mine.place, "in the plan's buffer");
+      if (!problem.empty()) mine.set(mine.problem, problem);
+      detail::gather_from_all(std::span<const detail::intention>(&mine, 1), comm_.rank(), comm_.size(), std::span(intentions_),
                               [&](auto out, auto in) { comm_.exchange(space_, out, in); });
-      detail::require_agreement(all);
+      detail::require_agreement(intentions_);
     } else if (!problem.empty()) {
       if (comm_.size() > 1) chosen.withdraw_from_start();
       throw bad_input(problem);
@@ -187,21 +190,22 @@ class allreduce_plan {
     return *last_;
   }
 
-  detail::intention intention(std::span<T> elements, const std::string& problem, bool in_place) const {
-    detail::intention mine;
-    mine.length = elements.size();
+  /// What this rank intends at every run, and room for what the others do.
+  void prepare_agreement() {
+    auto& mine = intention_;
     mine.set_segments(segments());
     mine.set(mine.scalar, to_string(format_of<T>));
     mine.set(mine.rule, Rule::name);
-    mine.set(mine.schedule, std::string(Schedule::name) + (in_place ? " in the plan's buffer" : ""));
+    mine.set(mine.schedule, Schedule::name);
+    mine.set(mine.place, "in the caller's memory");
     // The stages of one rank, as every rank computes them, tell apart schedules of one name with different parameters.
     if (schedule_problem_.empty()) mine.set_stages(order_.stages(0, comm_.size(), what()));
     mine.set(mine.options, describe(options_));
     std::string space(Space::name);
     if constexpr (requires { space_.arithmetic(); }) space += " " + std::string(space_.arithmetic());
     mine.set(mine.space, space);
-    mine.set(mine.problem, problem);
-    return mine;
+    mine.set(mine.problem, schedule_problem_);
+    intentions_.resize(static_cast<std::size_t>(comm_.size()));
   }
 
   Space space_;
@@ -211,6 +215,8 @@ class allreduce_plan {
   std::vector<std::size_t> offsets_;
   options options_;
   std::string schedule_problem_;
+  detail::intention intention_;
+  std::vector<detail::intention> intentions_;  // of all ranks
   std::unique_ptr<reduction_type> reduction_;
   std::unique_ptr<reduction_type> in_place_;  // for buffer(), where the ranks share memory
   std::optional<memory> own_memory_;          // for buffer(), where they do not

@@ -23,8 +23,10 @@ constexpr adasum::options unchecked{.check_agreement = false};
 const adasum::segments segs{40, 0, 7, 153};
 
 template <class Comm, class Schedule>
-auto make_plan(const Comm& comm, const Schedule& order) {
-  return adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{}, order, unchecked);
+auto make_plan(const Comm& comm, const Schedule& order, bool checked = false) {
+  auto choices = unchecked;
+  choices.check_agreement = checked;
+  return adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{}, order, choices);
 }
 
 /// Allocations of the calls after the first, and whether each gave the same bits.
@@ -34,8 +36,8 @@ struct repeated {
 };
 
 template <class Comm, class Schedule>
-repeated run_repeatedly(const Comm& comm, const Schedule& order, const std::vector<float>& gradient) {
-  auto plan = make_plan(comm, order);
+repeated run_repeatedly(const Comm& comm, const Schedule& order, const std::vector<float>& gradient, bool checked = false) {
+  auto plan = make_plan(comm, order, checked);
   auto first = gradient, again = gradient;
   plan(first);
   repeated found;
@@ -64,18 +66,20 @@ TEST_CASE("from the second run on a plan allocates nothing") {
         run_repeatedly(adasum::self_communicator{}, order, random_gradients<float>(1, segs.total(), 1)[0]);
     CHECK(alone.allocations == 0);
     CHECK(alone.same);
-    for (const int size : {2, 3, 4, 5, 8}) {
-      CAPTURE(size);
-      const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 2);
-      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
-        return run_repeatedly(comm, order, gradients[static_cast<std::size_t>(comm.rank())]);
-      });
-      for (const auto& rank : ranks) {
-        REQUIRE_MESSAGE(rank.value, rank.description());
-        CHECK(rank.value->allocations == 0);
-        CHECK(rank.value->same);
+    for (const int size : {2, 3, 4, 5, 8})
+      for (const bool checked : {false, true}) {
+        CAPTURE(size);
+        CAPTURE(checked);
+        const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 2);
+        const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+          return run_repeatedly(comm, order, gradients[static_cast<std::size_t>(comm.rank())], checked);
+        });
+        for (const auto& rank : ranks) {
+          REQUIRE_MESSAGE(rank.value, rank.description());
+          CHECK(rank.value->allocations == 0);
+          CHECK(rank.value->same);
+        }
       }
-    }
   });
 }
 
@@ -153,4 +157,20 @@ TEST_CASE("bad input to a plan of one rank") {
   const std::size_t decreasing[] = {0, 5, 3};
   CHECK_THROWS_AS(adasum::plan_allreduce<float>(space, comm, adasum::segments_view{decreasing}), adasum::bad_input);
   CHECK_THROWS_AS(adasum::plan_allreduce<float>(space, comm, segs, adasum::schedules::splitting{3}), adasum::bad_input);
+}
+
+TEST_CASE("one rank in the plan's buffer and the others in their own memory is a disagreement") {
+  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    auto plan = make_plan(comm, adasum::schedules::automatic{}, true);
+    std::vector<float> gradient(segs.total(), 1);
+    std::ranges::fill(plan.buffer(), 1.0f);
+    if (comm.rank() == 1)
+      plan();
+    else
+      plan(gradient);
+    return 0;
+  });
+  for (const auto& rank : ranks)
+    CHECK(rank.message_of<adasum::agreement_error>().value_or("").find("disagree on the place of the gradient") !=
+          std::string::npos);
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ struct intention {
   text<16> scalar{};
   text<32> rule{};
   text<32> schedule{};
+  text<32> place{};  ///< where the gradient lies
   text<32> options{};
   text<32> space{};
   text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
@@ -95,25 +97,30 @@ inline void require_agreement(std::span<const intention> all) {
       problems += (problems.empty() ? "" : "; ") + of_rank(r) + ": " + intention::get(all[r].problem);
   if (!problems.empty()) throw agreement_error(problems);
 
-  const auto compare = [&](const char* what, auto show) {
+  // Texts are made when something differs; this check runs before every reduction.
+  const auto compare = [&](const char* what, auto field, auto show) {
     for (std::size_t r = 1; r < all.size(); ++r)
-      if (show(all[r]) != show(all[0]))
+      if (std::invoke(field, all[r]) != std::invoke(field, all[0]))
         throw agreement_error(std::string("adasum: the ranks disagree on the ") + what + ": rank 0 has " + show(all[0]) +
                               ", " + of_rank(r) + " has " + show(all[r]));
   };
-  compare("scalar type", [](const intention& i) { return intention::get(i.scalar); });
-  compare("length of the gradient", [](const intention& i) { return std::to_string(i.length); });
-  compare("number of segments", [](const intention& i) { return std::to_string(i.segments); });
-  compare("lengths of the segments", [](const intention& i) {
+  const auto text = [](auto field) { return [field](const intention& i) { return intention::get(std::invoke(field, i)); }; };
+  const auto number = [](auto field) { return [field](const intention& i) { return std::to_string(std::invoke(field, i)); }; };
+  const auto compare_text = [&](const char* what, auto field) { compare(what, field, text(field)); };
+  compare_text("scalar type", &intention::scalar);
+  compare("length of the gradient", &intention::length, number(&intention::length));
+  compare("number of segments", &intention::segments, number(&intention::segments));
+  compare("lengths of the segments", &intention::segments_hash, [](const intention& i) {
     return std::to_string(i.segments) + " segments with boundaries of hash " + std::to_string(i.segments_hash);
   });
-  compare("rule", [](const intention& i) { return intention::get(i.rule); });
-  compare("schedule", [](const intention& i) { return intention::get(i.schedule); });
-  compare("parameters of the schedule", [](const intention& i) {
+  compare_text("rule", &intention::rule);
+  compare_text("schedule", &intention::schedule);
+  compare_text("place of the gradient", &intention::place);
+  compare("parameters of the schedule", &intention::schedule_hash, [](const intention& i) {
     return intention::get(i.schedule) + " with stages of hash " + std::to_string(i.schedule_hash);
   });
-  compare("options", [](const intention& i) { return intention::get(i.options); });
-  compare("execution space", [](const intention& i) { return intention::get(i.space); });
+  compare_text("options", &intention::options);
+  compare_text("execution space", &intention::space);
 }
 
 }  // namespace adasum::detail
