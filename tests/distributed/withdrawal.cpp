@@ -186,7 +186,7 @@ TEST_CASE("a rule or a kernel that throws midway") {
 }
 
 TEST_CASE("a rule or a kernel that throws while a segment is combined vector by vector") {
-  for (const std::size_t size : {2u, 4u, 5u, 8u}) {
+  for (const std::size_t size : {2u, 4u, 5u}) {
     auto gradients = random_gradients<double>(size, segs.total(), 37);
     for (auto& gradient : gradients)
       for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradient[x] *= 1e170;
