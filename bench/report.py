@@ -58,17 +58,17 @@ def print_table(title, header, rows):
 # ── reading ──
 
 
-def read_kernels(path):
+def read_kernels(path, clock="cpu_time"):
     """{name: {median, q1, q3}} of Google Benchmark's repetitions, and its context.
 
-    Processor time: the kernels run in one thread, and what else the machine does meanwhile is not theirs.
+    Processor time by default: the kernels run in one thread, and what else the machine does meanwhile is not theirs.
     """
     document = json.loads(path.read_text())
     seconds = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
     samples = {}
     for run in document["benchmarks"]:
         if run["run_type"] == "iteration":
-            samples.setdefault(run["run_name"], []).append(run["cpu_time"] * seconds[run["time_unit"]])
+            samples.setdefault(run["run_name"], []).append(run[clock] * seconds[run["time_unit"]])
     return {name: summary(values) for name, values in samples.items()}, document["context"]
 
 
@@ -173,6 +173,20 @@ def print_tree(rows):
     print_table("float", ["segments", "seven adasum_pair µs", "adasum_tree µs", "ratio"], table)
 
 
+def kokkos_rows(kernels):
+    for elements in sorted({int(name.split("/")[2]) for name in kernels}):
+        of = {space: kernels[f"kokkos/{space}/{elements}/real_time"] for space in ("serial_space", "kokkos_space")}
+        yield {"elements": elements, "seconds": of,
+               "ratio": of["kokkos_space"]["median"] / of["serial_space"]["median"]}
+
+
+def print_kokkos(rows, what):
+    table = [[si(r["elements"]), time(r["seconds"]["serial_space"]), time(r["seconds"]["kokkos_space"]), f"{r['ratio']:.2f}"]
+             for r in rows]
+    print_heading("Adasum of two vectors by Kokkos", f"adasum_pair in place, one segment of floats; {what}.")
+    print_table("float", ["N", "serial_space µs", "kokkos_space µs", "ratio"], table)
+
+
 def print_allreduce(rows):
     columns = ["recursive_doubling", "recursive_halving", "gram", "automatic", "one_shot", "sum", "direct", "direct_sum"]
     print_heading(
@@ -221,6 +235,7 @@ def main(build):
     raw = build / "raw"
     pair, context = read_kernels(raw / "pair.json")
     tree, _ = read_kernels(raw / "tree.json")
+    kokkos, kokkos_context = read_kernels(raw / "kokkos.json", "real_time")
     allreduce = [row for path in sorted(raw.glob("allreduce-*.json")) for row in read_allreduce(path)]
     results = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -230,6 +245,7 @@ def main(build):
         "mpi": sorted({row["mpi"] for row in allreduce}),
         "pair": list(pair_rows(pair)),
         "tree": list(tree_rows(tree)),
+        "kokkos": list(kokkos_rows(kokkos)),
         "allreduce": allreduce,
     }
     (build / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
@@ -239,6 +255,7 @@ def main(build):
           f"commit {results['commit']}; {results['date']}; load before: {machine['load_average'][0]:.2f}")
     print_pair(results["pair"])
     print_tree(results["tree"])
+    print_kokkos(results["kokkos"], kokkos_context["kokkos"])
     print_allreduce(results["allreduce"])
     judge(results)
     print(f"\nAll figures: {build / 'results.json'}")

@@ -4,6 +4,10 @@
 
 #include <adasum/mpi.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
