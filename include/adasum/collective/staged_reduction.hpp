@@ -19,8 +19,8 @@
 #include "../core/report.hpp"
 #include "agreement.hpp"
 #include "group_sum.hpp"
+#include "messenger.hpp"
 #include "shared_access.hpp"
-#include "wire.hpp"
 
 /// Runs a schedule: turns its stages into messages, or into work on memory that the ranks share, and kernels. Holds all
 /// buffers, so that running allocates nothing.
@@ -61,7 +61,7 @@ class staged_reduction {
         sizes_(settings_.stages, segments.size()),
         report_(ranks(), segments.size(), Rule::name, settings_.schedule_name),
         received_(space_.template allocate<T>(sizes_.received)),
-        wire_(space_, settings_.wire, sizes_.packed, sizes_.unpacked),
+        messages_(space_, comm_, settings_.wire, sizes_.packed, sizes_.unpacked, sizes_.members),
         gram_(sizes_.gram),
         sum_room_(sizes_.gram),
         weights_(segments.size() * sizes_.members),
@@ -72,9 +72,6 @@ class staged_reduction {
         scratch_(sizes_.members),
         takes_part_(ranks(), true),
         flags_(settings_.nonfinite == nonfinite_policy::propagate ? 0 : (ranks() + 1) * segments.size()) {
-    out_.reserve(2 * sizes_.members + 2);
-    in_.reserve(2 * sizes_.members + 2);
-    wire_.reserve(sizes_.members);
     report_.reserve_excluded();
   }
 
@@ -154,9 +151,8 @@ class staged_reduction {
   }
 
   void begin() {
-    withdrawn_ = false;
+    messages_.begin_run();
     spread_ = false;
-    steps_done_ = steps_to_skip_ = 0;
     report_.begin();
     fallbacks_before_ = fallbacks_of(rule_);
     if (shared_) shared_->begin_run();
@@ -164,8 +160,7 @@ class staged_reduction {
 
   /// Walks the rest of the stages with empty messages. Nobody waits for this rank then; what it gets is thrown away.
   void withdraw() noexcept {
-    withdrawn_ = in_plan_ = true;
-    steps_to_skip_ = std::exchange(steps_done_, 0);
+    messages_.withdraw();
     if (shared_) shared_->fail();
     try {
       auto away = space_.template allocate<T>(length());
@@ -186,8 +181,8 @@ class staged_reduction {
     const bool sends = std::ranges::any_of(stages, [&](const stage& level) { return level.members.size() > 1 && !in_place(level); });
     if (done < stages.size())
       receive_result(stages[done], data);
-    else if (sends && !withdrawn_)
-      wire_.round(space_, elements(data, stages.back().parts[stages.back().self]));
+    else if (sends)
+      messages_.round(elements(data, stages.back().parts[stages.back().self]));
     while (done-- > 0) gather(stages[done], data);
   }
 
@@ -197,9 +192,9 @@ class staged_reduction {
     const auto k = segments_.size();
     const auto mine = std::span(flags_).last(k);
     const auto all = std::span(flags_).first(ranks() * k);
-    if (!withdrawn_) find_nonfinite<T>(space_, data, segments_, std::span(gram_).first(k), mine);
-    gather_from_all(std::span<const unsigned char>(mine), comm_.rank(), comm_.size(), all, exchanger());
-    if (withdrawn_) return;
+    if (!messages_.withdrawn()) find_nonfinite<T>(space_, data, segments_, std::span(gram_).first(k), mine);
+    gather_from_all(std::span<const unsigned char>(mine), comm_.rank(), comm_.size(), all, messages_.small_exchange());
+    if (messages_.withdrawn()) return;
     for (std::size_t r = 0; r < ranks(); ++r) {
       takes_part_[r] = std::ranges::find(all.subspan(r * k, k), 1) == all.subspan(r * k, k).end();
       if (!takes_part_[r]) report_.exclude(static_cast<int>(r));
@@ -215,54 +210,7 @@ class staged_reduction {
 
   // ── messages ──
 
-  void exchange(std::span<outgoing> out, std::span<const incoming> in) {
-    if (out.empty() && in.empty()) return;
-    if (in_plan_ && steps_done_++ < steps_to_skip_) return;
-    if (!withdrawn_) {
-      for (const auto& message : out) report_.count_bytes_sent(message.bytes.size());
-      comm_.exchange(space_, out, in);
-      return;
-    }
-    for (auto& message : out) message.withheld = true;
-    try {
-      comm_.exchange(space_, out, in);
-    } catch (...) {  // the peers fail too, as they should
-    }
-  }
-
-  /// For the small messages of sums and checks.
-  auto exchanger() {
-    return [this](std::span<const outgoing> out, std::span<const incoming> in) {
-      out_.assign(out.begin(), out.end());
-      exchange(out_, in);
-    };
-  }
-
-  void begin_messages() {
-    out_.clear();
-    in_.clear();
-    wire_.begin();
-  }
-  void exchange_messages() {
-    exchange(out_, in_);
-    if (!withdrawn_) wire_.unpack(space_);
-  }
   static std::span<T> elements(T* data, index_range part) { return {data + part.begin, part.size()}; }
-
-  void send(int peer, std::span<const T> data) {
-    if (!data.empty()) out_.push_back(wire_.pack(space_, peer, data));
-  }
-  void receive(int peer, std::span<T> room) {
-    if (!room.empty()) in_.push_back(wire_.room_for(peer, room));
-  }
-  template <class Row>
-  void send_note(int peer, std::span<Row> note) {
-    if (!note.empty()) out_.push_back({peer, std::as_bytes(note)});
-  }
-  template <class Row>
-  void receive_note(int peer, std::span<Row> room) {
-    if (!room.empty()) in_.push_back({peer, std::as_writable_bytes(room)});
-  }
 
   /// What is known of the gradients that member i brings: nothing yet of a single one.
   std::span<report::entry> known_of(const stage& level, std::size_t i) {
@@ -273,66 +221,66 @@ class staged_reduction {
   /// Every survivor gets its part of each other member's vector, and what is known of the gradients in it.
   void meet(const stage& level, T* data) {
     const bool by_message = !in_place(level);
-    begin_messages();
-    if (by_message && level.survives() && level.replicated() && level.members.size() > 1 && !withdrawn_)
-      wire_.round(space_, elements(data, level.held));  // as the others will see it
+    messages_.begin();
+    if (by_message && level.survives() && level.replicated() && level.members.size() > 1)
+      messages_.round(elements(data, level.held));  // as the others will see it
     T* room = received_.data();
     for (std::size_t i = 0; i < level.members.size(); ++i) {
       if (i == level.self) continue;
       const int peer = level.members[i];
       if (i < level.survivors) {
-        if (by_message) send(peer, elements(data, level.parts[i]));
-        send_note(peer, known_of(level, level.self));
+        if (by_message) messages_.send(peer, elements(data, level.parts[i]));
+        messages_.send_note(peer, known_of(level, level.self));
       }
       if (level.survives()) {
         const auto count = level.parts[level.self].size();
-        if (by_message) receive(peer, {std::exchange(room, room + count), count});
-        receive_note(peer, known_of(level, i));
+        if (by_message) messages_.receive(peer, {std::exchange(room, room + count), count});
+        messages_.receive_note(peer, known_of(level, i));
       }
     }
-    if (!by_message && !withdrawn_) {
+    if (!by_message && !messages_.withdrawn()) {
       shared_->publish(data);
       shared_->barrier(false);  // others may still compute their gradients
     }
-    exchange_messages();
+    messages_.exchange();
   }
 
   /// Survivors that hold parts of the result give them to each other and to those that wait.
   void gather(const stage& level, T* data) {
     const bool by_message = !in_place(level);
-    begin_messages();
+    messages_.begin();
     for (std::size_t i = 0; i < level.members.size(); ++i) {
       if (i == level.self) continue;
       const int peer = level.members[i];
       const bool waits = i >= level.survivors;
       if (by_message && (!level.replicated() || (waits && level.self == 0)))
-        send(peer, elements(data, level.parts[level.self]));
-      if (by_message && !level.replicated() && !waits) receive(peer, elements(data, level.parts[i]));
+        messages_.send(peer, elements(data, level.parts[level.self]));
+      if (by_message && !level.replicated() && !waits) messages_.receive(peer, elements(data, level.parts[i]));
       if (waits && level.self == 0) {
-        send_note(peer, report_.rows(0, report_.contributions()));
-        send_note(peer, report_.result_norms());
+        messages_.send_note(peer, report_.rows(0, report_.contributions()));
+        messages_.send_note(peer, report_.result_norms());
       }
     }
-    if (!by_message && !withdrawn_) {
+    if (!by_message && !messages_.withdrawn()) {
       if (!std::exchange(spread_, false)) spread(level, data, level.parts[level.self]);
       shared_->barrier(true);
     }
-    exchange_messages();
+    messages_.exchange();
   }
 
   /// The other side of gather, for a rank that waits.
   void receive_result(const stage& level, T* data) {
     const bool by_message = !in_place(level);
-    begin_messages();
+    messages_.begin();
     for (std::size_t i = 0; i < level.survivors; ++i) {
       const int peer = level.members[i];
-      if (by_message && (i == 0 || !level.replicated())) receive(peer, elements(data, level.parts[i]));
+      if (by_message && (i == 0 || !level.replicated())) messages_.receive(peer, elements(data, level.parts[i]));
       if (i > 0) continue;
-      receive_note(peer, report_.rows(0, report_.contributions()));
-      receive_note(peer, report_.result_norms());
+      messages_.receive_note(peer, report_.rows(0, report_.contributions()));
+      messages_.receive_note(peer, report_.result_norms());
     }
-    if (!by_message && !withdrawn_) shared_->barrier(false);  // the others are at later stages
-    exchange_messages();
+    if (!by_message && !messages_.withdrawn()) shared_->barrier(false);  // the others are at later stages
+    messages_.exchange();
   }
 
   // ── shared memory ──
@@ -390,26 +338,24 @@ class staged_reduction {
     for (std::size_t i = 0; i < n; ++i) {
       leaves_[i] = 0;
       for (auto leaf = level.leaves[i]; leaf < level.leaves[i + 1]; ++leaf) leaves_[i] += takes_part_[rank_of_leaf(leaf)];
-      if (withdrawn_) continue;
+      if (messages_.withdrawn()) continue;
       vectors[i] = i == level.self ? data + part.begin
                    : by_message    ? std::exchange(room, room + part.size())
                                    : gradient_of(i) + part.begin;
     }
 
-    if (measure && !withdrawn_) {
+    if (measure && !messages_.withdrawn()) {
       space_.measure(window, std::span<const T* const>(vectors), gram.data());
       space_.fence();
     } else {
       std::ranges::fill(gram, 0.0);
     }
     if (measure) sum(level, gram);
-    if (withdrawn_) return;
+    if (messages_.withdrawn()) return;
 
-    // How many more sums there are, if any, depends on the numbers: who withdraws must not count them.
+    // How many more sums there are, if any, depends on the numbers.
     const auto sum_over_ranks = [&](std::span<double> values) {
-      in_plan_ = false;
-      sum(level, values);
-      in_plan_ = true;
+      messages_.unscheduled([&] { sum(level, values); });
     };
     spread_ = last && !by_message;
     const round_memory arrays{gram, std::span(weights_).first(segments_.size() * n), std::span(norms_).first(n),
@@ -426,12 +372,12 @@ class staged_reduction {
   void sum(const stage& level, std::span<double> values) {
     if (level.sum_over.size() == 1) return;
     if (in_place(level) && level.survivors == level.members.size() && level.sum_over == level.members) {
-      if (!withdrawn_) shared_->sum(values);
+      if (!messages_.withdrawn()) shared_->sum(values);
       return;
     }
     const auto self = std::ranges::find(level.sum_over, comm_.rank()) - level.sum_over.begin();
     sum_over_group(level.sum_over, static_cast<std::size_t>(self), values, std::span(sum_room_).first(values.size()),
-                   exchanger());
+                   messages_.small_exchange());
   }
 
   // ── report ──
@@ -456,6 +402,7 @@ class staged_reduction {
                          (needs_gram<Rule> && (needs_gram<Inner> || std::ranges::none_of(stages, &stage::inner))));
     if (!settings_.leaf_ranks.empty()) report_.reorder(settings_.leaf_ranks);
     report_.finish_excluded(flags_);
+    report_.set_bytes_sent(messages_.bytes_sent());
     report_.set_fallbacks(fallbacks_of(rule_) - fallbacks_before_);
   }
 
@@ -471,22 +418,16 @@ class staged_reduction {
   report report_;
   std::optional<access> shared_;
   buffer received_;
-  wire<T, Space> wire_;
+  messenger<T, Space, Comm> messages_;
   std::vector<double> gram_, sum_room_, weights_, norms_, total_;
   std::vector<const T*> vectors_;
   std::vector<std::size_t> leaves_;
   weigh_scratch scratch_;
-  std::vector<outgoing> out_;
-  std::vector<incoming> in_;
   std::vector<bool> takes_part_;      // by rank
   std::vector<unsigned char> flags_;  // which segments are not finite: of every rank, and behind them this one's
 
-  bool withdrawn_ = false;
-  bool in_plan_ = true;  // whether the next exchange is one that the stages alone call for
   bool spread_ = false;  // the last stage has already written its result to every member's gradient
   std::size_t fallbacks_before_ = 0;
-  std::size_t steps_done_ = 0;
-  std::size_t steps_to_skip_ = 0;
 };
 
 }  // namespace adasum::detail

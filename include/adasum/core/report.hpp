@@ -99,10 +99,10 @@ class report {
   std::span<double> result_norms() { return result_norms_; }
   void set_measured(bool measured) { measured_ = measured; }
   void begin() {
-    bytes_sent_ = direct_segments_ = 0;
+    direct_segments_ = 0;
     excluded_.clear();
   }
-  void count_bytes_sent(std::size_t bytes) { bytes_sent_ += bytes; }
+  void set_bytes_sent(std::size_t bytes) { bytes_sent_ = bytes; }
   void count_direct_segment() { ++direct_segments_; }
   void exclude(int i) { excluded_.push_back(i); }
   void set_fallbacks(std::size_t fallbacks) { fallbacks_ = fallbacks; }
