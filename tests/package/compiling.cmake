@@ -30,6 +30,11 @@ if(TARGET adasum_kokkos_library)
     list(TRANSFORM kokkos_folders PREPEND "-isystem")
     list(APPEND adasum_compile_command ${kokkos_folders})
   endif()
+  get_target_property(kokkos_libraries adasum_kokkos_library INTERFACE_LINK_LIBRARIES)
+  if("OpenMP::OpenMP_CXX" IN_LIST kokkos_libraries)
+    separate_arguments(openmp_flags UNIX_COMMAND "${OpenMP_CXX_FLAGS}")
+    list(APPEND adasum_compile_command ${openmp_flags})
+  endif()
 endif()
 
 # A test that passes when the compiler accepts the file.
