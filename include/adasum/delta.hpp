@@ -24,6 +24,8 @@ namespace adasum {
 ///     report r = adasum::delta_allreduce(plan, plan.buffer(), weights);
 ///
 /// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; blocks and throws as running the plan does.
+/// Where the plan throws an agreement_error or a nonfinite_error, each weight is what it was but for two roundings: the step
+/// was taken out of it and added again.
 /// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
 template <class Plan, gradient Before, mutable_gradient Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
@@ -51,9 +53,17 @@ const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
     plan.space().fence();
   };
   mix(-1);
-  const auto& found = plan(now);
-  mix(+1);
-  return found;
+  try {
+    const auto& found = plan(now);
+    mix(+1);
+    return found;
+  } catch (const agreement_error&) {  // the steps are as they were
+    mix(+1);
+    throw;
+  } catch (const nonfinite_error&) {
+    mix(+1);
+    throw;
+  }
 }
 
 }  // namespace adasum

@@ -148,7 +148,8 @@ class allreduce_plan {
 
   std::unique_ptr<reduction_type> reduction(std::vector<stage> stages, std::string_view name) const {
     detail::reduction_settings<inner_rule> settings{std::move(stages), name, detail::inner_rule_of(order_)};
-    if constexpr (requires { order_.leaf_ranks(comm_.size()); }) settings.leaf_ranks = order_.leaf_ranks(comm_.size());
+    if constexpr (requires { order_.leaf_ranks(comm_.size()); })
+      if (schedule_problem_.empty()) settings.leaf_ranks = order_.leaf_ranks(comm_.size());
     settings.measure = options_.measure == measuring::always;
     settings.nonfinite = options_.nonfinite;
     settings.wire = options_.wire;
@@ -158,7 +159,9 @@ class allreduce_plan {
 
   void make_buffer() {
     if constexpr (shared_memory_communicator<Comm> && requires { order_.stages_in_place(0, 1, what()); }) {
-      in_place_ = reduction(order_.stages_in_place(comm_.rank(), comm_.size(), what()),
+      auto stages = schedule_problem_.empty() ? order_.stages_in_place(comm_.rank(), comm_.size(), what())
+                                              : schedules::gram{}.stages(comm_.rank(), comm_.size(), what());
+      in_place_ = reduction(std::move(stages),
                             std::is_same_v<Schedule, schedules::automatic> ? schedules::direct::name : Schedule::name);
       in_place_->share_memory();
       // automatic: where not all ranks share memory, halving is the better choice.
@@ -173,7 +176,7 @@ class allreduce_plan {
   }
 
   const report& run(std::span<T> elements, const std::string& problem) {
-    auto& chosen = in_place_ && problem.empty() && elements.data() == *buffer_ ? *in_place_ : *reduction_;
+    auto& chosen = in_place_ && elements.data() == *buffer_ ? *in_place_ : *reduction_;
     if (comm_.size() > 1 && options_.check_agreement) {
       auto mine = intention_;
       mine.length = elements.size();
@@ -198,8 +201,10 @@ class allreduce_plan {
     mine.set(mine.rule, Rule::name);
     mine.set(mine.schedule, Schedule::name);
     mine.set(mine.place, "in the caller's memory");
-    // The stages of one rank, as every rank computes them, tell apart schedules of one name with different parameters.
-    if (schedule_problem_.empty()) mine.set_stages(order_.stages(0, comm_.size(), what()));
+    // The stages of all ranks, as every rank computes them, tell apart schedules of one name with different parameters.
+    if (schedule_problem_.empty())
+      for (int rank = 0; rank < comm_.size(); ++rank) mine.add_stages(order_.stages(rank, comm_.size(), what()));
+    mine.set(mine.inner_rule, inner_rule::name);
     mine.set(mine.options, describe(options_));
     std::string space(Space::name);
     if constexpr (requires { space_.arithmetic(); }) space += " " + std::string(space_.arithmetic());
@@ -230,7 +235,7 @@ template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule
           schedule Schedule = schedules::automatic, bool Checked = options::checked_by_default>
 auto plan_allreduce(const Space& space, const Comm& comm, segments_view segments, const Rule& rule = {},
                     const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
-  detail::require_segments_match(segments, segments.all().end, "adasum::plan_allreduce");
+  detail::require_boundaries(segments, "adasum::plan_allreduce");
   return allreduce_plan<T, Space, Comm, Rule, Schedule>(space, comm, segments, rule, order, choices);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -81,4 +82,28 @@ TEST_CASE("delta_allreduce refuses what it cannot combine, and changes nothing")
   CHECK(weights == std::vector<double>(6, 2));
   CHECK(shorter == std::vector<double>(5, 3));
   CHECK(memory == std::vector<double>(9, 4));
+}
+
+TEST_CASE("delta_allreduce gives the weights back when the ranks disagree or a step is not finite") {
+  const adasum::segments segs{4};
+  const std::vector<double> before{1, 2, 3, 4}, after{11, 22, 33, 44};
+  for (const bool raise : {true, false}) {
+    const auto ranks = on_ranks(2, [&](const adasum::thread_communicator& comm) {
+      adasum::options choices;
+      choices.check_agreement = true;
+      choices.nonfinite = adasum::nonfinite_policy::raise;
+      auto weights = after;
+      if (raise && comm.rank() == 1) weights[2] = std::numeric_limits<double>::infinity();
+      if (!raise && comm.rank() == 1) choices.nonfinite = adasum::nonfinite_policy::propagate;
+      auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::schedules::automatic{}, choices);
+      try {
+        adasum::delta_allreduce(plan, before, weights);
+        weights.clear();
+      } catch (const adasum::error&) {
+      }
+      return weights;
+    });
+    REQUIRE(ranks[0].value);
+    CHECK(*ranks[0].value == after);  // these sums are exact
+  }
 }

@@ -219,3 +219,10 @@ TEST_CASE("squares beyond double: the direct way, by the rule's own degree") {
     check_scaled(rules::adasum_linear{}, 1, scale);
   }
 }
+
+TEST_CASE("a rule may choose a vector that is tiny beside the others") {
+  std::vector<vec> g(4, vec{1, 0, 0});
+  g[1] = {0, 1, 0};
+  g[2] = g[3] = {0, 0, 1e-130};
+  CHECK(combined(rules::multi_krum{.selected = 2}, g) == vec{0, 0, 1e-130});
+}

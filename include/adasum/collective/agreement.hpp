@@ -32,6 +32,7 @@ struct intention {
   text<16> scalar{};
   text<32> rule{};
   text<32> schedule{};
+  text<32> inner_rule{};
   text<32> place{};  ///< where the gradient lies
   text<32> options{};
   text<32> space{};
@@ -51,12 +52,12 @@ struct intention {
     segments = segs.size();
     segments_hash = hash(segs.offsets());
   }
-  void set_stages(const std::vector<stage>& stages) {
-    schedule_hash = 0;
+  void add_stages(const std::vector<stage>& stages) {
     for (const auto& level : stages) {
       schedule_hash = hash(level.members, schedule_hash);
       schedule_hash = hash(level.leaves, schedule_hash);
       schedule_hash = hash(level.sum_over, schedule_hash);
+      schedule_hash = hash(std::array{level.survivors, level.held.begin, level.held.end, std::size_t{level.inner}}, schedule_hash);
       for (const auto part : level.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
     }
   }
@@ -115,6 +116,7 @@ inline void require_agreement(std::span<const intention> all) {
   });
   compare_text("rule", &intention::rule);
   compare_text("schedule", &intention::schedule);
+  compare_text("inner rule of the schedule", &intention::inner_rule);
   compare_text("place of the gradient", &intention::place);
   compare("parameters of the schedule", &intention::schedule_hash, [](const intention& i) {
     return intention::get(i.schedule) + " with stages of hash " + std::to_string(i.schedule_hash);

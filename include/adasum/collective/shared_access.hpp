@@ -58,14 +58,19 @@ class shared_access {
   /// @param sums      the most doubles that one sum adds
   /// @param patience  how long one rank waits for another within a reduction
   shared_access(Memory memory, int rank, std::size_t sums, std::chrono::duration<double> patience)
-      : memory_(std::move(memory)), sums_(sums), patience_(patience) {
+      : memory_(std::move(memory)), patience_(patience) {
     const auto ranks = memory_.ranks();
     self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+    control_of(self_).sums.store(sums, std::memory_order_relaxed);  // others ask after a barrier
   }
   shared_access(const shared_access&) = delete;
   shared_access& operator=(const shared_access&) = delete;
   /// Whoever still waits for this rank is told that it has left.
-  ~shared_access() { control_of(self_).left.store(1, std::memory_order_release); }
+  ~shared_access() {
+    if constexpr (requires { { memory_.alive() } -> std::same_as<bool>; })
+      if (!memory_.alive()) return;
+    control_of(self_).left.store(1, std::memory_order_release);
+  }
 
   std::span<const int> ranks() const { return memory_.ranks(); }
   std::size_t size() const { return ranks().size(); }
@@ -77,6 +82,12 @@ class shared_access {
   void begin_run() {
     ++run_;
     step_ = run_ * steps_per_run;
+  }
+
+  /// This rank has nothing more to do in this run, and nobody who fails need wait for it.
+  void end_run() {
+    step_ = (run_ + 1) * steps_per_run - 1;
+    control_of(self_).step.store(step_, std::memory_order_release);
   }
 
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
@@ -148,6 +159,7 @@ class shared_access {
     std::atomic<std::uint64_t> failed_run;
     std::atomic<std::uint64_t> left;
     std::atomic<std::uintptr_t> address;
+    std::atomic<std::uint64_t> sums;  // room for so many doubles at a time; not the same on all ranks
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
 
@@ -164,12 +176,14 @@ class shared_access {
   static std::size_t sums_bytes(std::size_t sums) { return (2 * sums * sizeof(double) + line - 1) / line * line; }
   control& control_of(std::size_t place) const { return *std::launder(reinterpret_cast<control*>(memory_.of(place))); }
   double* sums_of(std::size_t place) const {
-    return reinterpret_cast<double*>(memory_.of(place) + sizeof(control)) + turn_ * sums_;
+    return reinterpret_cast<double*>(memory_.of(place) + sizeof(control)) + turn_ * sums_at(place);
   }
-  std::byte* gradient_of(std::size_t place) const { return memory_.of(place) + sizeof(control) + sums_bytes(sums_); }
+  std::byte* gradient_of(std::size_t place) const {
+    return memory_.of(place) + sizeof(control) + sums_bytes(sums_at(place));
+  }
+  std::size_t sums_at(std::size_t place) const { return control_of(place).sums.load(std::memory_order_relaxed); }
 
   Memory memory_;
-  std::size_t sums_;
   std::chrono::duration<double> patience_;
   std::size_t self_ = 0;
   std::uint64_t run_ = 0, step_ = 0;

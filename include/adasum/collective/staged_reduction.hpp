@@ -110,6 +110,7 @@ class staged_reduction {
       withdraw();
       throw;
     }
+    if (shared_) shared_->end_run();
     finish_report();
     return report_;
   }

@@ -69,6 +69,7 @@ class mpi_communicator {
     static constexpr bool every_address = false;
     std::span<const int> ranks() const;
     std::byte* of(std::size_t place) const;
+    bool alive() const { return !finalised(); }
 
    private:
     friend mpi_communicator;

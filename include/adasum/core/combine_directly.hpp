@@ -90,15 +90,17 @@ struct direct_result {
 /// Combines vectors[i], which it may rescale, into vectors[0], whatever the range of their norms.
 ///
 /// Vectors whose squares leave double's range are multiplied by powers of two, so that the largest norm comes near 1
-/// and no other is below 2⁻¹⁰⁰. Such a smaller one has been enlarged, which changes the result by less than its
-/// rounding: of so small a vector, only the direction counts.
+/// and, under a pairwise rule, no other is below 2⁻¹⁰⁰. Such a smaller one has been enlarged, which changes the result by
+/// less than its rounding: of so small a vector, only the direction counts. Other rules may choose it, so they see it as
+/// small as it is; where even its square vanishes, as zero.
 ///
+/// @param lift    the binary exponent below the largest norm at which vectors are enlarged
 /// @param noise   the norm up to which a vector is nothing but rounding errors, and is weighed as zero
 /// @param degree  how the result follows the vectors' scale (degree_of)
 template <scalar T, execution_space<T> Space, class Sum, class Weigh>
 direct_result combine_any_range(attempt& run, const piece_copies<T, Space>& copies, std::span<T* const> vectors,
-                                std::span<const double> noise, Sum& sum_over_ranks, int degree, Weigh&& weigh_gram) {
-  constexpr int lift = 100;
+                                std::span<const double> noise, Sum& sum_over_ranks, int degree, int lift,
+                                Weigh&& weigh_gram) {
   const auto n = vectors.size();
   const std::vector<const T*> inputs(vectors.begin(), vectors.end());
   std::vector<double> gram(packed_size(n));
@@ -181,7 +183,7 @@ direct_result combine_along_tree(attempt& run, piece_copies<T, Space>& copies, R
     T* const pair[] = {copies.at(first), copies.at(middle)};
     const double noise_of_pair[] = {noise[first], noise[middle]};
     const auto merged =
-        combine_any_range<T>(run, copies, pair, noise_of_pair, sum_over_ranks, degree_of(rule), [&](gram_view g, std::span<double> w) {
+        combine_any_range<T>(run, copies, pair, noise_of_pair, sum_over_ranks, degree_of(rule), 100, [&](gram_view g, std::span<double> w) {
           const auto found = rule(pair_gram{g(0, 0), g(1, 0), g(1, 1), count[first], count[middle]});
           w[0] = found.a;
           w[1] = found.b;
@@ -227,7 +229,8 @@ direct_result combine_directly(const Space& space, attempt& run, Rule& rule, std
     std::vector<T*> all(n);
     for (std::size_t i = 0; i < n; ++i) all[i] = copies.at(i);
     const std::vector<double> noise(n, 0);
-    return combine_any_range<T>(run, copies, all, noise, sum_over_ranks, degree_of(rule), [&](gram_view g, std::span<double> w) {
+    constexpr int never = std::numeric_limits<int>::max() / 2;
+    return combine_any_range<T>(run, copies, all, noise, sum_over_ranks, degree_of(rule), never, [&](gram_view g, std::span<double> w) {
       if constexpr (pairwise_rule<Rule>) {
         w[0] = 1;
       } else {

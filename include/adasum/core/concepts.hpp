@@ -98,7 +98,7 @@ concept communicator_for = std::copyable<C> && requires(const C& comm, const E& 
 ///   ranks          the ranks that share it, ascending; this one included
 ///   of(place)      the memory of ranks()[place], aligned to 64 bytes, zero when it was made
 ///   every_address  whether any address of one rank is valid on the others (threads of one process)
-/// Optional: has_left(place), whether that rank will never come again.
+/// Optional: has_left(place), whether that rank will never come again; alive(), whether the memory can still be reached.
 template <class M>
 concept shared_memory = std::movable<M> && requires(const M& memory, std::size_t place) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;

@@ -73,9 +73,13 @@ inline bool are_boundaries(segments_view segments) {
   return !offsets.empty() && offsets.front() == 0 && std::ranges::is_sorted(offsets);
 }
 
-inline void require_segments_match(segments_view segments, std::size_t length, const char* call) {
+inline void require_boundaries(segments_view segments, const char* call) {
   if (!are_boundaries(segments))
     throw bad_input(std::string(call) + ": the boundaries of the segments must begin at 0 and not decrease");
+}
+
+inline void require_segments_match(segments_view segments, std::size_t length, const char* call) {
+  require_boundaries(segments, call);
   if (segments.all().end != length)
     throw bad_input(std::string(call) + ": the segments hold " + std::to_string(segments.all().end) +
                     " elements in all, the gradient has " + std::to_string(length));

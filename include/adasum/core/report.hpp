@@ -120,9 +120,9 @@ class report {
   void reserve_excluded() { excluded_.reserve(contributions_); }
   /// Rows are written in the order of leaves; row i becomes that of gradient gradient_of_leaf[i].
   void reorder(std::span<const int> gradient_of_leaf) {
-    const auto by_leaf = entries_;
+    by_leaf_.assign(entries_.begin(), entries_.end());
     for (std::size_t leaf = 0; leaf < contributions_; ++leaf)
-      std::copy_n(by_leaf.begin() + static_cast<std::ptrdiff_t>(leaf * segments_), segments_,
+      std::copy_n(by_leaf_.begin() + static_cast<std::ptrdiff_t>(leaf * segments_), segments_,
                   row(static_cast<std::size_t>(gradient_of_leaf[leaf])).begin());
   }
 
@@ -161,7 +161,7 @@ class report {
   }
 
   std::size_t contributions_ = 0, segments_ = 0;
-  std::vector<entry> entries_;
+  std::vector<entry> entries_, by_leaf_;
   std::vector<double> result_norms_;
   std::vector<int> excluded_;
   std::string rule_, schedule_;

@@ -76,7 +76,7 @@ weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_
   auto quality = weighing::good;
   for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
     for (const auto node : {first, middle})
-      if (scratch.norm2[node] < threshold * scratch.mass[node]) quality = weighing::direct;
+      if (needs_gram<Rule> && scratch.norm2[node] < threshold * scratch.mass[node]) quality = weighing::direct;
     double dot = 0;
     for (auto i = first; i < middle; ++i)
       for (auto j = middle; j < last; ++j) dot += weights[i] * weights[j] * gram(i, j);

@@ -53,9 +53,9 @@ struct hierarchical {
     for (const auto& ranks : nodes) first_leaf.push_back(first_leaf.back() + ranks.size());
 
     std::vector<stage> levels;
-    // A pairwise rule leaves a single node's vector as it is; another need not.
+    // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
     const bool inner_only = nodes.size() == 1 && what.along_tree;
-    if (mates.size() > 1 || inner_only) {
+    if (mates.size() > 1 || inner_only || !pairwise_rule<Inner>) {
       stage level;
       level.members = mates;
       level.self = place;
