@@ -11,6 +11,7 @@
 
 #include "support/bits.hpp"
 #include "support/doctest_scalars.hpp"
+#include "support/nodes.hpp"
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
@@ -109,6 +110,36 @@ TEST_CASE_TEMPLATE("the formula, for odd, unequal and interleaved nodes", T, dou
     check<T>(nodes, adasum::rules::sum{}, adasum::rules::adasum{}, adasum::schedules::recursive_halving{});
     check<T>(nodes, adasum::rules::adasum{}, adasum::rules::adasum{}, adasum::schedules::recursive_doubling{});
     check<T>(nodes, adasum::rules::adasum{}, adasum::rules::adasum{}, adasum::schedules::gram{});
+  }
+}
+
+TEST_CASE("nodes of different sizes, each with memory of its own: in place inside, messages across") {
+  for (const auto& nodes : {std::vector{0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 2, 2, 3, 3}, {0, 1, 0, 1, 0, 2}}) {
+    const auto size = static_cast<int>(nodes.size());
+    CAPTURE(size);
+    const auto gradients = random_gradients<double>(nodes.size(), segs.total(), nodes.size());
+    const auto blocks = node_communicator::make_blocks();
+    const auto reduced_by = [&](const auto& inner, const auto& outer) {
+      const auto expected = formula(nodes, inner, adasum::rules::adasum{}, gradients);
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& threads) {
+        const node_communicator comm(threads, nodes, blocks);
+        auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{},
+                                                   adasum::schedules::hierarchical{nodes, inner, outer});
+        const auto buffer = plan.buffer();
+        for (int run = 0; run < 3; ++run) {
+          std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], buffer.begin());
+          plan();
+        }
+        return vec(buffer.begin(), buffer.end());
+      });
+      for (const auto& rank : ranks) {
+        REQUIRE_MESSAGE(rank.value, rank.description());
+        CHECK(same_bits(*rank.value, *ranks.front().value));
+      }
+      check_close<double>(*ranks.front().value, expected, gradients);
+    };
+    reduced_by(adasum::rules::mean{}, adasum::schedules::gram{});
+    reduced_by(adasum::rules::adasum{}, adasum::schedules::recursive_doubling{});
   }
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include <adasum/comm/mpi.hpp>
+#include <adasum/mpi.hpp>
 
-/// A communicator before MPI_Init, after MPI_Finalize, and one that is still there then.
+/// A communicator before MPI_Init, after MPI_Finalize, and one that is still there then, with a plan.
 
 namespace {
 
@@ -36,9 +38,16 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   std::optional<adasum::mpi_communicator> late(MPI_COMM_WORLD);
   expect(late->size() >= 1, "a communicator between the two");
+  // A plan whose buffer lies in an MPI window, which goes with MPI_Finalize.
+  auto plan = std::make_unique<adasum::allreduce_plan<float, adasum::serial_space, adasum::mpi_communicator, adasum::rules::adasum, adasum::schedules::automatic>>(
+      adasum::serial_space{}, *late, adasum::segments{1000}, adasum::rules::adasum{}, adasum::schedules::automatic{}, adasum::options{});
+  std::ranges::fill(plan->buffer(), 1.0f);
+  (*plan)();
+  expect(plan->buffer()[0] == 1, "a plan in its own buffer");
   MPI_Finalize();
   expect(message_of_bad_input() == "adasum::mpi_communicator: MPI is already finalised",
          "a communicator after MPI_Finalize");
+  plan.reset();
   late.reset();  // must not call MPI any more
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -174,3 +174,32 @@ TEST_CASE("one rank in the plan's buffer and the others in their own memory is a
     CHECK(rank.message_of<adasum::agreement_error>().value_or("").find("disagree on the place of the gradient") !=
           std::string::npos);
 }
+
+TEST_CASE("hierarchical allocates nothing either") {
+  const auto ranks = on_ranks(5, [&](const adasum::thread_communicator& comm) {
+    return run_repeatedly(comm, adasum::schedules::hierarchical{std::vector{0, 0, 1, 1, 1}, adasum::rules::mean{}},
+                          random_gradients<float>(1, segs.total(), 7)[0], true);
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(rank.value->allocations == 0);
+  }
+}
+
+TEST_CASE("a part of the plan's buffer is refused, and the other ranks are told") {
+  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    auto plan = make_plan(comm, adasum::schedules::automatic{});
+    const auto buffer = plan.buffer();
+    std::ranges::fill(buffer, 1.0f);
+    comm.rank() == 1 ? plan(buffer.first(3)) : plan(buffer);
+    return 0;
+  });
+  for (std::size_t r = 0; r < 3; ++r)
+    CHECK((r == 1 ? ranks[r].threw<adasum::bad_input>() : ranks[r].threw<adasum::communication_error>()));
+}
+
+TEST_CASE("segments without boundaries are refused") {
+  CHECK_THROWS_AS(adasum::plan_allreduce<float>(adasum::serial_space{}, adasum::self_communicator{}, adasum::segments_view{}),
+                  adasum::bad_input);
+  CHECK_THROWS_AS(adasum::make_accumulator<float>(adasum::serial_space{}, adasum::segments_view{}), adasum::bad_input);
+}
