@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -152,4 +153,38 @@ TEST_CASE("one rank with bad input and no agreement checks: nobody hangs, and th
       CHECK(worst_error_over_bound(again, expected.exact.values, expected.bounds, segs) <= 1);
     }
   });
+}
+
+TEST_CASE("nodes, and a hierarchy over them by messages and in shared memory") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const auto size = static_cast<std::size_t>(comm.size()), rank = static_cast<std::size_t>(comm.rank());
+  CHECK(comm.nodes() == std::vector<int>(size, 0));  // tests run on one machine
+  const adasum::segments segs{9, 0, 31};
+  const auto gradients = random_gradients<double>(size, segs.total(), 61);
+  std::vector<int> pairs;
+  for (int r = 0; r < comm.size(); ++r) pairs.push_back(r / 2);
+  for (const auto& nodes : {comm.nodes(), pairs}) {
+    std::vector<std::vector<double>> means;
+    for (int node = 0; node <= nodes.back(); ++node) {
+      std::vector<std::vector<double>> members;
+      for (std::size_t r = 0; r < size; ++r)
+        if (nodes[r] == node) members.push_back(gradients[r]);
+      means.emplace_back(segs.total());
+      adasum::combine(space, adasum::rules::mean{}, members, means.back(), segs);
+    }
+    std::vector<double> expected(segs.total());
+    adasum::adasum_tree(space, means, expected, segs);
+
+    const adasum::schedules::hierarchical order{nodes, adasum::rules::mean{}};
+    auto plan = adasum::plan_allreduce<double>(space, comm, segs, adasum::rules::adasum{}, order);
+    auto by_message = gradients[rank];
+    plan(by_message);
+    const auto in_place = plan.buffer();
+    std::ranges::copy(gradients[rank], in_place.begin());
+    plan();
+    for (std::size_t x = 0; x < segs.total(); ++x) {
+      CHECK(by_message[x] == doctest::Approx(expected[x]).epsilon(1e-12));
+      CHECK(in_place[x] == doctest::Approx(expected[x]).epsilon(1e-12));
+    }
+  }
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -209,4 +212,42 @@ TEST_CASE("a gradient so short that automatic would choose another schedule for 
       for (const auto& rank : ranks) endings.push_back(*rank.value);
       check_one_bad_input(endings, culprit);
     }
+}
+
+namespace {
+
+/// Takes its time before it measures.
+struct slow_space : adasum::serial_space {
+  std::chrono::milliseconds delay{0};
+
+  template <adasum::scalar T>
+  void measure(const adasum::slice& window, std::span<const T* const> vectors, double* gram) const {
+    std::this_thread::sleep_for(delay);
+    adasum::serial_space::measure<T>(window, vectors, gram);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("in shared memory, a rank that does not come in time is an error on every rank") {
+  using namespace std::chrono_literals;
+  // They outlive all ranks: the late one still reads them when the others have given up.
+  auto gradients = random_gradients<float>(3, segs.total(), 59);
+  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    slow_space space;
+    if (comm.rank() == 1) space.delay = 1500ms;
+    auto choices = unchecked;
+    choices.patience_seconds = 0.3;
+    auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
+    return end_of(std::vector<float>{}, [&](auto&) {
+      adasum::adasum_allreduce(space, comm, mine, segs, adasum::schedules::direct{}, choices);
+    });
+  });
+  std::string messages;
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(rank.value->how == way::communication_error);
+    messages += rank.value->message;
+  }
+  CHECK(messages.find("rank 1 did not come within 0.3") != std::string::npos);
 }
