@@ -6,12 +6,13 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "combine.hpp"
 #include "core/combine_window.hpp"
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
-#include "combine.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {

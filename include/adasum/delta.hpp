@@ -52,7 +52,15 @@ const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
     plan.space().mix(window, std::span<const T* const>(vectors), factors.data(), now.data());
     plan.space().fence();
   };
-  mix(-1);
+  try {
+    mix(-1);
+  } catch (...) {
+    try {
+      plan.refuse(std::string(call) + ": the execution space failed");  // the others must not wait
+    } catch (const error&) {
+    }
+    throw;
+  }
   try {
     const auto& found = plan(now);
     mix(+1);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -105,5 +106,38 @@ TEST_CASE("delta_allreduce gives the weights back when the ranks disagree or a s
     });
     REQUIRE(ranks[0].value);
     CHECK(*ranks[0].value == after);  // these sums are exact
+  }
+}
+
+namespace {
+
+struct space_that_cannot_mix : adasum::serial_space {
+  bool fails = false;
+
+  template <adasum::scalar T>
+  void mix(const adasum::slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    if (fails) throw std::runtime_error("cannot mix");
+    adasum::serial_space::mix<T>(window, vectors, weights, out);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("delta_allreduce: an execution space that fails before the reduction leaves nobody waiting") {
+  for (const bool checked : {false, true}) {
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      adasum::options choices;
+      choices.check_agreement = checked;
+      space_that_cannot_mix space;
+      space.fails = comm.rank() == 1;
+      auto plan = adasum::plan_allreduce<double>(space, comm, adasum::segments{4}, adasum::schedules::automatic{}, choices);
+      const std::vector<double> before{1, 2, 3, 4};
+      std::vector<double> weights{2, 3, 4, 5};
+      adasum::delta_allreduce(plan, before, weights);
+      return 0;
+    });
+    CHECK(ranks[1].message_of<std::runtime_error>() == "cannot mix");
+    for (const std::size_t r : {0u, 2u})
+      CHECK((checked ? ranks[r].threw<adasum::agreement_error>() : ranks[r].threw<adasum::communication_error>()));
   }
 }
