@@ -58,7 +58,7 @@ TEST_CASE("tiles cover each segment's elements once, in order, and never cross a
       for (const std::size_t origin : {std::size_t{0}, range.begin}) {
         const slice window{cut, range, origin};
         auto next = range.begin;
-        for (const auto& one : kokkos::tiles_of(window, longest)) {
+        for (const auto& one : tiles_of(window, longest)) {
           CHECK(one.begin + origin == next);
           CHECK(one.end > one.begin);
           CHECK(one.end - one.begin <= longest);

@@ -39,19 +39,33 @@ inline constexpr double cancellation_threshold = std::is_same_v<T, double> ? 1e-
 /// errors then, in whose direction nothing must be combined later.
 inline constexpr double vanishing_threshold = 0x1p-48;
 
+/// What weigh_along_tree keeps of the nodes of the tree: room for n of each, found at the node's first leaf.
+struct tree_nodes {
+  double* norm2;        ///< squared norm
+  double* mass;         ///< Σ cᵢ² Gᵢᵢ
+  std::size_t* leaves;  ///< gradients in it
+};
+
+/// What becomes of a node that has cancelled beyond the threshold.
+enum class cancelled_node {
+  needs_vectors,  ///< the answer is weighing::direct
+  is_zero,        ///< it is weighed as zero: for where nobody can look at the vectors again
+};
+
 /// Reusable room for weigh(), for up to the given number of vectors; two need none.
 struct weigh_scratch {
   explicit weigh_scratch(std::size_t n = 0) : norm2(n), mass(n), leaves(n), gram(packed_size(n)), weights(n) {}
-  std::vector<double> norm2;        // squared norm of the node that begins at a leaf
-  std::vector<double> mass;         // Σ cᵢ² Gᵢᵢ of that node
-  std::vector<std::size_t> leaves;  // gradients in that node
+  operator tree_nodes() { return {norm2.data(), mass.data(), leaves.data()}; }
+
+  std::vector<double> norm2, mass;
+  std::vector<std::size_t> leaves;
   std::vector<double> gram;         // Gram matrix of some of the vectors, or of all segments together
   std::vector<double> weights;      // their weights
 };
 
 /// Calls visit(first, middle, last) in the order in which a pairwise rule is applied to n vectors.
 template <pairwise_rule Rule, class Visitor>
-void for_each_merge_under(std::size_t n, Visitor&& visit) {
+constexpr void for_each_merge_under(std::size_t n, Visitor&& visit) {
   if constexpr (tree_rule<Rule>)
     for_each_merge(n, visit);
   else
@@ -65,30 +79,41 @@ void for_each_merge_under(std::size_t n, Visitor&& visit) {
 /// @param threshold  see cancellation_threshold
 /// @pre weights.size() == leaves.size() == gram.size()
 template <pairwise_rule Rule>
-weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-                          weigh_scratch& scratch, double threshold = cancellation_threshold<double>) {
+constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_t> leaves,
+                                    std::span<double> weights, tree_nodes nodes,
+                                    double threshold = cancellation_threshold<double>,
+                                    cancelled_node policy = cancelled_node::needs_vectors) {
   const auto n = gram.size();
   for (std::size_t i = 0; i < n; ++i) {
     weights[i] = 1;
-    scratch.norm2[i] = scratch.mass[i] = gram(i, i);
-    scratch.leaves[i] = leaves[i];
+    nodes.norm2[i] = nodes.mass[i] = gram(i, i);
+    nodes.leaves[i] = leaves[i];
   }
   auto quality = weighing::good;
+  const auto settle = [&](std::size_t first, std::size_t last, double limit) {
+    if (!needs_gram<Rule> || !(nodes.norm2[first] < limit * nodes.mass[first])) return;
+    if (policy == cancelled_node::needs_vectors) {
+      quality = weighing::direct;
+      return;
+    }
+    for (auto i = first; i < last; ++i) weights[i] = 0;
+    nodes.norm2[first] = nodes.mass[first] = 0;
+  };
   for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
-    for (const auto node : {first, middle})
-      if (needs_gram<Rule> && scratch.norm2[node] < threshold * scratch.mass[node]) quality = weighing::direct;
+    settle(first, middle, threshold);
+    settle(middle, last, threshold);
     double dot = 0;
     for (auto i = first; i < middle; ++i)
       for (auto j = middle; j < last; ++j) dot += weights[i] * weights[j] * gram(i, j);
-    const double aa = scratch.norm2[first], bb = scratch.norm2[middle];
-    const auto w = rule(pair_gram{aa, dot, bb, scratch.leaves[first], scratch.leaves[middle]});
+    const double aa = nodes.norm2[first], bb = nodes.norm2[middle];
+    const auto w = rule(pair_gram{aa, dot, bb, nodes.leaves[first], nodes.leaves[middle]});
     for (auto i = first; i < middle; ++i) weights[i] *= w.a;
     for (auto j = middle; j < last; ++j) weights[j] *= w.b;
-    scratch.norm2[first] = std::max(0.0, w.a * w.a * aa + 2 * w.a * w.b * dot + w.b * w.b * bb);
-    scratch.mass[first] = w.a * w.a * scratch.mass[first] + w.b * w.b * scratch.mass[middle];
-    scratch.leaves[first] += scratch.leaves[middle];
+    nodes.norm2[first] = std::max(0.0, w.a * w.a * aa + 2 * w.a * w.b * dot + w.b * w.b * bb);
+    nodes.mass[first] = w.a * w.a * nodes.mass[first] + w.b * w.b * nodes.mass[middle];
+    nodes.leaves[first] += nodes.leaves[middle];
   });
-  if (needs_gram<Rule> && scratch.norm2[0] < vanishing_threshold * scratch.mass[0]) quality = weighing::direct;
+  settle(0, n, vanishing_threshold);
   return quality;
 }
 
@@ -118,13 +143,13 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
 }
 
 /// What the squares alone say, before any rule is asked.
-inline weighing weighing_of_squares(gram_view gram) {
+constexpr weighing weighing_of_squares(gram_view gram) {
   auto quality = weighing::good;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     const double square = gram(i, i);
     // Also beside a NaN: only the direct way tells an infinite norm from one whose square overflows.
     if (square != 0 && (square < smallest_safe_square || square > largest_safe_square)) return weighing::direct;
-    if (std::isnan(square)) quality = weighing::nonfinite;
+    if (square != square) quality = weighing::nonfinite;  // NaN
   }
   return quality;
 }

@@ -14,8 +14,8 @@
 
 #include "../../core/gram.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/tiles.hpp"
 #include "../serial/space.hpp"
-#include "tiles.hpp"
 
 namespace adasum {
 
@@ -55,9 +55,9 @@ class kokkos_space {
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
     const auto packed = packed_size(vectors.size());
-    const auto tiles = kokkos::tiles_of(window, tile_length);
+    const auto tiles = tiles_of(window, tile_length);
     std::vector<double> sums(tiles.size() * packed);
-    for_each_tile("adasum::measure", tiles, [this, window, vectors, packed, sums = sums.data()](const kokkos::tile& one, std::size_t t) {
+    for_each_tile("adasum::measure", tiles, [this, window, vectors, packed, sums = sums.data()](const tile& one, std::size_t t) {
       serial_.measure<T>(piece(window, one), vectors, sums + t * packed);
     });
     instance_.fence();
@@ -69,8 +69,8 @@ class kokkos_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     const auto n = vectors.size();
-    const auto tiles = kokkos::tiles_of(window, tile_length);
-    for_each_tile("adasum::mix", tiles, [this, window, vectors, n, weights, out](const kokkos::tile& one, std::size_t) {
+    const auto tiles = tiles_of(window, tile_length);
+    for_each_tile("adasum::mix", tiles, [this, window, vectors, n, weights, out](const tile& one, std::size_t) {
       serial_.mix<T>(piece(window, one), vectors, weights + one.segment * n, out);
     });
     instance_.fence();  // vectors, weights and tiles are the caller's and this call's
@@ -95,12 +95,12 @@ class kokkos_space {
   /// Long enough that a launch costs little, short enough that threads share even one segment: 64 KiB of float.
   static constexpr std::size_t tile_length = std::size_t{1} << 14;
 
-  static slice piece(const slice& window, const kokkos::tile& one) {
+  static slice piece(const slice& window, const tile& one) {
     return {window.segments.part(one.segment, 1), {window.origin + one.begin, window.origin + one.end}, window.origin};
   }
 
   template <class Body>
-  void for_each_tile(const char* label, const std::vector<kokkos::tile>& tiles, const Body& body) const {
+  void for_each_tile(const char* label, const std::vector<tile>& tiles, const Body& body) const {
     run(label, tiles.size(), [body, tiles = tiles.data()](std::size_t t) { body(tiles[t], t); });
   }
 

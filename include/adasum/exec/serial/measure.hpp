@@ -10,6 +10,11 @@
 #include "../../core/gram.hpp"
 #include "simd.hpp"
 
+#ifdef __NVCC__  // its front end does not know `#pragma GCC unroll`; the host's compiler does
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 1675
+#endif
+
 /// The measure kernels: the Gram matrix of n vectors over one contiguous piece, added to what is there.
 ///
 /// One or two vectors of at most 32 bits per element are multiplied and added in float lanes, emptied into a double
@@ -274,3 +279,7 @@ struct measure_many {
 };
 
 }  // namespace adasum::serial
+
+#ifdef __NVCC__
+#pragma nv_diagnostic pop
+#endif

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <vector>
 
-#include "../../core/segments.hpp"
+#include "segments.hpp"
 
-namespace adasum::kokkos {
+namespace adasum {
 
-/// A few consecutive elements of one segment: what one thread, or one team of threads, works on.
+/// A few consecutive elements of one segment: what one thread, or one team or block of threads, works on.
 struct tile {
   std::size_t segment;
   std::size_t begin, end;  ///< counted from the window's origin
@@ -28,4 +28,4 @@ inline std::vector<tile> tiles_of(const slice& window, std::size_t longest) {
   return tiles;
 }
 
-}  // namespace adasum::kokkos
+}  // namespace adasum

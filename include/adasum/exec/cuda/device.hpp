@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "error.hpp"
+
+/// Devices, streams, launches.
+namespace adasum::cuda {
+
+inline int current_device() {
+  int device = 0;
+  check("cudaGetDevice", cudaGetDevice(&device));
+  return device;
+}
+
+/// Makes a device the current one, until the end of the scope.
+class device_scope {
+ public:
+  explicit device_scope(int device) : before_(current_device()), device_(device) {
+    if (before_ != device_) check("cudaSetDevice", cudaSetDevice(device_));
+  }
+  device_scope(const device_scope&) = delete;
+  device_scope& operator=(const device_scope&) = delete;
+  ~device_scope() {
+    if (before_ != device_) static_cast<void>(cudaSetDevice(before_));
+  }
+
+ private:
+  int before_, device_;
+};
+
+inline int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  check("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+/// Whether what is done on the stream is being recorded in a graph instead of run.
+inline bool is_capturing(cudaStream_t stream) {
+  auto status = cudaStreamCaptureStatusNone;
+  check("cudaStreamIsCapturing", cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+/// How a kernel is launched.
+struct launch_shape {
+  std::size_t blocks;
+  unsigned threads;
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of one block
+  bool cooperative = false;      ///< all blocks at once, so that they can wait for each other
+};
+
+/// Enqueues kernel(arguments…). @param name for the error, if the launch fails
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), const launch_shape& shape, cudaStream_t stream,
+            Arguments&&... arguments) {
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
+  config.blockDim = dim3(shape.threads);
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream;
+  config.attrs = &cooperative;
+  config.numAttrs = shape.cooperative ? 1 : 0;
+  check(name, cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace adasum::cuda

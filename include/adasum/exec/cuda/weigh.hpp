@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <span>
+
+#include "../../core/concepts.hpp"
+#include "../../core/gram.hpp"
+#include "../../core/weigh.hpp"
+
+/// Weights on the device, so that the host need not wait for inner products.
+///
+/// The rule is applied along the tree as everywhere (weigh_along_tree). What cannot be asked here is another look at the
+/// vectors: a node of which the Gram matrix says no more than that it may be zero (its squared norm is below 2⁻⁴⁸ of its
+/// terms') is weighed as zero, and a segment whose squares leave the range of double (elements of 1e±120 and beyond) gets NaN.
+namespace adasum::cuda {
+
+/// Weights of one segment from its packed Gram matrix.
+template <class Rule>
+__device__ inline void weigh_gram(Rule& rule, gram_view gram, std::span<double> weights, tree_nodes nodes) {
+  const auto n = gram.size();
+  if (weighing_of_squares(gram) != weighing::good) {
+    for (std::size_t i = 0; i < n; ++i) weights[i] = __longlong_as_double(0x7ff8000000000000);  // NaN
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) nodes.leaves[i] = 1;
+  weigh_along_tree(rule, gram, std::span<const std::size_t>(nodes.leaves, n), weights, nodes, vanishing_threshold,
+                   cancelled_node::is_zero);
+}
+
+/// The same where n is small and the nodes of the tree fit on a thread's stack.
+template <int N, class Rule>
+__device__ inline void weigh_few(Rule& rule, gram_view gram, double* weights) {
+  double norm2[N], mass[N];
+  std::size_t leaves[N];
+  weigh_gram(rule, gram, std::span(weights, gram.size()), {norm2, mass, leaves});
+}
+
+/// Doubles of memory that weigh_segments needs for its trees.
+constexpr std::size_t room_for_trees(std::size_t segments, std::size_t n) { return n <= 8 ? 0 : 3 * segments * n; }
+
+/// weights[k·n + i] from gram[k·packed_size(n) + p], a thread for each segment.
+/// @param room  room_for_trees(segments, n) doubles
+template <class Rule>
+__global__ void weigh_segments(Rule rule, const double* gram, std::size_t segments, std::size_t n, double* weights,
+                               double* room) {
+  static_assert(sizeof(std::size_t) == sizeof(double), "the room of the trees is counted in doubles");
+  const auto k = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (k >= segments) return;
+  const gram_view mine(gram + k * packed_size(n), n);
+  if (n <= 8) {
+    weigh_few<8>(rule, mine, weights + k * n);
+  } else {
+    double* const nodes = room + 3 * k * n;
+    weigh_gram(rule, mine, std::span(weights + k * n, n),
+               {nodes, nodes + n, reinterpret_cast<std::size_t*>(nodes + 2 * n)});
+  }
+}
+
+}  // namespace adasum::cuda
