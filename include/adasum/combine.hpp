@@ -23,18 +23,38 @@
 namespace adasum {
 namespace detail {
 
-/// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them.
+template <scalar T, gradient_list Gradients>
+std::vector<std::span<const T>> inputs_of(Gradients&& gradients) {
+  static_assert(std::is_same_v<element_t<std::ranges::range_reference_t<Gradients>>, T>,
+                "combine: the gradients and the output must have one element type");
+  std::vector<std::span<const T>> inputs;
+  for (auto&& gradient : gradients) inputs.push_back(const_span_of(gradient));
+  return inputs;
+}
+
 template <scalar T>
-void require_combinable(std::span<const std::span<const T>> inputs, std::span<T> out, segments_view segments,
+std::vector<const T*> addresses_of(const std::vector<std::span<const T>>& inputs) {
+  std::vector<const T*> addresses;
+  for (const auto& input : inputs) addresses.push_back(input.data());
+  return addresses;
+}
+
+/// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of them
+/// where the space can reach them.
+template <scalar T, class Space>
+void require_combinable(const Space& space, std::span<const std::span<const T>> inputs, std::span<T> out, segments_view segments,
                         const char* call) {
   if (inputs.empty()) throw bad_input(std::string(call) + ": there is no gradient to combine");
-  require_not_null(std::span<const T>(out), [] { return std::string("the output"); }, call);
+  const auto output = [] { return std::string("the output"); };
+  require_not_null(std::span<const T>(out), output, call);
+  require_reachable(space, std::span<const T>(out), output, call);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto which = [i] { return "gradient " + std::to_string(i); };
     if (inputs[i].size() != out.size())
       throw bad_input(std::string(call) + ": " + which() + " has " + std::to_string(inputs[i].size()) +
                       " elements, the output has " + std::to_string(out.size()));
     require_not_null(inputs[i], which, call);
+    require_reachable(space, inputs[i], which, call);
     require_same_or_apart(inputs[i], std::span<const T>(out), which, call);
   }
   require_segments_match(segments, out.size(), call);
@@ -149,16 +169,10 @@ report combine(const Space& space, Rule&& rule, Gradients&& gradients, Out&& out
                const basic_options<Checked>& choices = {}) {
   using T = element_t<Out>;
   using rule_type = std::remove_cvref_t<Rule>;
-  static_assert(std::is_same_v<element_t<std::ranges::range_reference_t<Gradients>>, T>,
-                "combine: the gradients and the output must have one element type");
-  std::vector<std::span<const T>> inputs;
-  std::vector<const T*> vectors;
-  for (auto&& gradient : gradients) {
-    inputs.push_back(detail::const_span_of(gradient));
-    vectors.push_back(inputs.back().data());
-  }
+  const auto inputs = detail::inputs_of<T>(gradients);
+  auto vectors = detail::addresses_of<T>(inputs);
   const auto target = detail::span_of(out);
-  detail::require_combinable<T>(inputs, target, segments, "adasum::combine");
+  detail::require_combinable<T>(space, inputs, target, segments, "adasum::combine");
 
   const bool measure = needs_gram<rule_type> || choices.measure == measuring::always;
   report found(vectors.size(), segments.size(), rule_type::name, {});

@@ -79,6 +79,27 @@ concept execution_space =
       space.fence();
     };
 
+/// A refinement: the host cannot read or write memory of the space.
+///   transfer(from, to, bytes)  starts a copy between any two places, of the space's or the host's
+///   host_memory(bytes)         memory of the host from and to which such copies run beside the host's work
+///   event                      a moment: space.record(event) puts it behind all that was started, event.wait() waits for it
+/// Optional: can_reach(address), whether kernels can work there.
+template <class E>
+concept device_space = requires(const E& space, const void* from, void* to, std::size_t bytes, typename E::event& moment) {
+  space.transfer(from, to, bytes);
+  { typename E::host_memory(bytes).data() } -> std::same_as<std::byte*>;
+  space.record(moment);
+  moment.wait();
+};
+
+/// A refinement: combine_async(rule, window, vectors, out) starts measure → weigh → mix under a rule along the tree and
+/// returns; what it needs of the host's memory it has read by then.
+template <class E, class T, class Rule>
+concept stream_ordered_space =
+    execution_space<E, T> && requires(const E& space, const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out) {
+      space.combine_async(rule, window, vectors, out);
+    };
+
 // ── communicator: among whom ────────────────────────────────────────────────────────────────────────────────────────
 //   rank, size  0 <= rank() < size(), the same for the life of the communicator.
 //   exchange    starts all messages together and returns when all have been sent and received. Between two ranks,

@@ -103,5 +103,14 @@ void require_not_null(std::span<const T> array, const auto& what, const char* ca
                     " elements");
 }
 
+/// For spaces that can tell: memory that their kernels cannot read ends the program on some devices.
+template <class Space, class T>
+void require_reachable(const Space& space, std::span<const T> array, const auto& what, const char* call) {
+  if constexpr (requires { { space.can_reach(array.data()) } -> std::same_as<bool>; })
+    if (!array.empty() && !space.can_reach(array.data()))
+      throw bad_input(std::string(call) + ": " + what() + " does not lie in memory that the execution space \"" +
+                      std::string(Space::name) + "\" can reach (" + std::to_string(array.size()) + " elements)");
+}
+
 }  // namespace detail
 }  // namespace adasum

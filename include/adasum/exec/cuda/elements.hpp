@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -104,7 +105,7 @@ __device__ inline pack<Format> load(const void* vector, std::size_t first, std::
   const auto* const from = static_cast<const storage_of<Format>*>(vector) + first;
   pack<Format> x;
   if constexpr (Whole) {
-    *reinterpret_cast<uint4*>(&x) = *reinterpret_cast<const uint4*>(from);
+    x = std::bit_cast<pack<Format>>(*reinterpret_cast<const uint4*>(from));
   } else {
 #pragma unroll
     for (unsigned e = 0; e < pack<Format>::size; ++e) x.at[e] = first + e < end ? from[e] : storage_of<Format>{};
@@ -115,7 +116,7 @@ __device__ inline pack<Format> load(const void* vector, std::size_t first, std::
 template <number_format Format, bool Whole>
 __device__ inline void store(const pack<Format>& x, storage_of<Format>* out, std::size_t first, std::size_t end) {
   if constexpr (Whole) {
-    *reinterpret_cast<uint4*>(out + first) = *reinterpret_cast<const uint4*>(&x);
+    *reinterpret_cast<uint4*>(out + first) = std::bit_cast<uint4>(x);
   } else {
 #pragma unroll
     for (unsigned e = 0; e < pack<Format>::size; ++e)

@@ -4,6 +4,7 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <cstddef>
 
 #include "../../core/gram.hpp"
@@ -63,14 +64,14 @@ struct tile_of_two {
     for (unsigned c = 0; c < packs_per_thread; ++c)
 #pragma unroll
       for (unsigned i = 0; i < 2; ++i)
-        room[(c * 2 + i) * threads_per_block + threadIdx.x] = *reinterpret_cast<const uint4*>(&of[c][i]);
+        room[(c * 2 + i) * threads_per_block + threadIdx.x] = std::bit_cast<uint4>(of[c][i]);
   }
   __device__ void take(const uint4* room) {
 #pragma unroll
     for (unsigned c = 0; c < packs_per_thread; ++c)
 #pragma unroll
       for (unsigned i = 0; i < 2; ++i)
-        *reinterpret_cast<uint4*>(&of[c][i]) = room[(c * 2 + i) * threads_per_block + threadIdx.x];
+        of[c][i] = std::bit_cast<pack<Format>>(room[(c * 2 + i) * threads_per_block + threadIdx.x]);
   }
 };
 
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
 
   // Every block adds the partial sums of the segments that it has tiles of: less work than another round between blocks.
   __shared__ double weights_of_segment[2];
-  double weights[2];
+  double weights[2] = {};
   std::size_t weighed = static_cast<std::size_t>(-1);
   const auto weigh = [&](std::size_t segment) {
     if (segment == weighed) return;

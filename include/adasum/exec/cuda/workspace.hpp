@@ -50,8 +50,9 @@ struct workspace {
     return host_gram.data();
   }
 
+  /// @param resident_blocks  so many blocks are to share a multiprocessor's memory
   template <class Kernel>
-  cooperative_limits limits_of(Kernel* kernel, unsigned threads, unsigned blocks_per_multiprocessor, int device) {
+  cooperative_limits limits_of(Kernel* kernel, unsigned threads, unsigned resident_blocks, int device) {
     const auto key = reinterpret_cast<const void*>(kernel);
     if (const auto known = limits.find(key); known != limits.end()) return known->second;
     cooperative_limits found;
@@ -59,7 +60,7 @@ struct workspace {
       cudaFuncAttributes kernel_has{};
       check("cudaFuncGetAttributes", cudaFuncGetAttributes(&kernel_has, key));
       const auto value = [&](cudaDeviceAttr which) { return static_cast<std::size_t>(attribute(which, device)); };
-      const auto share = value(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / blocks_per_multiprocessor -
+      const auto share = value(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / resident_blocks -
                          value(cudaDevAttrReservedSharedMemoryPerBlock);
       const auto most = std::min(share, value(cudaDevAttrMaxSharedMemoryPerBlockOptin));
       found.shared_bytes = most > kernel_has.sharedSizeBytes ? most - kernel_has.sharedSizeBytes : 0;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <adasum/adasum.hpp>
+#include <adasum/exec/cuda.hpp>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "support/doctest_scalars.hpp"
+
+/// What tests of CUDA code need, on a device as on the emulated one.
+TYPE_TO_STRING(__half);
+TYPE_TO_STRING(__nv_bfloat16);
+#define ADASUM_TEST_CUDA_SCALARS double, float, __half, __nv_bfloat16
+
+namespace adasum::test {
+
+class stream {
+ public:
+  stream() { cuda::check("cudaStreamCreate", cudaStreamCreate(&native_)); }
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  ~stream() { static_cast<void>(cudaStreamDestroy(native_)); }
+  operator cudaStream_t() const { return native_; }
+
+ private:
+  cudaStream_t native_ = nullptr;
+};
+
+/// An array in memory of the device, `shift` elements behind an address of 256 bytes.
+template <scalar T>
+class device_array {
+ public:
+  explicit device_array(const std::vector<T>& values, std::size_t shift = 0) : size_(values.size()), shift_(shift) {
+    void* memory = nullptr;
+    cuda::check("cudaMalloc", cudaMalloc(&memory, (size_ + shift_ + 1) * sizeof(T)));
+    memory_ = static_cast<T*>(memory);
+    assign(values);
+  }
+  device_array(device_array&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), size_(other.size_), shift_(other.shift_) {}
+  ~device_array() { static_cast<void>(cudaFree(memory_)); }
+
+  std::span<T> all() const { return {memory_ + shift_, size_}; }
+  operator std::span<T>() const { return all(); }
+  void assign(const std::vector<T>& values) {
+    cuda::check("cudaMemcpy", cudaMemcpy(all().data(), values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  /// Waits for the device.
+  std::vector<T> values() const {
+    cuda::check("cudaDeviceSynchronize", cudaDeviceSynchronize());
+    std::vector<T> copy(size_);
+    cuda::check("cudaMemcpy", cudaMemcpy(copy.data(), all().data(), size_ * sizeof(T), cudaMemcpyDeviceToHost));
+    return copy;
+  }
+
+ private:
+  T* memory_ = nullptr;
+  std::size_t size_, shift_;
+};
+
+template <scalar T>
+std::vector<device_array<T>> on_device(const std::vector<std::vector<T>>& vectors, std::size_t shift = 0) {
+  std::vector<device_array<T>> arrays;
+  for (const auto& vector : vectors) arrays.emplace_back(vector, shift);
+  return arrays;
+}
+
+template <scalar T>
+std::vector<std::span<const T>> spans_of(const std::vector<device_array<T>>& arrays) {
+  std::vector<std::span<const T>> spans;
+  for (const auto& array : arrays) spans.push_back(array.all());
+  return spans;
+}
+
+template <scalar T>
+std::vector<const T*> addresses_of(const std::vector<device_array<T>>& arrays) {
+  std::vector<const T*> addresses;
+  for (const auto& array : arrays) addresses.push_back(array.all().data());
+  return addresses;
+}
+
+}  // namespace adasum::test

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime.hpp"
+
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <barrier>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "fibers.hpp"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#endif
+
+// Kernels ask for dynamic shared memory under this name.
+namespace adasum::cuda {
+constinit thread_local uint4 on_chip[emulated_cuda::shared_bytes / sizeof(uint4)] = {};
+}
+
+namespace emulated_cuda {
+namespace {
+
+struct {
+  std::atomic<std::size_t> allocations, host_waits, kernels;
+} counters;
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "emulated CUDA: %s\n", what);
+  std::abort();
+}
+
+// ── memory of the device ──
+
+class arena {
+ public:
+  arena() {
+    begin_ = static_cast<std::byte*>(mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (begin_ == MAP_FAILED) fail("no address space for memory of the device");
+    free_[begin_] = size;
+    ASAN_POISON_MEMORY_REGION(begin_, size);
+  }
+
+  void* allocate(std::size_t bytes) {
+    const auto rounded = (bytes + 2 * alignment - 1) / alignment * alignment;  // with a gap behind
+    const running here(*this);
+    const std::scoped_lock lock(mutex_);
+    for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
+      if (hole->second < rounded) continue;
+      auto* const at = hole->first;
+      if (hole->second > rounded) free_[at + rounded] = hole->second - rounded;
+      free_.erase(at);
+      used_[at] = rounded;
+      ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+      std::memset(at, 0xff, bytes);
+      return at;
+    }
+    return nullptr;
+  }
+
+  void release(void* memory) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = used_.find(static_cast<std::byte*>(memory));
+    if (found == used_.end()) fail("memory is freed that was not allocated");
+    ASAN_POISON_MEMORY_REGION(found->first, found->second);
+    auto [hole, added] = free_.emplace(*found);
+    used_.erase(found);
+    if (const auto next = std::next(hole); next != free_.end() && hole->first + hole->second == next->first) {
+      hole->second += next->second;
+      free_.erase(next);
+    }
+    if (hole != free_.begin()) {
+      const auto before = std::prev(hole);
+      if (before->first + before->second == hole->first) {
+        before->second += hole->second;
+        free_.erase(hole);
+      }
+    }
+  }
+
+  bool holds(const void* address) const {
+    return address >= static_cast<const void*>(begin_) && address < static_cast<const void*>(begin_ + size);
+  }
+
+  /// While one of these lives, the memory can be read and written.
+  class running {
+   public:
+    explicit running(arena& memory) : memory_(memory) { memory_.run(+1); }
+    running(const running&) = delete;
+    running& operator=(const running&) = delete;
+    ~running() { memory_.run(-1); }
+
+   private:
+    arena& memory_;
+  };
+
+ private:
+  static constexpr std::size_t size = std::size_t{1} << 31, alignment = 256;
+
+  void run(int change) {
+    const std::scoped_lock lock(protection_);
+    const int before = runs_;
+    runs_ += change;
+    if (before == 0) mprotect(begin_, size, PROT_READ | PROT_WRITE);
+    if (runs_ == 0) mprotect(begin_, size, PROT_NONE);
+  }
+
+  std::byte* begin_;
+  std::mutex mutex_, protection_;
+  std::map<std::byte*, std::size_t> free_, used_;
+  int runs_ = 0;
+};
+
+arena& device_memory() {
+  static arena memory;
+  return memory;
+}
+
+std::mutex pinned_mutex;
+std::map<const std::byte*, std::size_t> pinned;
+
+bool is_pinned(const void* address) {
+  const std::scoped_lock lock(pinned_mutex);
+  const auto at = static_cast<const std::byte*>(address);
+  const auto next = pinned.upper_bound(at);
+  return next != pinned.begin() && at < std::prev(next)->first + std::prev(next)->second;
+}
+bool is_pageable(const void* address) { return !device_memory().holds(address) && !is_pinned(address); }
+
+}  // namespace
+
+// ── streams ──
+
+class graph {
+ public:
+  std::vector<std::function<void()>> work;
+};
+
+class stream {
+ public:
+  void enqueue(std::function<void()> work) {
+    const std::scoped_lock lock(mutex_);
+    if (capture)
+      capture->work.push_back(std::move(work));
+    else
+      work_.push_back(std::move(work)), ++enqueued_;
+  }
+
+  std::size_t enqueued() {
+    const std::scoped_lock lock(mutex_);
+    return enqueued_;
+  }
+
+  /// Runs what was enqueued first, up to that number.
+  void run_until(std::size_t number) {
+    const std::scoped_lock one_at_a_time(running_);
+    const arena::running here(device_memory());
+    for (;;) {
+      std::function<void()> next;
+      {
+        const std::scoped_lock lock(mutex_);
+        if (done_ >= number || work_.empty()) return;
+        next = std::move(work_.front());
+        work_.pop_front();
+        ++done_;
+      }
+      next();
+    }
+  }
+  void run_all() { run_until(enqueued()); }
+
+  std::unique_ptr<graph> capture;
+
+ private:
+  std::mutex mutex_, running_;
+  std::deque<std::function<void()>> work_;
+  std::size_t enqueued_ = 0, done_ = 0;
+};
+
+struct event {
+  stream* on = nullptr;
+  std::size_t number = 0;
+};
+
+namespace {
+
+stream& stream_of(cudaStream_t handle) {
+  static stream default_stream;
+  return handle ? *handle : default_stream;
+}
+
+std::mutex streams_mutex;
+std::set<stream*> streams;
+
+/// The stream's memory can be written by the host's other threads meanwhile: only this thread's kernels run in it.
+void run_block(dim3 block, dim3 block_dim, dim3 grid_dim, const std::function<void()>& thread, std::barrier<>* grid) {
+  blockIdx = block;
+  blockDim = block_dim;
+  gridDim = grid_dim;
+  fibers::run(block_dim.x, [&](unsigned t) { threadIdx = dim3(t); }, thread, [&](fibers::place where) {
+    if (where == fibers::place::grid) {
+      if (!grid) fail("a kernel waits for the grid that was not launched cooperatively");
+      grid->arrive_and_wait();
+    }
+  });
+}
+
+void run_grid(dim3 grid, dim3 block, bool cooperative, const std::function<void()>& thread) {
+  if (!cooperative) {
+    for (unsigned b = 0; b < grid.x; ++b) run_block(dim3(b), block, grid, thread, nullptr);
+    return;
+  }
+  std::barrier<> together(static_cast<std::ptrdiff_t>(grid.x));
+  std::vector<std::jthread> blocks;
+  for (unsigned b = 0; b < grid.x; ++b)
+    blocks.emplace_back([&, b] { run_block(dim3(b), block, grid, thread, &together); });
+}
+
+}  // namespace
+
+counts count() { return {counters.allocations, counters.host_waits, counters.kernels}; }
+
+void enqueue(cudaStream_t on, std::function<void()> work) { stream_of(on).enqueue(std::move(work)); }
+
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::function<void()> thread) {
+  const bool cooperative = config.numAttrs > 0 && config.attrs[0].val.cooperative;
+  const auto blocks = config.gridDim.x;
+  if (blocks == 0 || config.blockDim.x == 0 || config.blockDim.x > 1024 || config.dynamicSmemBytes > shared_bytes ||
+      (cooperative && blocks > 2 * multiprocessors))
+    return cudaErrorInvalidConfiguration;
+  ++counters.kernels;
+  enqueue(config.stream, [grid = config.gridDim, block = config.blockDim, cooperative, thread = std::move(thread)] {
+    run_grid(grid, block, cooperative, thread);
+  });
+  return cudaSuccess;
+}
+
+void wait_for_grid() { fibers::wait(fibers::place::grid); }
+
+}  // namespace emulated_cuda
+
+using namespace emulated_cuda;
+
+void __syncthreads() { fibers::wait(fibers::place::block); }
+
+const char* cudaGetErrorName(cudaError_t code) {
+  switch (code) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+  }
+  return "unknown";
+}
+const char* cudaGetErrorString(cudaError_t code) { return cudaGetErrorName(code); }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  switch (which) {
+    case cudaDevAttrMultiProcessorCount: *value = multiprocessors; break;
+    case cudaDevAttrCooperativeLaunch: *value = 1; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = static_cast<int>(shared_bytes); break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(shared_bytes) - 1024; break;
+    case cudaDevAttrReservedSharedMemoryPerBlock: *value = 1024; break;
+    case cudaDevAttrPageableMemoryAccess: *value = 0; break;
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  ++counters.host_waits;
+  std::vector<stream*> all{&stream_of(nullptr)};
+  {
+    const std::scoped_lock lock(streams_mutex);
+    all.insert(all.end(), streams.begin(), streams.end());
+  }
+  for (auto* one : all) one->run_all();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* made) {
+  const std::scoped_lock lock(streams_mutex);
+  return streams.insert(*made = new stream), cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t on) {
+  {
+    const std::scoped_lock lock(streams_mutex);
+    if (streams.erase(on) == 0) fail("a stream is destroyed that is none");
+  }
+  on->run_all();
+  delete on;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t on) {
+  if (stream_of(on).capture) return cudaErrorStreamCaptureUnsupported;
+  ++counters.host_waits;
+  stream_of(on).run_all();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t moment, unsigned) {
+  enqueue(on, [moment = *moment] {
+    if (moment.on) moment.on->run_until(moment.number);
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned) { return *made = new event, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t moment, cudaStream_t on) {
+  *moment = {&stream_of(on), stream_of(on).enqueued()};
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t moment) {
+  ++counters.host_waits;
+  if (moment->on) moment->on->run_until(moment->number);
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t moment) { return delete moment, cudaSuccess; }
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t on, cudaStreamCaptureStatus* status) {
+  *status = stream_of(on).capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t on, cudaStreamCaptureMode) {
+  stream_of(on).capture = std::make_unique<graph>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t on, cudaGraph_t* made) {
+  return *made = stream_of(on).capture.release(), cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t from, unsigned long long) {
+  return *made = new graph(*from), cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t what, cudaStream_t on) {
+  for (const auto& work : what->work) enqueue(on, work);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t what) { return delete what, cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t what) { return delete what, cudaSuccess; }
+
+cudaError_t cudaMalloc(void** made, std::size_t bytes) {
+  ++counters.allocations;
+  *made = device_memory().allocate(bytes);
+  return *made ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFree(void* memory) {
+  if (!memory) return cudaSuccess;
+  cudaDeviceSynchronize();
+  device_memory().release(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocAsync(void** made, std::size_t bytes, cudaStream_t on) {
+  if (stream_of(on).capture) return cudaErrorStreamCaptureUnsupported;  // stricter than a device
+  return cudaMalloc(made, bytes);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t on) {
+  enqueue(on, [memory] { device_memory().release(memory); });
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** made, std::size_t bytes) {
+  ++counters.allocations;
+  *made = std::malloc(bytes);
+  const std::scoped_lock lock(pinned_mutex);
+  pinned[static_cast<std::byte*>(*made)] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) {
+  if (!memory) return cudaSuccess;
+  cudaDeviceSynchronize();
+  const std::scoped_lock lock(pinned_mutex);
+  pinned.erase(static_cast<std::byte*>(memory));
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  cudaDeviceSynchronize();
+  const arena::running here(device_memory());
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t on) {
+  const bool staged = is_pageable(from), waits = is_pageable(to);
+  if ((staged || waits) && stream_of(on).capture) return cudaErrorStreamCaptureUnsupported;  // a graph must not refer to it
+  if (staged) {
+    std::vector<std::byte> copy(bytes);
+    std::memcpy(copy.data(), from, bytes);
+    enqueue(on, [to, copy = std::move(copy)] { std::memcpy(to, copy.data(), copy.size()); });
+  } else {
+    enqueue(on, [=] { std::memcpy(to, from, bytes); });
+  }
+  return waits ? cudaStreamSynchronize(on) : cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* address) {
+  *found = {device_memory().holds(address) ? cudaMemoryTypeDevice : is_pinned(address) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered, 0};
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* found, const void*) { return *found = {1024}, cudaSuccess; }
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int, std::size_t) {
+  return *blocks = 2, cudaSuccess;
+}
