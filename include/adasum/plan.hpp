@@ -33,6 +33,15 @@ auto inner_rule_of(const Schedule& order) {
     return no_inner_rule{};
 }
 
+/// Whether the communicator's shared memory can hold gradients of the space, or any address will do.
+template <class Comm, class Space>
+constexpr bool shares_gradients = [] {
+  if constexpr (shared_memory_communicator<Comm>)
+    return !device_space<Space> || memory_shared_by<Comm>::type::every_address;
+  else
+    return false;
+}();
+
 template <class Schedule>
 constexpr bool needs_shared_memory = requires { requires Schedule::shared_memory_only; };
 
@@ -45,8 +54,9 @@ class allreduce_plan {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule is not pairwise: use schedules::gram, "
                 "schedules::direct or schedules::automatic");
-  static_assert(shared_memory_communicator<Comm> || !detail::needs_shared_memory<Schedule>,
-                "this schedule works in memory that the ranks share, and the communicator offers none");
+  static_assert(detail::shares_gradients<Comm, Space> || !detail::needs_shared_memory<Schedule>,
+                "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
+                "can work in");
 
  public:
   /// Sends nothing, but for schedules::direct, which makes shared memory: collective.
@@ -93,6 +103,13 @@ class allreduce_plan {
                 " elements, the plan is for " + std::to_string(length());
     else if (elements.data() == nullptr && !elements.empty())
       problem = "adasum::allreduce_plan: the gradient is a null pointer with " + std::to_string(elements.size()) + " elements";
+    else
+      try {
+        detail::require_reachable(space_, std::span<const T>(elements), [] { return std::string("the gradient"); },
+                                  "adasum::allreduce_plan");
+      } catch (const bad_input& unreachable) {
+        problem = unreachable.what();
+      }
     return run(elements, problem);
   }
 
@@ -158,7 +175,7 @@ class allreduce_plan {
   }
 
   void make_buffer() {
-    if constexpr (shared_memory_communicator<Comm> && requires { order_.stages_in_place(0, 1, what()); }) {
+    if constexpr (detail::shares_gradients<Comm, Space> && requires { order_.stages_in_place(0, 1, what()); }) {
       auto stages = schedule_problem_.empty() ? order_.stages_in_place(comm_.rank(), comm_.size(), what())
                                               : schedules::gram{}.stages(comm_.rank(), comm_.size(), what());
       in_place_ = reduction(std::move(stages),

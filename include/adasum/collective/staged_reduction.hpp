@@ -241,6 +241,7 @@ class staged_reduction {
     }
     if (!by_message && !messages_.withdrawn()) {
       shared_->publish(data);
+      if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
       shared_->barrier(false);  // others may still compute their gradients
     }
     messages_.exchange();

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <mpi.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 #include <algorithm>
+#include <any>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +18,11 @@
 #include <utility>
 #include <vector>
 
+#include "../core/attempt.hpp"
+#include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
+#include "staging.hpp"
 
 namespace adasum {
 
@@ -41,6 +48,13 @@ class mpi_error : public communication_error {
   int code_;
 };
 
+/// How elements in memory of a device travel (execution spaces that are device_space).
+enum class device_messages {
+  automatic,  ///< direct if the MPI library says that it can (MPIX_Query_cuda_support, MPIX_GPU_query_support)
+  direct,     ///< MPI is given addresses of the device
+  staged,     ///< by way of pinned memory of the host, in pieces: while one travels the next is copied
+};
+
 /// The ranks of an MPI communicator. It is duplicated once, so that no message of this library meets one of the caller's,
 /// and errors come back as exceptions whatever error handler the caller's communicator has. Copies share the duplicate,
 /// which is freed with the last of them, unless MPI has been finalised by then.
@@ -51,11 +65,26 @@ class mpi_communicator {
   /// Messages are cut into pieces of at most so many bytes: MPI counts in int.
   static constexpr std::size_t default_piece_limit = std::size_t{1} << 30;
 
-  /// Collective over `comm`; blocks as MPI_Comm_dup does.
+  /// Collective over `comm`; blocks as MPI_Comm_dup does. All ranks give the same piece_limit.
   /// @throws bad_input  MPI is not initialised or already finalised; a null or inter-communicator
   /// @throws mpi_error  naming the call that failed
-  explicit mpi_communicator(MPI_Comm comm, std::size_t piece_limit = default_piece_limit)
-      : state_(std::make_shared<state>(comm, piece_limit)) {}
+  explicit mpi_communicator(MPI_Comm comm, std::size_t piece_limit = default_piece_limit,
+                            device_messages device = device_messages::automatic)
+      : state_(std::make_shared<state>(comm, piece_limit)) {
+    state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
+  }
+
+  /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
+  static bool is_gpu_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+    int supported = 0;
+    return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported;
+#else
+    return false;
+#endif
+  }
 
   int rank() const { return state_->rank; }
   int size() const { return state_->size; }
@@ -90,10 +119,14 @@ class mpi_communicator {
     return lowest;
   }
 
-  /// Blocks until every message has been sent and received. See the concept communicator_for.
+  /// Blocks until every message has been sent and received. See the concept communicator_for. The stream of a device is waited
+  /// for before its memory is sent; what has arrived in staging is copied to the device in the order of the stream.
   template <class Space>
-  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
-    state_->exchange(out, in);
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    if constexpr (device_space<Space>)
+      state_->exchange_with_device(space, out, in);
+    else
+      state_->exchange(out, in);
   }
 
  private:
@@ -127,24 +160,87 @@ class mpi_communicator {
 
     /// Receives stand first among the requests. Pieces of one message follow each other; MPI keeps their order.
     void exchange(std::span<const outgoing> out, std::span<const incoming> in) {
+      begin();
+      for (const auto& room : in) receive(room.peer, room.bytes, piece_limit);
+      for (const auto& message : out) send(message.peer, message.bytes, piece_limit, message.withheld);
+      complete();
+    }
+
+    template <class Space>
+    void exchange_with_device(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) {
+      const auto on_device = [](const auto& message) { return message.where == residence::space; };
+      const auto limit = [&](const auto& message) {
+        return on_device(message) ? std::min(piece_limit, staging<Space>::piece_bytes) : piece_limit;
+      };
+      begin();
+      if (!stages) {
+        if (std::ranges::any_of(out, on_device) || std::ranges::any_of(in, on_device)) space.fence();
+        for (const auto& room : in) receive(room.peer, room.bytes, limit(room));
+        for (const auto& message : out) send(message.peer, message.bytes, limit(message), message.withheld);
+        return complete();
+      }
+      // A copy that fails must leave no peer waiting: what cannot be sent is withheld, and the failure reported in the end.
+      detail::attempt run;
+      auto& rooms = staging_for<Space>();
+      rooms.begin(out, in);
+      for (const auto& room : in) receive(room.peer, on_device(room) ? rooms.room_for(room.bytes) : room.bytes, limit(room));
+      const auto receives = requests.size();
+      for (const auto& message : out)
+        if (on_device(message) && !message.withheld) run([&] { rooms.start_download(space, message.bytes, limit(message)); });
+      for (const auto& message : out) {
+        if (!on_device(message) || message.withheld || run.failed()) {
+          send(message.peer, message.bytes, limit(message), message.withheld || (on_device(message) && run.failed()));
+          continue;
+        }
+        for_each_piece(rooms.next_download(), limit(message), [&](const std::byte* at, int bytes) {
+          run([&] { rooms.wait_for_piece(); });
+          send(message.peer, {at, static_cast<std::size_t>(bytes)}, piece_limit, run.failed());
+        });
+      }
+      upload_as_they_arrive(space, rooms, receives, run);
+      complete();
+      run.rethrow();
+    }
+
+    template <class Space>
+    void upload_as_they_arrive(const Space& space, staging<Space>& rooms, std::size_t receives, detail::attempt& run) {
+      for (std::size_t left = receives; left > 0 && code == MPI_SUCCESS; --left) {
+        int which = MPI_UNDEFINED;
+        MPI_Status status;
+        call = "MPI_Waitany";
+        code = MPI_Waitany(static_cast<int>(receives), requests.data(), &which, &status);
+        if (code != MPI_SUCCESS) return;
+        auto& piece = expected[static_cast<std::size_t>(which)];
+        code = MPI_Get_count(&status, MPI_BYTE, &piece.arrived);
+        if (piece.arrived == piece.bytes)
+          run([&] { rooms.upload(space, piece.at, static_cast<std::size_t>(piece.bytes)); });
+      }
+      run([&] { rooms.end(space); });
+    }
+
+    void begin() {
       requests.clear();
       expected.clear();
-      const char* call = "MPI_Irecv";
-      int code = MPI_SUCCESS;
-      for (const auto& room : in)
-        for_each_piece(room.bytes, [&](std::byte* at, int bytes) {
-          if (code != MPI_SUCCESS) return;
-          requests.push_back(MPI_REQUEST_NULL);
-          expected.push_back({room.peer, bytes});
-          code = MPI_Irecv(at, bytes, MPI_BYTE, room.peer, tag, comm, &requests.back());
-        });
-      for (const auto& message : out)
-        for_each_piece(message.bytes, [&](const std::byte* at, int bytes) {
-          if (code != MPI_SUCCESS) return;
-          call = "MPI_Isend";
-          requests.push_back(MPI_REQUEST_NULL);
-          code = MPI_Isend(at, message.withheld ? 0 : bytes, MPI_BYTE, message.peer, tag, comm, &requests.back());
-        });
+      call = "MPI_Irecv";
+      code = MPI_SUCCESS;
+    }
+    void receive(int peer, std::span<std::byte> room, std::size_t limit) {
+      for_each_piece(room, limit, [&](std::byte* at, int bytes) {
+        if (code != MPI_SUCCESS) return;
+        requests.push_back(MPI_REQUEST_NULL);
+        expected.push_back({peer, bytes, at, -1});
+        code = MPI_Irecv(at, bytes, MPI_BYTE, peer, tag, comm, &requests.back());
+      });
+    }
+    void send(int peer, std::span<const std::byte> message, std::size_t limit, bool withheld) {
+      for_each_piece(message, limit, [&](const std::byte* at, int bytes) {
+        if (code != MPI_SUCCESS) return;
+        call = "MPI_Isend";
+        requests.push_back(MPI_REQUEST_NULL);
+        code = MPI_Isend(at, withheld ? 0 : bytes, MPI_BYTE, peer, tag, comm, &requests.back());
+      });
+    }
+    void complete() {
       statuses.resize(requests.size());
       const int waited = MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
       check(call, code);
@@ -157,8 +253,8 @@ class mpi_communicator {
             statuses[i].MPI_ERROR != MPI_ERR_PENDING)
           throw mpi_error("MPI_Waitall", statuses[i].MPI_ERROR);
         if (i >= expected.size()) continue;
-        int bytes = 0;
-        check("MPI_Get_count", MPI_Get_count(&statuses[i], MPI_BYTE, &bytes));
+        int bytes = expected[i].arrived;  // waited for before the others, or not yet known
+        if (bytes < 0) check("MPI_Get_count", MPI_Get_count(&statuses[i], MPI_BYTE, &bytes));
         if (bytes != expected[i].bytes)
           throw communication_error("adasum::mpi_communicator: rank " + std::to_string(rank) + ": rank " +
                                     std::to_string(expected[i].peer) + " sent " + std::to_string(bytes) +
@@ -168,18 +264,27 @@ class mpi_communicator {
     }
 
     template <class Byte, class Visitor>
-    void for_each_piece(std::span<Byte> bytes, Visitor&& visit) const {
+    static void for_each_piece(std::span<Byte> bytes, std::size_t limit, Visitor&& visit) {
       std::size_t done = 0;
       do {
-        const auto count = std::min(piece_limit, bytes.size() - done);
+        const auto count = std::min(limit, bytes.size() - done);
         visit(bytes.data() + done, static_cast<int>(count));
         done += count;
       } while (done < bytes.size());
     }
 
+    template <class Space>
+    staging<Space>& staging_for() {
+      using kind = std::shared_ptr<staging<Space>>;
+      if (auto* const known = std::any_cast<kind>(&device_rooms)) return **known;
+      return *device_rooms.emplace<kind>(std::make_shared<staging<Space>>());
+    }
+
     struct expectation {
       int peer;
       int bytes;
+      std::byte* at;
+      int arrived;  ///< bytes; -1: not yet known
     };
 
     static constexpr int tag = 0;
@@ -191,6 +296,10 @@ class mpi_communicator {
     std::vector<MPI_Request> requests;
     std::vector<MPI_Status> statuses;
     std::vector<expectation> expected;
+    const char* call = nullptr;  // the one that failed, if code says so
+    int code = MPI_SUCCESS;
+    bool stages = true;
+    std::any device_rooms;  // of the kind of device in use
   };
 
   /// The ranks that share memory with this one.

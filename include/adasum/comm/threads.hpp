@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
 
@@ -104,10 +106,21 @@ class thread_communicator {
     return shared;
   }
 
-  /// Blocks until every message has been copied. See the concept communicator_for.
+  /// Blocks until every message has been copied. See the concept communicator_for. Between ranks whose spaces are streams of
+  /// devices, elements are copied from device memory to device memory, by the receiver's stream, once the sender's is done.
   template <class Space>
-  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
-    membership_->group->exchange(rank(), out, in);
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    if constexpr (device_space<Space>) {
+      if (std::ranges::any_of(out, [](const outgoing& message) { return message.where == residence::space && !message.withheld; }))
+        space.fence();
+      membership_->group->exchange(rank(), out, in, [&](const incoming& room, const std::byte* from) {
+        if (room.where == residence::host) return copy_on_host(room, from);
+        space.transfer(from, room.bytes.data(), room.bytes.size());
+        space.fence();
+      });
+    } else {
+      membership_->group->exchange(rank(), out, in, copy_on_host);
+    }
   }
 
  private:
@@ -117,6 +130,10 @@ class thread_communicator {
     posted* next = nullptr;
     bool taken = false;
   };
+
+  static void copy_on_host(const incoming& room, const std::byte* from) {
+    std::memcpy(room.bytes.data(), from, room.bytes.size());
+  }
 
   /// Messages from one rank to another, in the order of sending. Linked, so that sending allocates nothing.
   struct message_queue {
@@ -143,7 +160,9 @@ class thread_communicator {
       for (auto& rank : ranks) rank.inbox.resize(ranks.size());
     }
 
-    void exchange(int self, std::span<const outgoing> out, std::span<const incoming> in) {
+    /// @param copy  copy(room, from): called for each message, without the lock
+    template <class Copy>
+    void exchange(int self, std::span<const outgoing> out, std::span<const incoming> in, Copy&& copy) {
       std::string problem;
       auto& me = at(self);
       me.sent.clear();
@@ -163,7 +182,11 @@ class thread_communicator {
         posted& message = *queue.pop();
         if (message.bytes.size() == room.bytes.size()) {
           lock.unlock();
-          if (!room.bytes.empty()) std::memcpy(room.bytes.data(), message.bytes.data(), room.bytes.size());
+          try {
+            if (!room.bytes.empty()) copy(room, message.bytes.data());
+          } catch (const std::exception& failed) {
+            problem = failed.what();
+          }
           lock.lock();
         } else {
           problem = "rank " + std::to_string(room.peer) + " sent " + std::to_string(message.bytes.size()) +

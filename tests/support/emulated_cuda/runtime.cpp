@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <condition_variable>
@@ -203,7 +204,7 @@ stream& stream_of(cudaStream_t handle) {
 }
 
 std::mutex streams_mutex;
-std::set<stream*> streams;
+std::set<std::shared_ptr<stream>> streams;  // shared with whoever is waiting for all of them
 
 /// The stream's memory can be written by the host's other threads meanwhile: only this thread's kernels run in it.
 void run_block(dim3 block, dim3 block_dim, dim3 grid_dim, const std::function<void()>& thread, std::barrier<>* grid) {
@@ -285,26 +286,31 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
 }
 cudaError_t cudaDeviceSynchronize() {
   ++counters.host_waits;
-  std::vector<stream*> all{&stream_of(nullptr)};
+  std::vector<std::shared_ptr<stream>> all;
   {
     const std::scoped_lock lock(streams_mutex);
-    all.insert(all.end(), streams.begin(), streams.end());
+    all.assign(streams.begin(), streams.end());
   }
-  for (auto* one : all) one->run_all();
+  stream_of(nullptr).run_all();
+  for (const auto& one : all) one->run_all();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* made) {
   const std::scoped_lock lock(streams_mutex);
-  return streams.insert(*made = new stream), cudaSuccess;
+  *made = streams.insert(std::make_shared<stream>()).first->get();
+  return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t on) {
+  std::shared_ptr<stream> last;
   {
     const std::scoped_lock lock(streams_mutex);
-    if (streams.erase(on) == 0) fail("a stream is destroyed that is none");
+    const auto found = std::find_if(streams.begin(), streams.end(), [&](const auto& one) { return one.get() == on; });
+    if (found == streams.end()) fail("a stream is destroyed that is none");
+    last = *found;
+    streams.erase(found);
   }
-  on->run_all();
-  delete on;
+  last->run_all();
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t on) {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Reductions among threads, each with a stream of its own on one device.
+#include <stdexcept>
+
+#include "cuda/support/device.hpp"
+#include "distributed/support/reduction.hpp"
+#include "distributed/support/ranks.hpp"
+#include "distributed/support/schedules.hpp"
+#include "support/random_gradients.hpp"
+
+using namespace adasum;
+using namespace adasum::test;
+
+namespace {
+
+/// Reduces gradients[rank], each rank on a stream of its own.
+template <scalar T, class Rule, class Schedule>
+std::vector<reduced<T>> reduce_on_streams(const std::vector<std::vector<T>>& gradients, const segments& cut, const Rule& rule,
+                                          const Schedule& order, const options& choices = {}) {
+  auto ranks = on_ranks(static_cast<int>(gradients.size()), [&](const thread_communicator& comm) {
+    const stream queue;
+    const device_array<T> gradient(gradients[static_cast<std::size_t>(comm.rank())]);
+    auto found = combine_allreduce(cuda_space(queue), comm, rule, gradient.all(), cut, order, choices);
+    return reduced<T>{gradient.values(), std::move(found)};
+  });
+  std::vector<reduced<T>> results;
+  for (auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    results.push_back(std::move(*rank.value));
+  }
+  return results;
+}
+
+template <scalar T>
+void check_same_on_all_ranks(const std::vector<reduced<T>>& ranks) {
+  for (const auto& rank : ranks) {
+    CHECK(same_bits(rank.gradient, ranks.front().gradient));
+    CHECK(same_findings(rank.found, ranks.front().found));
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("every schedule, every rank on a stream of its own", T, float, __nv_bfloat16) {
+  std::size_t turn = 0;
+  for (const int size : {1, 2, 3, 4, 7}) {
+    const std::size_t length = size == 3 ? 9001 : 1000;
+    const auto kind = all_gradient_kinds[++turn % all_gradient_kinds.size()];
+    const segments cut(random_segments(length, 1 + turn % 4, turn));
+    const auto gradients = random_gradients<T>(static_cast<std::size_t>(size), length, turn, kind);
+    const auto expected = expectation::of<T>(rules::adasum{}, gradients, cut);
+    CAPTURE(size);
+    for_each_schedule([&](const auto& order, const std::string& name) {
+      CAPTURE(name);
+      const auto ranks = reduce_on_streams<T>(gradients, cut, rules::adasum{}, order);
+      check_same_on_all_ranks(ranks);
+      check_reduced(ranks.front(), expected, gradients, cut);
+    });
+  }
+}
+
+TEST_CASE("other rules, nodes, a 16-bit wire, a policy for what is not finite") {
+  const segments cut{1000, 24};
+  auto gradients = random_gradients<float>(4, cut.total(), 3);
+  for (const auto& rule_result : {reduce_on_streams<float>(gradients, cut, rules::unit_mean{}, schedules::gram{}),
+                                  reduce_on_streams<float>(gradients, cut, rules::adasum{},
+                                                           schedules::hierarchical{{0, 0, 1, 1}, rules::mean{}})})
+    check_same_on_all_ranks(rule_result);
+
+  options choices;
+  choices.wire = wire_format::bfloat16;
+  const auto rounded = reduce_on_streams<float>(gradients, cut, rules::adasum{}, schedules::recursive_halving{}, choices);
+  check_same_on_all_ranks(rounded);
+  const auto exact = reduce_on_streams<float>(gradients, cut, rules::adasum{}, schedules::recursive_halving{});
+  for (std::size_t x = 0; x < cut.total(); ++x) CHECK(rounded[0].gradient[x] == doctest::Approx(exact[0].gradient[x]).epsilon(0.05).scale(1));
+
+  gradients[2][5] = std::numeric_limits<float>::infinity();
+  options exclude;
+  exclude.nonfinite = nonfinite_policy::exclude;
+  const auto without = reduce_on_streams<float>(gradients, cut, rules::mean{}, schedules::recursive_doubling{}, exclude);
+  check_same_on_all_ranks(without);
+  CHECK(without[0].found.excluded().size() == 1);
+  CHECK(without[0].gradient[5] == doctest::Approx((gradients[0][5] + gradients[1][5] + gradients[3][5]) / 3));
+}
+
+TEST_CASE("a plan: its buffer is memory of the device, and memory of the host is refused on all ranks") {
+  const segments cut{5000};
+  const auto gradients = random_gradients<float>(3, cut.total(), 8);
+  const auto ranks = on_ranks(3, [&](const thread_communicator& comm) {
+    const stream queue;
+    const cuda_space exec(queue);
+    auto plan = plan_allreduce<float>(exec, comm, cut);
+    CHECK(exec.can_reach(plan.buffer().data()));
+    exec.transfer(gradients[static_cast<std::size_t>(comm.rank())].data(), plan.buffer().data(), plan.buffer().size_bytes());
+    plan();
+    std::vector<float> in_place(cut.total());
+    exec.transfer(plan.buffer().data(), in_place.data(), plan.buffer().size_bytes());
+    exec.fence();
+    const device_array<float> own(gradients[static_cast<std::size_t>(comm.rank())]);
+    plan(own.all());
+    const auto values = own.values();
+    for (std::size_t x = 0; x < values.size(); ++x) CHECK(values[x] == doctest::Approx(in_place[x]).epsilon(1e-5));
+    return 0;
+  });
+  for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
+  if (cuda::attribute(cudaDevAttrPageableMemoryAccess, 0) != 0) return;
+  const auto refused = on_ranks(2, [&](const thread_communicator& comm) {
+    const stream queue;
+    std::vector<float> on_host(cut.total());
+    const device_array<float> fine(on_host);
+    adasum_allreduce(cuda_space(queue), comm, comm.rank() == 1 ? std::span<float>(on_host) : fine.all());
+    return 0;
+  });
+  CHECK(refused[1].message_of<error>().value_or("").find("does not lie in memory") != std::string::npos);
+  CHECK(refused[0].threw<error>());
+}
