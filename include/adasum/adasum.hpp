@@ -34,4 +34,5 @@
 #include "schedule/recursive_doubling.hpp"
 #include "schedule/recursive_halving.hpp"
 #include "schedule/splitting.hpp"
+#include "stream_plan.hpp"
 #include "tree.hpp"

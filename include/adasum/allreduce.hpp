@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plan.hpp"
+#include "stream_plan.hpp"
 
 namespace adasum {
 
@@ -42,20 +43,30 @@ report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule,
   return combine_allreduce(space, comm, rule, gradient, segments_view{offsets});
 }
 
-/// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum.
+/// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum, and its report.
+///
+/// Where the space and the communicator both work in the order of a stream (cuda_space with nccl_communicator) it is enqueued and
+/// returns nothing: plan_allreduce_async, made, enqueued and thrown away. combine_allreduce waits for a report there.
 template <class Space, class Comm, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
           bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
-report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, segments_view segments,
-                        const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
-  return combine_allreduce(space, comm, rules::adasum{}, gradient, segments, order, choices);
+auto adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, segments_view segments,
+                      const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
+  using T = element_t<Gradient>;
+  if constexpr (stream_ordered_space<Space, T, rules::adasum> && stream_ordered_communicator<Comm, Space>) {
+    detail::require_segments_match(segments, detail::span_of(gradient).size(), "adasum::adasum_allreduce");
+    plan_allreduce_async<T>(space, comm, segments, rules::adasum{}, order, choices)(gradient);
+  } else {
+    return combine_allreduce(space, comm, rules::adasum{}, gradient, segments, order, choices);
+  }
 }
 
 /// The same with all elements in one segment.
 template <class Space, class Comm, mutable_gradient Gradient>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
-report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient) {
-  return combine_allreduce(space, comm, rules::adasum{}, gradient);
+auto adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient) {
+  const std::array<std::size_t, 2> offsets{0, detail::span_of(gradient).size()};
+  return adasum_allreduce(space, comm, gradient, segments_view{offsets});
 }
 
 }  // namespace adasum

@@ -93,11 +93,20 @@ concept device_space = requires(const E& space, const void* from, void* to, std:
 };
 
 /// A refinement: combine_async(rule, window, vectors, out) starts measure → weigh → mix under a rule along the tree and
-/// returns; what it needs of the host's memory it has read by then.
+/// returns; what it needs of the host's memory it has read by then. For schedules on a stream (collective/stream_reduction.hpp)
+/// the steps are there too, with Gram matrices and weights in memory of the space, which stay until the step is taken again:
+///   measure_on_device(window, vectors) → gram          weigh_on_device(rule, gram, segments, n, leaves) → weights
+///   mix_on_device(window, vectors, weights, out)       add_pieces(pieces, number, count, values): values[i] = Σₖ pieces[k·count + i]
 template <class E, class T, class Rule>
 concept stream_ordered_space =
-    execution_space<E, T> && requires(const E& space, const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out) {
+    execution_space<E, T> && device_space<E> &&
+    requires(const E& space, const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out, double* gram,
+             const double* numbers, std::size_t count) {
       space.combine_async(rule, window, vectors, out);
+      { space.template measure_on_device<T>(window, vectors) } -> std::same_as<double*>;
+      { space.weigh_on_device(rule, numbers, count, count, numbers) } -> std::same_as<double*>;
+      space.template mix_on_device<T>(window, vectors, numbers, out);
+      space.add_pieces(numbers, count, count, gram);
     };
 
 // ── communicator: among whom ────────────────────────────────────────────────────────────────────────────────────────
@@ -114,6 +123,14 @@ concept communicator_for = std::copyable<C> && requires(const C& comm, const E& 
   { comm.size() } -> std::same_as<int>;
   comm.exchange(space, out, in);
 };
+
+/// A refinement: enqueue(space, out, in) starts messages of elements in memory of the space, in the order of its stream, and
+/// returns. Nothing is ever withheld there.
+template <class C, class E>
+concept stream_ordered_communicator =
+    communicator_for<C, E> && requires(const C& comm, const E& space, std::span<const outgoing> out, std::span<const incoming> in) {
+      comm.enqueue(space, out, in);
+    };
 
 /// Memory that ranks share, as it is seen from one of them.
 ///   ranks          the ranks that share it, ascending; this one included

@@ -184,6 +184,8 @@ class stream {
   void run_all() { run_until(enqueued()); }
 
   std::unique_ptr<graph> capture;
+  /// Every thread that makes streams stands for a process with a device of its own: it waits for its own streams only.
+  const std::thread::id owner = std::this_thread::get_id();
 
  private:
   std::mutex mutex_, running_;
@@ -206,7 +208,6 @@ stream& stream_of(cudaStream_t handle) {
 std::mutex streams_mutex;
 std::set<std::shared_ptr<stream>> streams;  // shared with whoever is waiting for all of them
 
-/// The stream's memory can be written by the host's other threads meanwhile: only this thread's kernels run in it.
 void run_block(dim3 block, dim3 block_dim, dim3 grid_dim, const std::function<void()>& thread, std::barrier<>* grid) {
   blockIdx = block;
   blockDim = block_dim;
@@ -289,7 +290,8 @@ cudaError_t cudaDeviceSynchronize() {
   std::vector<std::shared_ptr<stream>> all;
   {
     const std::scoped_lock lock(streams_mutex);
-    all.assign(streams.begin(), streams.end());
+    std::copy_if(streams.begin(), streams.end(), std::back_inserter(all),
+                 [](const auto& one) { return one->owner == std::this_thread::get_id(); });
   }
   stream_of(nullptr).run_all();
   for (const auto& one : all) one->run_all();

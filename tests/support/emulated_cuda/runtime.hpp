@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstddef>
+#include <functional>
 
 /// What tests may ask of the emulated device.
 namespace emulated_cuda {
@@ -13,6 +16,9 @@ struct counts {
   std::size_t kernels = 0;           ///< were launched
 };
 counts count();
+
+/// Work for a stream, as kernels are: run when somebody waits for it.
+void enqueue(cudaStream_t, std::function<void()> work);
 
 /// The device: so many multiprocessors, and the shared memory of each.
 inline constexpr int multiprocessors = 2;

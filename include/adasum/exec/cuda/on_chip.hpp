@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
       gram[p] = add_over_tiles(partials + p * count, first_tile[segment], first_tile[segment + 1]);
       __syncthreads();
     }
-    if (threadIdx.x == 0) weigh_few<2>(rule, gram_view(gram, 2), weights_of_segment);
+    if (threadIdx.x == 0) weigh_few<2>(rule, gram_view(gram, 2), nullptr, weights_of_segment);
     __syncthreads();
     weights[0] = weights_of_segment[0];
     weights[1] = weights_of_segment[1];

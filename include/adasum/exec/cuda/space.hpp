@@ -130,6 +130,7 @@ class cuda_space {
   /// gram[k·packed_size(n) + p], in the workspace, until the next call.
   template <scalar T>
   double* measure_on_device(const slice& window, std::span<const T* const> vectors) const {
+    const cuda::device_scope here(device_);
     const auto n = vectors.size(), entries = packed_size(n), segments = window.segments.size();
     const bool few = n <= cuda::most_in_registers;
     const auto& table = tiles<T>(window, few ? 1 : cuda::packs_per_thread);
@@ -156,18 +157,23 @@ class cuda_space {
   }
 
   /// weights[k·n + i], in the workspace, until the next call.
+  /// @param leaves  n numbers on the device: how many gradients each vector combines; null: one
   template <tree_rule Rule>
-  double* weigh_on_device(const Rule& rule, const double* gram, std::size_t segments, std::size_t n) const {
+    requires std::is_trivially_copyable_v<Rule>
+  double* weigh_on_device(const Rule& rule, const double* gram, std::size_t segments, std::size_t n,
+                          const double* leaves = nullptr) const {
+    const cuda::device_scope here(device_);
     constexpr unsigned threads = 64;
     double* const weights = room_for(workspace_->weights, segments * n);
     double* const trees = room_for(workspace_->trees, cuda::room_for_trees(segments, n));
     cuda::launch("weigh_segments", cuda::weigh_segments<Rule>, {(segments + threads - 1) / threads, threads}, stream_, rule,
-                 gram, segments, n, weights, trees);
+                 gram, leaves, segments, n, weights, trees);
     return weights;
   }
 
   template <scalar T>
   void mix_on_device(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    const cuda::device_scope here(device_);
     const auto& table = tiles<T>(window, 1);
     if (table.count == 0) return;
     const auto mix_tiles = [&]<class List>(const List& list) {

@@ -18,24 +18,25 @@
 namespace adasum::cuda {
 
 /// Weights of one segment from its packed Gram matrix.
+/// @param leaves  how many gradients each vector combines; null: one
 template <class Rule>
-__device__ inline void weigh_gram(Rule& rule, gram_view gram, std::span<double> weights, tree_nodes nodes) {
+__device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leaves, std::span<double> weights, tree_nodes nodes) {
   const auto n = gram.size();
   if (weighing_of_squares(gram) != weighing::good) {
     for (std::size_t i = 0; i < n; ++i) weights[i] = __longlong_as_double(0x7ff8000000000000);  // NaN
     return;
   }
-  for (std::size_t i = 0; i < n; ++i) nodes.leaves[i] = 1;
+  for (std::size_t i = 0; i < n; ++i) nodes.leaves[i] = leaves ? static_cast<std::size_t>(leaves[i]) : 1;
   weigh_along_tree(rule, gram, std::span<const std::size_t>(nodes.leaves, n), weights, nodes, vanishing_threshold,
                    cancelled_node::is_zero);
 }
 
 /// The same where n is small and the nodes of the tree fit on a thread's stack.
 template <int N, class Rule>
-__device__ inline void weigh_few(Rule& rule, gram_view gram, double* weights) {
+__device__ inline void weigh_few(Rule& rule, gram_view gram, const double* leaves, double* weights) {
   double norm2[N], mass[N];
-  std::size_t leaves[N];
-  weigh_gram(rule, gram, std::span(weights, gram.size()), {norm2, mass, leaves});
+  std::size_t counts[N];
+  weigh_gram(rule, gram, leaves, std::span(weights, gram.size()), {norm2, mass, counts});
 }
 
 /// Doubles of memory that weigh_segments needs for its trees.
@@ -44,17 +45,17 @@ constexpr std::size_t room_for_trees(std::size_t segments, std::size_t n) { retu
 /// weights[k·n + i] from gram[k·packed_size(n) + p], a thread for each segment.
 /// @param room  room_for_trees(segments, n) doubles
 template <class Rule>
-__global__ void weigh_segments(Rule rule, const double* gram, std::size_t segments, std::size_t n, double* weights,
-                               double* room) {
+__global__ void weigh_segments(Rule rule, const double* gram, const double* leaves, std::size_t segments, std::size_t n,
+                               double* weights, double* room) {
   static_assert(sizeof(std::size_t) == sizeof(double), "the room of the trees is counted in doubles");
   const auto k = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (k >= segments) return;
   const gram_view mine(gram + k * packed_size(n), n);
   if (n <= 8) {
-    weigh_few<8>(rule, mine, weights + k * n);
+    weigh_few<8>(rule, mine, leaves, weights + k * n);
   } else {
     double* const nodes = room + 3 * k * n;
-    weigh_gram(rule, mine, std::span(weights + k * n, n),
+    weigh_gram(rule, mine, leaves, std::span(weights + k * n, n),
                {nodes, nodes + n, reinterpret_cast<std::size_t*>(nodes + 2 * n)});
   }
 }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/gram.hpp"
+#include "../core/message.hpp"
+#include "../core/segments.hpp"
+#include "../core/stage.hpp"
+
+/// Runs a schedule on a stream: the same stages as staged_reduction, but messages, sums of inner products, weights and mixing
+/// are all enqueued, and the host waits for nothing. So it knows nothing of what it computes: there is no report.
+namespace adasum::detail {
+
+template <scalar T, class Space, class Comm, tree_rule Rule, tree_rule Inner>
+class stream_reduction {
+ public:
+  /// @param segments  must outlive this object
+  stream_reduction(Space space, Comm comm, Rule rule, Inner inner, segments_view segments, std::vector<stage> stages)
+      : space_(std::move(space)),
+        comm_(std::move(comm)),
+        rule_(std::move(rule)),
+        inner_(std::move(inner)),
+        segments_(segments),
+        stages_(std::move(stages)) {
+    std::size_t received = 0, partial_grams = 0;
+    for (const auto& level : stages_) {
+      const auto n = level.members.size();
+      if (level.survives()) received = std::max(received, (n - 1) * level.parts[level.self].size());
+      partial_grams = std::max(partial_grams, level.sum_over.size() * entries(n));
+      vectors_.resize(std::max(vectors_.size(), n));
+      std::vector<double> counts(n);
+      for (std::size_t i = 0; i < n; ++i) counts[i] = static_cast<double>(level.leaves[i + 1] - level.leaves[i]);
+      leaves_.push_back(space_.template allocate<double>(n));
+      space_.transfer(counts.data(), leaves_.back().data(), n * sizeof(double));
+    }
+    received_.emplace(space_.template allocate<T>(received));
+    partial_grams_.emplace(space_.template allocate<double>(partial_grams));
+    space_.fence();  // `counts` are gone after this
+  }
+  stream_reduction(const stream_reduction&) = delete;
+  stream_reduction& operator=(const stream_reduction&) = delete;
+
+  /// Enqueues the reduction of the gradient at `data`, in place.
+  void enqueue(T* data) {
+    std::size_t done = 0;
+    for (; done < stages_.size(); ++done) {
+      meet(stages_[done], data);
+      if (!stages_[done].survives()) break;
+      if (stages_[done].inner)
+        combine(inner_, done, data);
+      else
+        combine(rule_, done, data);
+    }
+    if (done < stages_.size()) receive_result(stages_[done], data);
+    while (done-- > 0) gather(stages_[done], data);
+  }
+
+ private:
+  std::size_t entries(std::size_t members) const { return segments_.size() * packed_size(members); }
+
+  // ── messages ──
+
+  void begin() {
+    out_.clear();
+    in_.clear();
+  }
+  template <class Element>
+  void send(int peer, const Element* elements, std::size_t count) {
+    if (count > 0) out_.push_back({peer, std::as_bytes(std::span(elements, count)), residence::space});
+  }
+  template <class Element>
+  void receive(int peer, Element* elements, std::size_t count) {
+    if (count > 0) in_.push_back({peer, std::as_writable_bytes(std::span(elements, count)), residence::space});
+  }
+  void exchange() {
+    if (!out_.empty() || !in_.empty()) comm_.enqueue(space_, out_, in_);
+  }
+
+  /// Every survivor gets its part of each other member's vector.
+  void meet(const stage& level, T* data) {
+    begin();
+    T* room = received_->data();
+    for (std::size_t i = 0; i < level.members.size(); ++i) {
+      if (i == level.self) continue;
+      if (i < level.survivors) send(level.members[i], data + level.parts[i].begin, level.parts[i].size());
+      if (!level.survives()) continue;
+      const auto count = level.parts[level.self].size();
+      receive(level.members[i], std::exchange(room, room + count), count);
+    }
+    exchange();
+  }
+
+  /// Survivors that hold parts of the result give them to each other and to those that wait.
+  void gather(const stage& level, T* data) {
+    begin();
+    const auto mine = level.parts[level.self];
+    for (std::size_t i = 0; i < level.members.size(); ++i) {
+      if (i == level.self) continue;
+      const bool waits = i >= level.survivors;
+      if (!level.replicated() || (waits && level.self == 0)) send(level.members[i], data + mine.begin, mine.size());
+      if (!level.replicated() && !waits) receive(level.members[i], data + level.parts[i].begin, level.parts[i].size());
+    }
+    exchange();
+  }
+
+  /// The other side of gather, for a rank that waits.
+  void receive_result(const stage& level, T* data) {
+    begin();
+    for (std::size_t i = 0; i < level.survivors; ++i)
+      if (i == 0 || !level.replicated()) receive(level.members[i], data + level.parts[i].begin, level.parts[i].size());
+    exchange();
+  }
+
+  // ── arithmetic ──
+
+  template <class StageRule>
+  void combine(const StageRule& stage_rule, std::size_t number, T* data) {
+    const auto& level = stages_[number];
+    const auto n = level.members.size();
+    if (n == 1) return;
+    const auto part = level.parts[level.self];
+    const T* room = received_->data();
+    for (std::size_t i = 0; i < n; ++i)
+      vectors_[i] = i == level.self ? data + part.begin : std::exchange(room, room + part.size());
+    const slice window{segments_, part, part.begin};
+    const auto vectors = std::span<const T* const>(vectors_).first(n);
+    double* const gram = space_.template measure_on_device<T>(window, vectors);
+    sum(level, gram, entries(n));
+    const double* const weights = space_.weigh_on_device(stage_rule, gram, segments_.size(), n, leaves_[number].data());
+    space_.template mix_on_device<T>(window, vectors, weights, data + part.begin);
+  }
+
+  /// Adds inner products over the ranks that hold parts of the stage's vectors. Each of them gets all terms and adds them in
+  /// the order of the group: one exchange, and the same bits on all of them.
+  void sum(const stage& level, double* gram, std::size_t count) {
+    const auto& group = level.sum_over;
+    if (group.size() == 1) return;
+    begin();
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      double* const place = partial_grams_->data() + i * count;
+      if (group[i] == comm_.rank()) {
+        space_.transfer(gram, place, count * sizeof(double));
+        continue;
+      }
+      send(group[i], gram, count);
+      receive(group[i], place, count);
+    }
+    exchange();
+    space_.add_pieces(partial_grams_->data(), group.size(), count, gram);
+  }
+
+  template <class Element>
+  using buffer = decltype(std::declval<const Space&>().template allocate<Element>(0));
+
+  Space space_;
+  Comm comm_;
+  Rule rule_;
+  Inner inner_;
+  segments_view segments_;
+  std::vector<stage> stages_;
+  std::vector<buffer<double>> leaves_;  // of each stage's members: how many gradients each combines
+  std::optional<buffer<T>> received_;
+  std::optional<buffer<double>> partial_grams_;
+  std::vector<const T*> vectors_;
+  std::vector<outgoing> out_;
+  std::vector<incoming> in_;
+};
+
+}  // namespace adasum::detail

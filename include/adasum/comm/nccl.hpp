@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <any>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/message.hpp"
+
+namespace adasum {
+
+/// A call of NCCL failed.
+class nccl_error : public communication_error {
+ public:
+  nccl_error(const char* call, ncclResult_t code)
+      : communication_error(std::string("adasum: ") + call + " failed: " + ncclGetErrorString(code)), call_(call), code_(code) {}
+
+  /// The name of the function that failed, such as "ncclSend".
+  const char* call() const { return call_; }
+  /// What it returned.
+  ncclResult_t code() const { return code_; }
+
+ private:
+  const char* call_;
+  ncclResult_t code_;
+};
+
+/// The ranks of an NCCL communicator, which stays the caller's and must live longer. Needs no MPI.
+///
+///     adasum::adasum_allreduce(adasum::cuda_space{stream}, adasum::nccl_communicator{comm}, gradient, segments);
+///
+/// adasum_allreduce and plan_allreduce_async are enqueued on the space's stream, as ncclAllReduce is: the host waits for nothing.
+/// combine_allreduce and plan_allreduce give a report, and so wait for the stream at each exchange. Messages are groups of
+/// ncclSend and ncclRecv. As with NCCL itself: one thread at a time, the same calls on all ranks in the same order, and what
+/// the ranks say of sizes must agree (options::check_agreement compares it first).
+class nccl_communicator {
+ public:
+  /// @throws bad_input   a null communicator
+  /// @throws nccl_error  naming the call that failed
+  explicit nccl_communicator(ncclComm_t comm) : state_(std::make_shared<state>(comm)) {}
+
+  int rank() const { return state_->rank; }
+  int size() const { return state_->size; }
+  ncclComm_t native() const { return state_->comm; }
+
+  /// Starts messages of elements in memory of the device, in the order of the space's stream. See stream_ordered_communicator.
+  template <device_space Space>
+  void enqueue(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    check("ncclGroupStart", ncclGroupStart());
+    for (const auto& room : in) receive(space, room.bytes, room.peer);
+    for (const auto& message : out) send(space, message.bytes, message.peer);
+    check("ncclGroupEnd", ncclGroupEnd());
+  }
+
+  /// Blocks until every message has been sent and received. See the concept communicator_for. Before each message goes a word
+  /// that tells its size, or that it is withheld; what lies in memory of the host goes by way of pinned memory.
+  template <device_space Space>
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    rooms<Space>& room = state_->rooms_for<Space>();
+    const auto sent = bytes_of(out), received = bytes_of(in);
+    room.reserve(sent + received);
+    std::byte *const here = room.host.data(), *const there = room.device.get();
+
+    for_each(out, here, [](const outgoing& message, std::byte* word, std::byte* copy) {
+      const std::uint64_t size = message.withheld ? withheld : message.bytes.size();
+      std::memcpy(word, &size, sizeof size);
+      if (message.where == residence::host && !message.withheld)
+        std::memcpy(copy, message.bytes.data(), message.bytes.size());
+    });
+    space.transfer(here, there, sent);
+    check("ncclGroupStart", ncclGroupStart());
+    for_each(in, there + sent, [&](const incoming& message, std::byte* word, std::byte* copy) {
+      receive(space, {word, sizeof(std::uint64_t)}, message.peer);
+      receive(space, message.where == residence::host ? std::span(copy, message.bytes.size()) : message.bytes, message.peer);
+    });
+    for_each(out, there, [&](const outgoing& message, std::byte* word, std::byte* copy) {
+      send(space, {word, sizeof(std::uint64_t)}, message.peer);
+      send(space, message.where == residence::host ? std::span<const std::byte>(copy, message.bytes.size()) : message.bytes,
+           message.peer);
+    });
+    check("ncclGroupEnd", ncclGroupEnd());
+    space.transfer(there + sent, here + sent, received);
+    space.fence();
+
+    std::string problem;
+    for_each(in, here + sent, [&](const incoming& message, std::byte* word, std::byte* copy) {
+      std::uint64_t size = 0;
+      std::memcpy(&size, word, sizeof size);
+      if (size != message.bytes.size())
+        problem = "rank " + std::to_string(message.peer) +
+                  (size == withheld ? " has failed" : " sent " + std::to_string(size) + " bytes where " +
+                                                          std::to_string(message.bytes.size()) + " were expected");
+      else if (message.where == residence::host)
+        std::memcpy(message.bytes.data(), copy, message.bytes.size());
+    });
+    if (!problem.empty())
+      throw communication_error("adasum::nccl_communicator: rank " + std::to_string(rank()) + ": " + problem);
+  }
+
+ private:
+  static constexpr std::uint64_t withheld = static_cast<std::uint64_t>(-1);
+
+  static void check(const char* call, ncclResult_t code) {
+    if (code != ncclSuccess) throw nccl_error(call, code);
+  }
+
+  template <class Space>
+  void send(const Space& space, std::span<const std::byte> bytes, int peer) const {
+    check("ncclSend", ncclSend(bytes.data(), bytes.size(), ncclUint8, peer, native(), space.stream()));
+  }
+  template <class Space>
+  void receive(const Space& space, std::span<std::byte> bytes, int peer) const {
+    check("ncclRecv", ncclRecv(bytes.data(), bytes.size(), ncclUint8, peer, native(), space.stream()));
+  }
+
+  // A word for each message, and room for those of the host.
+  static constexpr std::size_t word_bytes = 16;
+  template <class Message>
+  static std::size_t copied_bytes(const Message& message) {
+    return message.where == residence::host ? (message.bytes.size() + 15) / 16 * 16 : 0;
+  }
+  template <class Message>
+  static std::size_t bytes_of(std::span<const Message> messages) {
+    std::size_t bytes = 0;
+    for (const auto& message : messages) bytes += word_bytes + copied_bytes(message);
+    return bytes;
+  }
+  /// visit(message, its word, its copy)
+  template <class Message, class Visitor>
+  static void for_each(std::span<const Message> messages, std::byte* at, Visitor&& visit) {
+    for (const auto& message : messages) {
+      visit(message, at, at + word_bytes);
+      at += word_bytes + copied_bytes(message);
+    }
+  }
+
+  struct free_device_memory {
+    void operator()(std::byte* memory) const { static_cast<void>(cudaFree(memory)); }
+  };
+
+  /// Not in the order of a stream: they may outlive the space's.
+  template <class Space>
+  struct rooms {
+    typename Space::host_memory host{0};
+    std::unique_ptr<std::byte, free_device_memory> device;
+    std::size_t capacity = 0;
+
+    void reserve(std::size_t bytes) {
+      if (bytes <= capacity) return;
+      const auto more = std::max({bytes, 2 * capacity, std::size_t{4096}});
+      void* memory = nullptr;
+      if (const auto code = cudaMalloc(&memory, more); code != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        throw communication_error(std::string("adasum::nccl_communicator: cudaMalloc failed: ") + cudaGetErrorString(code));
+      }
+      device.reset(static_cast<std::byte*>(memory));
+      host = typename Space::host_memory(more);
+      capacity = more;
+    }
+  };
+
+  struct state {
+    explicit state(ncclComm_t handle) : comm(handle) {
+      if (handle == nullptr) throw bad_input("adasum::nccl_communicator: the communicator is null");
+      check("ncclCommUserRank", ncclCommUserRank(comm, &rank));
+      check("ncclCommCount", ncclCommCount(comm, &size));
+    }
+
+    template <class Space>
+    rooms<Space>& rooms_for() {
+      using kind = std::shared_ptr<rooms<Space>>;
+      if (auto* const known = std::any_cast<kind>(&device_rooms)) return **known;
+      return *device_rooms.emplace<kind>(std::make_shared<rooms<Space>>());
+    }
+
+    ncclComm_t comm;
+    int rank = 0, size = 0;
+    std::any device_rooms;  // kept between calls
+  };
+
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace adasum

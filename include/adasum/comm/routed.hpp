@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../core/attempt.hpp"
+#include "../core/error.hpp"
+#include "../core/message.hpp"
+
+namespace adasum {
+
+/// Ranks whose messages take one way inside a node and another between nodes: NCCL inside and MPI across, the arrangement of
+/// the original system (Maleki et al., MLSys 2021, section 4). With schedules::hierarchical each stage takes one of the two.
+///
+///     adasum::routed_communicator comm{adasum::nccl_communicator{node_comm}, adasum::mpi_communicator{MPI_COMM_WORLD}, nodes};
+///
+/// Ranks are those of the outer communicator; on the inner one, the ranks of a node stand in the same order.
+template <class Inner, class Outer>
+class routed_communicator {
+ public:
+  /// @param node_of_rank  any numbers, equal for ranks of one node; the same on all ranks (mpi_communicator::nodes())
+  /// @throws bad_input    a number of ranks or of the node's ranks that is not that of the communicator, or another order
+  routed_communicator(Inner inner, Outer outer, std::vector<int> node_of_rank)
+      : inner_(std::move(inner)), outer_(std::move(outer)), inner_rank_(node_of_rank.size(), -1) {
+    if (node_of_rank.size() != static_cast<std::size_t>(outer_.size()))
+      throw bad_input("adasum::routed_communicator: nodes are given for " + std::to_string(node_of_rank.size()) +
+                      " ranks, the outer communicator has " + std::to_string(outer_.size()));
+    int in_node = 0;
+    for (std::size_t r = 0; r < node_of_rank.size(); ++r)
+      if (node_of_rank[r] == node_of_rank[static_cast<std::size_t>(outer_.rank())]) inner_rank_[r] = in_node++;
+    if (in_node != inner_.size() || inner_rank_[static_cast<std::size_t>(outer_.rank())] != inner_.rank())
+      throw bad_input("adasum::routed_communicator: rank " + std::to_string(outer_.rank()) + " is number " +
+                      std::to_string(inner_rank_[static_cast<std::size_t>(outer_.rank())]) + " of " + std::to_string(in_node) +
+                      " in its node, but " + std::to_string(inner_.rank()) + " of " + std::to_string(inner_.size()) +
+                      " on the inner communicator");
+  }
+
+  int rank() const { return outer_.rank(); }
+  int size() const { return outer_.size(); }
+
+  /// Blocks until every message has been sent and received; those inside the node first.
+  template <class Space>
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    std::vector<outgoing> out_inside, out_outside;
+    std::vector<incoming> in_inside, in_outside;
+    split(out, out_inside, out_outside);
+    split(in, in_inside, in_outside);
+    detail::attempt run;  // a failure inside must not leave other nodes waiting
+    if (!out_inside.empty() || !in_inside.empty()) run([&] { inner_.exchange(space, out_inside, in_inside); });
+    if (run.failed())
+      for (auto& message : out_outside) message.withheld = true;
+    if (!out_outside.empty() || !in_outside.empty())
+      run.even_after_failure([&] { outer_.exchange(space, out_outside, in_outside); });
+    run.rethrow();
+  }
+
+ private:
+  template <class Message>
+  void split(std::span<const Message> all, std::vector<Message>& inside, std::vector<Message>& outside) const {
+    for (const auto& message : all) {
+      const int peer = inner_rank_[static_cast<std::size_t>(message.peer)];
+      if (peer < 0) {
+        outside.push_back(message);
+      } else {
+        inside.push_back(message);
+        inside.back().peer = peer;
+      }
+    }
+  }
+
+  Inner inner_;
+  Outer outer_;
+  std::vector<int> inner_rank_;  // of each rank, -1 for those of other nodes
+};
+
+}  // namespace adasum
