@@ -104,7 +104,7 @@ TEST_CASE("a plan: its buffer is memory of the device, and memory of the host is
     return 0;
   });
   for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
-  if (cuda::attribute(cudaDevAttrPageableMemoryAccess, 0) != 0) return;
+  if (cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, 0) != 0) return;
   const auto refused = on_ranks(2, [&](const thread_communicator& comm) {
     const stream queue;
     std::vector<float> on_host(cut.total());

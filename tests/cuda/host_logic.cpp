@@ -60,18 +60,18 @@ TEST_CASE("results stay on the device until somebody asks") {
 
 TEST_CASE("tables of windows are kept, the oldest forgotten, not those of a graph") {
   const stream queue;
-  cuda::tile_tables tables;
+  cuda_backend::tile_tables tables;
   const segments first{10, 20};
   const auto& kept = tables.find(whole(first), 4096, queue, 0);
   const auto* const address = kept.tiles.data();
   CHECK(kept.count == 2);
-  for (std::size_t length = 1; length < cuda::tile_tables::most; ++length) tables.find(whole(segments{length}), 4096, queue, 0);
-  cuda::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
+  for (std::size_t length = 1; length < cuda_backend::tile_tables::most; ++length) tables.find(whole(segments{length}), 4096, queue, 0);
+  cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
   CHECK(tables.find(whole(first), 4096, queue, 0).tiles.data() == address);
   CHECK_THROWS_AS(tables.find(whole(first), 1024, queue, 0), bad_input);  // another length of tiles
   cudaGraph_t graph = nullptr;
-  cuda::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
-  cuda::check("cudaGraphDestroy", cudaGraphDestroy(graph));
+  cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
+  cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
   for (std::size_t length = 100; length < 300; ++length) tables.find(whole(segments{length}), 4096, queue, 0);
   const auto before = emulated_cuda::count().allocations;
   CHECK(tables.find(whole(first), 4096, queue, 0).tiles.data() == address);
@@ -83,5 +83,5 @@ TEST_CASE("tables of windows are kept, the oldest forgotten, not those of a grap
 TEST_CASE("first_tiles counts the tiles before each segment") {
   const segments cut{5, 0, 9, 0, 4};
   const auto tiles = tiles_of(whole(cut), 4);
-  CHECK(cuda::first_tiles(tiles, cut.size()) == std::vector<std::size_t>{0, 2, 2, 5, 5, 6});
+  CHECK(cuda_backend::first_tiles(tiles, cut.size()) == std::vector<std::size_t>{0, 2, 2, 5, 5, 6});
 }

@@ -77,7 +77,7 @@ TEST_CASE_TEMPLATE("results do not depend on where vectors lie", T, ADASUM_TEST_
 
 TEST_CASE_TEMPLATE("a pair on the chip and in two passes: the same bits, at sizes around what fits", T, ADASUM_TEST_CUDA_SCALARS) {
   const cuda_space exec;
-  constexpr auto tile = cuda::tile_length<format_of<T>>;
+  constexpr auto tile = cuda_backend::tile_length<format_of<T>>;
   for (const std::size_t length : {std::size_t{1}, tile, 3 * tile + 5, 8 * tile, 9 * tile, 12 * tile, 12 * tile + 1, 15 * tile}) {
     CAPTURE(length);
     const segments cut{length / 3, length - length / 3};
@@ -199,7 +199,7 @@ TEST_CASE("thrust vectors are gradients as they are") {
   adasum_pair(exec, a, b, out);
   exec.fence();
   std::vector<float> values(1000), expected(1000);
-  cuda::check("cudaMemcpy", cudaMemcpy(values.data(), thrust::raw_pointer_cast(out.data()), 4000, cudaMemcpyDeviceToHost));
+  cuda_backend::check("cudaMemcpy", cudaMemcpy(values.data(), thrust::raw_pointer_cast(out.data()), 4000, cudaMemcpyDeviceToHost));
   adasum_pair(serial_space{}, g[0], g[1], expected);
   for (std::size_t x = 0; x < values.size(); ++x) CHECK(values[x] == doctest::Approx(expected[x]).epsilon(1e-6));
   thrust::device_vector<float> shorter(999);
@@ -221,7 +221,7 @@ TEST_CASE("memory of the host is refused by name, before anything changes") {
   const cuda_space exec;
   const device_array<float> a(std::vector<float>(10, 1)), out(std::vector<float>(10, 5));
   std::vector<float> host(10);
-  if (cuda::attribute(cudaDevAttrPageableMemoryAccess, exec.device()) != 0) return;  // this device reads it
+  if (cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, exec.device()) != 0) return;  // this device reads it
   CHECK_THROWS_WITH_AS(adasum_pair(exec, a.all(), host, out.all()), doctest::Contains("gradient 1 does not lie in memory"), bad_input);
   CHECK_THROWS_WITH_AS(adasum_tree(exec, std::vector{a.all()}, host), doctest::Contains("the output does not lie"), bad_input);
   CHECK(out.values()[0] == 5);
@@ -239,34 +239,34 @@ TEST_CASE("a CUDA graph of a pair and a tree, launched with other numbers") {
     adasum_tree(exec, spans_of(arrays), tree.all(), cut);
   };
   const auto refused = [&] {
-    cuda::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
+    cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
     CHECK_THROWS_WITH_AS(both(), doctest::Contains("once before the capture"), bad_input);
     cudaGraph_t graph = nullptr;
     static_cast<void>(cudaStreamEndCapture(queue, &graph));
-    if (graph) cuda::check("cudaGraphDestroy", cudaGraphDestroy(graph));
+    if (graph) cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
   };
   refused();
   both();
-  cuda::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
+  cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
   both();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
-  cuda::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
-  cuda::check("cudaGraphInstantiate", cudaGraphInstantiate(&ready, graph, 0));
+  cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
+  cuda_backend::check("cudaGraphInstantiate", cudaGraphInstantiate(&ready, graph, 0));
   for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i].assign(second[i]);
-  cuda::check("cudaGraphLaunch", cudaGraphLaunch(ready, queue));
+  cuda_backend::check("cudaGraphLaunch", cudaGraphLaunch(ready, queue));
   const auto pair_by_graph = pair.values(), tree_by_graph = tree.values();
   both();
   CHECK(same_bits(pair.values(), pair_by_graph));
   CHECK(same_bits(tree.values(), tree_by_graph));
-  cuda::check("cudaGraphExecDestroy", cudaGraphExecDestroy(ready));
-  cuda::check("cudaGraphDestroy", cudaGraphDestroy(graph));
+  cuda_backend::check("cudaGraphExecDestroy", cudaGraphExecDestroy(ready));
+  cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
 }
 
 TEST_CASE("what fails in the runtime is named") {
-  CHECK_THROWS_WITH_AS(cuda::check("cudaMallocAsync", cudaErrorMemoryAllocation), doctest::Contains("cudaMallocAsync"), cuda_error);
+  CHECK_THROWS_WITH_AS(cuda_backend::check("cudaMallocAsync", cudaErrorMemoryAllocation), doctest::Contains("cudaMallocAsync"), cuda_error);
   try {
-    cuda::check("cudaStreamSynchronize", cudaErrorInvalidValue);
+    cuda_backend::check("cudaStreamSynchronize", cudaErrorInvalidValue);
   } catch (const cuda_error& failed) {
     CHECK(std::strcmp(failed.call(), "cudaStreamSynchronize") == 0);
     CHECK(failed.code() == cudaErrorInvalidValue);

@@ -20,7 +20,7 @@ namespace adasum::test {
 
 class stream {
  public:
-  stream() { cuda::check("cudaStreamCreate", cudaStreamCreate(&native_)); }
+  stream() { cuda_backend::check("cudaStreamCreate", cudaStreamCreate(&native_)); }
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
   ~stream() { static_cast<void>(cudaStreamDestroy(native_)); }
@@ -36,7 +36,7 @@ class device_array {
  public:
   explicit device_array(const std::vector<T>& values, std::size_t shift = 0) : size_(values.size()), shift_(shift) {
     void* memory = nullptr;
-    cuda::check("cudaMalloc", cudaMalloc(&memory, (size_ + shift_ + 1) * sizeof(T)));
+    cuda_backend::check("cudaMalloc", cudaMalloc(&memory, (size_ + shift_ + 1) * sizeof(T)));
     memory_ = static_cast<T*>(memory);
     assign(values);
   }
@@ -47,13 +47,13 @@ class device_array {
   std::span<T> all() const { return {memory_ + shift_, size_}; }
   operator std::span<T>() const { return all(); }
   void assign(const std::vector<T>& values) {
-    cuda::check("cudaMemcpy", cudaMemcpy(all().data(), values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+    cuda_backend::check("cudaMemcpy", cudaMemcpy(all().data(), values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
   }
   /// Waits for the device.
   std::vector<T> values() const {
-    cuda::check("cudaDeviceSynchronize", cudaDeviceSynchronize());
+    cuda_backend::check("cudaDeviceSynchronize", cudaDeviceSynchronize());
     std::vector<T> copy(size_);
-    cuda::check("cudaMemcpy", cudaMemcpy(copy.data(), all().data(), size_ * sizeof(T), cudaMemcpyDeviceToHost));
+    cuda_backend::check("cudaMemcpy", cudaMemcpy(copy.data(), all().data(), size_ * sizeof(T), cudaMemcpyDeviceToHost));
     return copy;
   }
 

@@ -28,7 +28,7 @@
 #endif
 
 // Kernels ask for dynamic shared memory under this name.
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 constinit thread_local uint4 on_chip[emulated_cuda::shared_bytes / sizeof(uint4)] = {};
 }
 

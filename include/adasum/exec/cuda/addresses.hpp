@@ -10,7 +10,7 @@
 #include "device.hpp"
 #include "elements.hpp"
 
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// So many addresses travel in the arguments of one kernel. A recorded graph holds them too, which a copy from memory of the
 /// host would not.
@@ -32,4 +32,4 @@ void write_addresses(std::span<const T* const> vectors, const void** to, cudaStr
   }
 }
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

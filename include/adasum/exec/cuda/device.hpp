@@ -9,7 +9,7 @@
 #include "error.hpp"
 
 /// Devices, streams, launches.
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 inline int current_device() {
   int device = 0;
@@ -71,4 +71,4 @@ void launch(const char* name, void (*kernel)(Parameters...), const launch_shape&
   check(name, cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

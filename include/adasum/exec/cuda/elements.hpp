@@ -24,7 +24,7 @@ struct scalar_traits<__nv_bfloat16> : stored_as<number_format::bfloat16> {};
 
 /// How kernels read and write elements: 16 bytes at a time, computing in double. Kernels are templates over the number
 /// format, so that storage types of one format share them.
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 template <number_format Format>
 struct element {
@@ -140,4 +140,4 @@ __device__ inline void by_wholeness(bool whole, Body&& body) {
     body(std::false_type{});
 }
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

@@ -27,7 +27,7 @@ class cuda_error : public error {
   cudaError_t code_;
 };
 
-namespace cuda {
+namespace cuda_backend {
 
 inline void check(const char* call, cudaError_t code) {
   if (code == cudaSuccess) return;
@@ -35,5 +35,5 @@ inline void check(const char* call, cudaError_t code) {
   throw cuda_error(call, code);
 }
 
-}  // namespace cuda
+}  // namespace cuda_backend
 }  // namespace adasum

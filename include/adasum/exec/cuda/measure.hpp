@@ -19,7 +19,7 @@
 ///     |Ĝ(i, j) − gᵢ·gⱼ| ≤ (32 + 2·255 + ⌈tiles/256⌉)·2⁻⁵³ Σ |gᵢ[x]·gⱼ[x]|,   in practice far below
 ///
 /// The order is fixed, no atomics: the same bits in every run, on every device.
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// A fixed number of sums that are reduced together.
 template <int Count>
@@ -161,4 +161,4 @@ __global__ void __launch_bounds__(threads_per_block)
   if (threadIdx.x == 0) gram[blockIdx.x] = total;
 }
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

@@ -9,7 +9,7 @@
 #include "device.hpp"
 #include "error.hpp"
 
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// Memory of a device in the order of a stream: uninitialised, allocated and freed without waiting (cudaMallocAsync). The
 /// stream must live longer.
@@ -108,4 +108,4 @@ class event {
   cudaEvent_t native_ = nullptr;
 };
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

@@ -9,7 +9,7 @@
 #include "elements.hpp"
 
 /// Linear combinations and conversions, one kernel whatever the number of segments.
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// out[x] = Σᵢ weights[k·n + i]·vᵢ[x] for the tiles of all segments k, added in double in the order of i and rounded once.
 /// `out` may be one of the vectors. A vector of weight 0 is not read.
@@ -68,4 +68,4 @@ __global__ void __launch_bounds__(threads_per_block)
   out[i] = sum;
 }
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

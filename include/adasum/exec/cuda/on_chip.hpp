@@ -15,7 +15,7 @@
 
 /// Two vectors that fit in the registers and the shared memory of the whole device: one kernel that reads each of them once
 /// (3N elements of traffic in place of 5N). The same numbers as by measure_tiles, add_tiles, weigh_segments and mix_tiles.
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// So many tiles of a block stay in registers; the others in shared memory.
 inline constexpr unsigned tiles_in_registers = 2;
@@ -141,4 +141,4 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
   }
 }
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

@@ -50,8 +50,8 @@ class cuda_space {
   /// The current device's default stream.
   cuda_space() : cuda_space(nullptr) {}
   /// @param device  the one that the stream belongs to
-  explicit cuda_space(cudaStream_t stream, int device = cuda::current_device())
-      : stream_(stream), device_(device), workspace_(std::make_shared<cuda::workspace>()) {}
+  explicit cuda_space(cudaStream_t stream, int device = cuda_backend::current_device())
+      : stream_(stream), device_(device), workspace_(std::make_shared<cuda_backend::workspace>()) {}
 
   cudaStream_t stream() const { return stream_; }
   int device() const { return device_; }
@@ -60,7 +60,7 @@ class cuda_space {
 
   /// Uninitialised memory of the device, in the order of the stream. @throws cuda_error
   template <scalar T>
-  cuda::buffer<T> allocate(std::size_t count) const {
+  cuda_backend::buffer<T> allocate(std::size_t count) const {
     return {count, stream_, device_};
   }
 
@@ -69,10 +69,10 @@ class cuda_space {
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
     const auto entries = window.segments.size() * packed_size(vectors.size());
     if (window.range.empty()) return std::fill_n(gram, entries, 0.0), void();
-    const cuda::device_scope here(device_);
+    const cuda_backend::device_scope here(device_);
     const double* const measured = measure_on_device<T>(window, vectors);
     double* const room = workspace_->host_room(entries);
-    cuda::check("cudaMemcpyAsync",
+    cuda_backend::check("cudaMemcpyAsync",
                 cudaMemcpyAsync(room, measured, entries * sizeof(double), cudaMemcpyDeviceToHost, stream_));
     fence();
     std::copy_n(room, entries, gram);
@@ -82,10 +82,10 @@ class cuda_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     if (window.range.empty()) return;
-    const cuda::device_scope here(device_);
+    const cuda_backend::device_scope here(device_);
     const auto count = window.segments.size() * vectors.size();
     double* const room = room_for(workspace_->weights, count);
-    cuda::check("cudaMemcpyAsync", cudaMemcpyAsync(room, weights, count * sizeof(double), cudaMemcpyHostToDevice, stream_));
+    cuda_backend::check("cudaMemcpyAsync", cudaMemcpyAsync(room, weights, count * sizeof(double), cudaMemcpyHostToDevice, stream_));
     mix_on_device<T>(window, vectors, room, out);
   }
 
@@ -99,15 +99,15 @@ class cuda_space {
     requires(!std::same_as<From, To> && (format_of<From> == number_format::binary32 || format_of<To> == number_format::binary32))
   void copy(const From* from, To* to, std::size_t count) const {
     if (count == 0) return;
-    const cuda::device_scope here(device_);
-    cuda::launch("convert", cuda::convert<format_of<From>, format_of<To>>, {blocks_for(count), cuda::threads_per_block}, stream_,
+    const cuda_backend::device_scope here(device_);
+    cuda_backend::launch("convert", cuda_backend::convert<format_of<From>, format_of<To>>, {blocks_for(count), cuda_backend::threads_per_block}, stream_,
                  raw(from), raw(to), count);
   }
 
   /// Blocks until the stream has done all that was enqueued.
   void fence() const {
-    const cuda::device_scope here(device_);
-    cuda::check("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
+    const cuda_backend::device_scope here(device_);
+    cuda_backend::check("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
   }
 
   // ── stream_ordered_space ──
@@ -119,7 +119,7 @@ class cuda_space {
     requires std::is_trivially_copyable_v<Rule>
   void combine_async(const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out) const {
     if (window.range.empty()) return;
-    const cuda::device_scope here(device_);
+    const cuda_backend::device_scope here(device_);
     if (vectors.size() == 2 && combine_on_chip<T>(rule, window, vectors, out)) return;
     const double* const gram = measure_on_device<T>(window, vectors);
     mix_on_device<T>(window, vectors, weigh_on_device(rule, gram, window.segments.size(), vectors.size()), out);
@@ -130,27 +130,27 @@ class cuda_space {
   /// gram[k·packed_size(n) + p], in the workspace, until the next call.
   template <scalar T>
   double* measure_on_device(const slice& window, std::span<const T* const> vectors) const {
-    const cuda::device_scope here(device_);
+    const cuda_backend::device_scope here(device_);
     const auto n = vectors.size(), entries = packed_size(n), segments = window.segments.size();
-    const bool few = n <= cuda::most_in_registers;
-    const auto& table = tiles<T>(window, few ? 1 : cuda::packs_per_thread);
+    const bool few = n <= cuda_backend::most_in_registers;
+    const auto& table = tiles<T>(window, few ? 1 : cuda_backend::packs_per_thread);
     double* const partials = room_for(workspace_->partials, entries * table.count);
     double* const gram = room_for(workspace_->gram, entries * segments);
     const auto measure_tiles = [&](auto kernel, const auto& list) {
-      cuda::launch("measure_tiles", kernel, {table.count, cuda::threads_per_block}, stream_,
+      cuda_backend::launch("measure_tiles", kernel, {table.count, cuda_backend::threads_per_block}, stream_,
                    static_cast<const tile*>(table.tiles.data()), table.count, list, static_cast<int>(n), partials);
     };
     if (table.count > 0) {
       if (n <= 2)
-        measure_tiles(cuda::measure_tiles<format_of<T>, 2>, listed<2>(vectors));
+        measure_tiles(cuda_backend::measure_tiles<format_of<T>, 2>, listed<2>(vectors));
       else if (n <= 4)
-        measure_tiles(cuda::measure_tiles<format_of<T>, 4>, listed<4>(vectors));
+        measure_tiles(cuda_backend::measure_tiles<format_of<T>, 4>, listed<4>(vectors));
       else if (few)
-        measure_tiles(cuda::measure_tiles<format_of<T>, cuda::most_in_registers>, listed<cuda::most_in_registers>(vectors));
+        measure_tiles(cuda_backend::measure_tiles<format_of<T>, cuda_backend::most_in_registers>, listed<cuda_backend::most_in_registers>(vectors));
       else
-        measure_tiles(cuda::measure_tiles_of_many<format_of<T>>, addresses<T>(vectors));
+        measure_tiles(cuda_backend::measure_tiles_of_many<format_of<T>>, addresses<T>(vectors));
     }
-    cuda::launch("add_tiles", cuda::add_tiles<>, {segments * entries, cuda::threads_per_block}, stream_,
+    cuda_backend::launch("add_tiles", cuda_backend::add_tiles<>, {segments * entries, cuda_backend::threads_per_block}, stream_,
                  static_cast<const double*>(partials), table.count,
                  static_cast<const std::size_t*>(table.first_tile.data()), entries, gram);
     return gram;
@@ -162,28 +162,28 @@ class cuda_space {
     requires std::is_trivially_copyable_v<Rule>
   double* weigh_on_device(const Rule& rule, const double* gram, std::size_t segments, std::size_t n,
                           const double* leaves = nullptr) const {
-    const cuda::device_scope here(device_);
+    const cuda_backend::device_scope here(device_);
     constexpr unsigned threads = 64;
     double* const weights = room_for(workspace_->weights, segments * n);
-    double* const trees = room_for(workspace_->trees, cuda::room_for_trees(segments, n));
-    cuda::launch("weigh_segments", cuda::weigh_segments<Rule>, {(segments + threads - 1) / threads, threads}, stream_, rule,
+    double* const trees = room_for(workspace_->trees, cuda_backend::room_for_trees(segments, n));
+    cuda_backend::launch("weigh_segments", cuda_backend::weigh_segments<Rule>, {(segments + threads - 1) / threads, threads}, stream_, rule,
                  gram, leaves, segments, n, weights, trees);
     return weights;
   }
 
   template <scalar T>
   void mix_on_device(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
-    const cuda::device_scope here(device_);
+    const cuda_backend::device_scope here(device_);
     const auto& table = tiles<T>(window, 1);
     if (table.count == 0) return;
     const auto mix_tiles = [&]<class List>(const List& list) {
-      cuda::launch("mix_tiles", cuda::mix_tiles<format_of<T>, List>, {table.count, cuda::threads_per_block}, stream_,
+      cuda_backend::launch("mix_tiles", cuda_backend::mix_tiles<format_of<T>, List>, {table.count, cuda_backend::threads_per_block}, stream_,
                    static_cast<const tile*>(table.tiles.data()), list, static_cast<int>(vectors.size()), weights, raw(out));
     };
     if (vectors.size() <= 2)
       mix_tiles(listed<2>(vectors));
-    else if (vectors.size() <= cuda::most_in_registers)
-      mix_tiles(listed<cuda::most_in_registers>(vectors));
+    else if (vectors.size() <= cuda_backend::most_in_registers)
+      mix_tiles(listed<cuda_backend::most_in_registers>(vectors));
     else
       mix_tiles(addresses<T>(vectors));
   }
@@ -191,8 +191,8 @@ class cuda_space {
   /// values[i] = Σₖ pieces[k·count + i], in the order of k.
   void add_pieces(const double* pieces, std::size_t number, std::size_t count, double* values) const {
     if (count == 0) return;
-    const cuda::device_scope here(device_);
-    cuda::launch("add_pieces", cuda::add_pieces<>, {blocks_for(count), cuda::threads_per_block}, stream_, pieces, number, count,
+    const cuda_backend::device_scope here(device_);
+    cuda_backend::launch("add_pieces", cuda_backend::add_pieces<>, {blocks_for(count), cuda_backend::threads_per_block}, stream_, pieces, number, count,
                  values);
   }
 
@@ -202,15 +202,15 @@ class cuda_space {
   /// it may block until the copy is done.
   void transfer(const void* from, void* to, std::size_t bytes) const {
     if (bytes == 0) return;
-    const cuda::device_scope here(device_);
-    cuda::check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+    const cuda_backend::device_scope here(device_);
+    cuda_backend::check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
   }
 
-  using host_memory = cuda::pinned_buffer<std::byte>;
-  using event = cuda::event;
+  using host_memory = cuda_backend::pinned_buffer<std::byte>;
+  using event = cuda_backend::event;
   /// A moment behind all that has been enqueued.
   void record(event& moment) const {
-    const cuda::device_scope here(device_);
+    const cuda_backend::device_scope here(device_);
     moment.record(stream_);
   }
 
@@ -221,32 +221,32 @@ class cuda_space {
       static_cast<void>(cudaGetLastError());
       return false;
     }
-    return found.type != cudaMemoryTypeUnregistered || cuda::attribute(cudaDevAttrPageableMemoryAccess, device_) != 0;
+    return found.type != cudaMemoryTypeUnregistered || cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, device_) != 0;
   }
 
  private:
   template <scalar T>
   static auto raw(const T* elements) {
-    return reinterpret_cast<const cuda::storage_of<format_of<T>>*>(elements);
+    return reinterpret_cast<const cuda_backend::storage_of<format_of<T>>*>(elements);
   }
   template <scalar T>
     requires(!std::is_const_v<T>)
   static auto raw(T* elements) {
-    return reinterpret_cast<cuda::storage_of<format_of<T>>*>(elements);
+    return reinterpret_cast<cuda_backend::storage_of<format_of<T>>*>(elements);
   }
   static std::size_t blocks_for(std::size_t count) {
-    return (count + cuda::threads_per_block - 1) / cuda::threads_per_block;
+    return (count + cuda_backend::threads_per_block - 1) / cuda_backend::threads_per_block;
   }
-  double* room_for(cuda::growing_buffer& memory, std::size_t count) const { return memory.at_least(count, stream_, device_); }
+  double* room_for(cuda_backend::growing_buffer& memory, std::size_t count) const { return memory.at_least(count, stream_, device_); }
 
   template <scalar T>
-  const cuda::tile_table& tiles(const slice& window, unsigned part) const {
-    return workspace_->tables.find(window, cuda::tile_length<format_of<T>> / part, stream_, device_);
+  const cuda_backend::tile_table& tiles(const slice& window, unsigned part) const {
+    return workspace_->tables.find(window, cuda_backend::tile_length<format_of<T>> / part, stream_, device_);
   }
 
   template <int N, scalar T>
-  static cuda::vector_list<N> listed(std::span<const T* const> vectors) {
-    cuda::vector_list<N> list{};
+  static cuda_backend::vector_list<N> listed(std::span<const T* const> vectors) {
+    cuda_backend::vector_list<N> list{};
     std::copy(vectors.begin(), vectors.end(), list.at);
     return list;
   }
@@ -256,7 +256,7 @@ class cuda_space {
   const void* const* addresses(std::span<const T* const> vectors) const {
     static_assert(sizeof(double) == sizeof(void*));
     double* const room = room_for(workspace_->addresses, vectors.size());
-    cuda::write_addresses(vectors, reinterpret_cast<const void**>(room), stream_);
+    cuda_backend::write_addresses(vectors, reinterpret_cast<const void**>(room), stream_);
     return reinterpret_cast<const void* const*>(room);
   }
 
@@ -264,16 +264,16 @@ class cuda_space {
   template <scalar T, class Rule>
   bool combine_on_chip(const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out) const {
     const auto& table = tiles<T>(window, 1);
-    const auto kernel = cuda::combine_on_chip<format_of<T>, Rule>;
-    const auto limits = workspace_->limits_of(kernel, cuda::threads_per_block, cuda::blocks_per_multiprocessor, device_);
+    const auto kernel = cuda_backend::combine_on_chip<format_of<T>, Rule>;
+    const auto limits = workspace_->limits_of(kernel, cuda_backend::threads_per_block, cuda_backend::blocks_per_multiprocessor, device_);
     const auto blocks = std::min(limits.blocks, table.count);
     if (blocks == 0) return false;
     const auto of_one = (table.count + blocks - 1) / blocks;
-    const auto in_shared = of_one > cuda::tiles_in_registers ? of_one - cuda::tiles_in_registers : 0;
-    const auto shared_bytes = in_shared * cuda::shared_bytes_per_tile;
+    const auto in_shared = of_one > cuda_backend::tiles_in_registers ? of_one - cuda_backend::tiles_in_registers : 0;
+    const auto shared_bytes = in_shared * cuda_backend::shared_bytes_per_tile;
     if (shared_bytes > limits.shared_bytes) return false;
     double* const partials = room_for(workspace_->partials, 3 * table.count);
-    cuda::launch("combine_on_chip", kernel, {blocks, cuda::threads_per_block, shared_bytes, true}, stream_, rule,
+    cuda_backend::launch("combine_on_chip", kernel, {blocks, cuda_backend::threads_per_block, shared_bytes, true}, stream_, rule,
                  static_cast<const tile*>(table.tiles.data()), table.count,
                  static_cast<const std::size_t*>(table.first_tile.data()), listed<2>(vectors), partials, raw(out));
     return true;
@@ -281,7 +281,7 @@ class cuda_space {
 
   cudaStream_t stream_;
   int device_;
-  std::shared_ptr<cuda::workspace> workspace_;
+  std::shared_ptr<cuda_backend::workspace> workspace_;
 };
 
 }  // namespace adasum

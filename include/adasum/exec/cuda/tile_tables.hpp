@@ -15,7 +15,7 @@
 #include "device.hpp"
 #include "memory.hpp"
 
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// The tiles of one window, in memory of the device.
 struct tile_table {
@@ -90,4 +90,4 @@ class tile_tables {
   std::list<tile_table> tables_;  // the last one used first
 };
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

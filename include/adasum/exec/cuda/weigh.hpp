@@ -15,7 +15,7 @@
 /// The rule is applied along the tree as everywhere (weigh_along_tree). What cannot be asked here is another look at the
 /// vectors: a node of which the Gram matrix says no more than that it may be zero (its squared norm is below 2⁻⁴⁸ of its
 /// terms') is weighed as zero, and a segment whose squares leave the range of double (elements of 1e±120 and beyond) gets NaN.
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// Weights of one segment from its packed Gram matrix.
 /// @param leaves  how many gradients each vector combines; null: one
@@ -60,4 +60,4 @@ __global__ void weigh_segments(Rule rule, const double* gram, const double* leav
   }
 }
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend

@@ -12,7 +12,7 @@
 #include "memory.hpp"
 #include "tile_tables.hpp"
 
-namespace adasum::cuda {
+namespace adasum::cuda_backend {
 
 /// Memory that only grows, so that after the first calls nothing is allocated.
 class growing_buffer {
@@ -75,4 +75,4 @@ struct workspace {
   }
 };
 
-}  // namespace adasum::cuda
+}  // namespace adasum::cuda_backend
