@@ -3,7 +3,10 @@
 #include <adasum/exec/kokkos.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -31,7 +34,10 @@ struct kokkos_session {
 };
 
 using space_type = kokkos_space<Kokkos::DefaultHostExecutionSpace>;
-static_assert(execution_space<space_type, float> && execution_space<space_type, double>);
+static_assert(execution_space<space_type, float> && execution_space<space_type, double> && !device_space<space_type>);
+/// The kernels for devices, on the host.
+using team_space = kokkos_space<Kokkos::DefaultHostExecutionSpace, kokkos::team_kernels<Kokkos::DefaultHostExecutionSpace>>;
+static_assert(execution_space<team_space, float> && device_space<team_space>);
 static_assert(gradient<Kokkos::View<float*>> && mutable_gradient<Kokkos::View<float*>>);
 static_assert(gradient<Kokkos::View<const double*>> && !mutable_gradient<Kokkos::View<const double*>>);
 
@@ -73,9 +79,8 @@ TEST_CASE("tiles cover each segment's elements once, in order, and never cross a
 
 TEST_CASE_TEMPLATE("adasum_tree against long double, several tiles to a segment", T, ADASUM_TEST_SCALARS) {
   const kokkos_session session;
-  const space_type exec;
   const segments cut{40, 0, 50001, 1, 20000};
-  for (const std::size_t n : sizes{1, 2, 3, 8}) {
+  const auto check = [&](const auto& exec, std::size_t n) {
     CAPTURE(n);
     const auto g = random_gradients<T>(n, cut.total(), n);
     const auto oracle = oracle_with_errors<T>(rules::adasum{}, g, cut);
@@ -87,12 +92,17 @@ TEST_CASE_TEMPLATE("adasum_tree against long double, several tiles to a segment"
     auto in_place = g;
     adasum_tree(exec, in_place, in_place[0], cut);
     CHECK(std::memcmp(in_place[0].data(), out.data(), out.size() * sizeof(T)) == 0);
+  };
+  for (const std::size_t n : sizes{1, 2, 3, 8}) {
+    check(space_type(), n);
+    check(team_space(), n);
   }
 }
 
 TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segments, as serial_space", T, ADASUM_TEST_FORMATS) {
   const kokkos_session session;
   const space_type exec;
+  const team_space teams;
   const serial_space serial;
   const segments cut{37, 0, 30000, 5};
   const auto g = random_gradients<T>(3, cut.total(), 1);
@@ -102,12 +112,58 @@ TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segment
     exec.measure<T>(window, pointers(g), gram.data());
     serial.measure<T>(window, pointers(g), expected.data());
     for (std::size_t p = 0; p < gram.size(); ++p) CHECK(gram[p] == doctest::Approx(expected[p]).epsilon(1e-11));
+    teams.measure<T>(window, pointers(g), gram.data());
+    for (std::size_t p = 0; p < gram.size(); ++p) CHECK(gram[p] == doctest::Approx(expected[p]).epsilon(1e-11));
     const std::vector<double> weights{1, 2, 3, 0.5, 0, -1, 0.25, -0.5, 1, 0, 0, 0};
     std::vector<T> mixed(cut.total(), from_double<T>(9)), as_expected = mixed;
     exec.mix<T>(window, pointers(g), weights.data(), mixed.data());
     serial.mix<T>(window, pointers(g), weights.data(), as_expected.data());
     CHECK(std::memcmp(mixed.data(), as_expected.data(), mixed.size() * sizeof(T)) == 0);
+    std::ranges::fill(mixed, from_double<T>(9));
+    teams.mix<T>(window, pointers(g), weights.data(), mixed.data());
+    // The same sums, perhaps fused, rounded once.
+    const double unit = static_cast<double>(rounding_to<T>.unit);
+    for (std::size_t x = 0; x < mixed.size(); ++x)
+      CHECK(std::abs(to_double(mixed[x]) - to_double(as_expected[x])) <= 2 * unit * std::abs(to_double(as_expected[x])) + 0x1p-24 * unit);
   }
+}
+
+TEST_CASE_TEMPLATE("16-bit numbers by their bits: every one is read, and found again; between two, the even one", T, Eigen::half, Eigen::bfloat16) {
+  constexpr auto format = format_of<T>;
+  for (unsigned bits = 0; bits < 65536; ++bits) {
+    const auto mine = static_cast<std::uint16_t>(bits);
+    const double value = kokkos::decode<format>(mine), expected = to_double(std::bit_cast<T>(mine));
+    if (std::isnan(expected)) {
+      CHECK(std::isnan(value));
+      CHECK(std::isnan(kokkos::decode<format>(kokkos::encode<format>(value))));
+      continue;
+    }
+    CHECK(std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(expected));
+    CHECK(kokkos::encode<format>(value) == mine);
+    const auto next = static_cast<std::uint16_t>(bits + 1);
+    const double above = kokkos::decode<format>(next);
+    if ((mine ^ next) >> 15 || !std::isfinite(above) || std::isinf(value)) continue;
+    const double middle = (value + above) / 2;
+    CHECK(kokkos::encode<format>(middle) == (mine % 2 == 0 ? mine : next));
+    CHECK(kokkos::encode<format>(std::nextafter(middle, value)) == mine);
+    CHECK(kokkos::encode<format>(std::nextafter(middle, above)) == next);
+  }
+  CHECK(std::isinf(kokkos::decode<format>(kokkos::encode<format>(1e300))));
+  CHECK(kokkos::encode<format>(-1e-300) == 0x8000);
+}
+
+TEST_CASE("a reduction by the kernels for devices, whose memory goes through the host") {
+  const kokkos_session session;
+  const segments cut{300, 0, 40000};
+  auto gradient = random_gradients<float>(1, cut.total(), 5)[0];
+  const auto before = gradient;
+  combine_allreduce(team_space(), self_communicator{}, rules::adasum{}, gradient, cut, schedules::gram{});
+  CHECK(gradient == before);
+  std::vector<float> copy(gradient.size());
+  const team_space exec;
+  exec.upload(gradient.data(), copy.data(), copy.size() * sizeof(float));
+  exec.fence();
+  CHECK(copy == gradient);
 }
 
 TEST_CASE("views are gradients as they are: const, unmanaged, subviews") {

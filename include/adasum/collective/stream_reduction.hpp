@@ -38,7 +38,7 @@ class stream_reduction {
       std::vector<double> counts(n);
       for (std::size_t i = 0; i < n; ++i) counts[i] = static_cast<double>(level.leaves[i + 1] - level.leaves[i]);
       leaves_.push_back(space_.template allocate<double>(n));
-      space_.transfer(counts.data(), leaves_.back().data(), n * sizeof(double));
+      space_.upload(counts.data(), leaves_.back().data(), n * sizeof(double));
     }
     received_.emplace(space_.template allocate<T>(received));
     partial_grams_.emplace(space_.template allocate<double>(partial_grams));

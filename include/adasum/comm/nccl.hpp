@@ -78,7 +78,7 @@ class nccl_communicator {
       if (message.where == residence::host && !message.withheld)
         std::memcpy(copy, message.bytes.data(), message.bytes.size());
     });
-    space.transfer(here, there, sent);
+    space.upload(here, there, sent);
     check("ncclGroupStart", ncclGroupStart());
     for_each(in, there + sent, [&](const incoming& message, std::byte* word, std::byte* copy) {
       receive(space, {word, sizeof(std::uint64_t)}, message.peer);
@@ -90,7 +90,7 @@ class nccl_communicator {
            message.peer);
     });
     check("ncclGroupEnd", ncclGroupEnd());
-    space.transfer(there + sent, here + sent, received);
+    space.download(there + sent, here + sent, received);
     space.fence();
 
     std::string problem;

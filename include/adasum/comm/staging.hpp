@@ -51,7 +51,7 @@ class staging {
     std::size_t done = 0;
     do {
       const auto bytes = std::min(piece, on_device.size() - done);
-      space.transfer(on_device.data() + done, room.data() + done, bytes);
+      space.download(on_device.data() + done, room.data() + done, bytes);
       if (pieces_ == events_.size()) events_.emplace_back();
       space.record(events_[pieces_++]);
       done += bytes;
@@ -65,7 +65,7 @@ class staging {
   void upload(const Space& space, const std::byte* at, std::size_t bytes) {
     for (const auto& [room, on_device] : targets_)
       if (at >= room.data() && at < room.data() + room.size()) {
-        space.transfer(at, on_device + (at - room.data()), bytes);
+        space.upload(at, on_device + (at - room.data()), bytes);
         uploading_ = true;
         return;
       }

@@ -80,12 +80,16 @@ concept execution_space =
     };
 
 /// A refinement: the host cannot read or write memory of the space.
-///   transfer(from, to, bytes)  starts a copy between any two places, of the space's or the host's
-///   host_memory(bytes)         memory of the host from and to which such copies run beside the host's work
+///   upload(from, to, bytes)    starts a copy from the host's memory to the space's
+///   download(from, to, bytes)  starts a copy from the space's memory to the host's
+///   transfer(from, to, bytes)  starts a copy from the space's memory to that of the same or another space of the same kind
+///   host_memory(bytes)         memory of the host from and to which copies run beside the host's work, where there is such
 ///   event                      a moment: space.record(event) puts it behind all that was started, event.wait() waits for it
 /// Optional: can_reach(address), whether kernels can work there.
 template <class E>
 concept device_space = requires(const E& space, const void* from, void* to, std::size_t bytes, typename E::event& moment) {
+  space.upload(from, to, bytes);
+  space.download(from, to, bytes);
   space.transfer(from, to, bytes);
   { typename E::host_memory(bytes).data() } -> std::same_as<std::byte*>;
   space.record(moment);

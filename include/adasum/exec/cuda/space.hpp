@@ -206,6 +206,9 @@ class cuda_space {
     cuda_backend::check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
   }
 
+  void upload(const void* from, void* to, std::size_t bytes) const { transfer(from, to, bytes); }
+  void download(const void* from, void* to, std::size_t bytes) const { transfer(from, to, bytes); }
+
   using host_memory = cuda_backend::pinned_buffer<std::byte>;
   using event = cuda_backend::event;
   /// A moment behind all that has been enqueued.

@@ -3,37 +3,44 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/tiles.hpp"
-#include "../serial/space.hpp"
+#include "host.hpp"
+#include "teams.hpp"
 
 namespace adasum {
 
-/// The execution space of a Kokkos execution space that works on memory of the host (Kokkos::Serial, OpenMP, Threads).
+namespace kokkos {
+
+template <class ExecutionSpace>
+inline constexpr bool works_on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename ExecutionSpace::memory_space>::accessible &&
+                                      Kokkos::SpaceAccessibility<ExecutionSpace, Kokkos::HostSpace>::accessible;
+
+template <class ExecutionSpace>
+using kernels_for = std::conditional_t<works_on_host<ExecutionSpace>, host_kernels<ExecutionSpace>, team_kernels<ExecutionSpace>>;
+
+}  // namespace kokkos
+
+/// The execution space of a Kokkos execution space.
 ///
-///     adasum::kokkos_space exec{Kokkos::DefaultHostExecutionSpace{}};
-///     adasum::adasum_pair(exec, a, b, out);  // Kokkos::View<float*>, or any contiguous range
+///     adasum::kokkos_space exec{Kokkos::DefaultExecutionSpace{}};
+///     adasum::adasum_pair(exec, a, b, out);  // Kokkos::View<float*>
 ///
 /// Every kernel is launched on the instance that was given, and only that instance is fenced, only where the host reads.
-/// One measure and one mix is one kernel whatever the number of segments: a range over tiles (tiles.hpp), each worked on
-/// by the vector kernels of serial_space. So results do not depend on the number of threads. Holds the contract of the
-/// concept execution_space for every scalar; Kokkos must be initialised.
-template <class ExecutionSpace = Kokkos::DefaultHostExecutionSpace>
+/// One kernel for each of measure and mix whatever the number of segments (kernels: host.hpp, teams.hpp). Holds the contract of
+/// the concept execution_space for every scalar; with a device, also that of device_space, so that communicators know what to do
+/// with its memory. Kokkos must be initialised.
+template <class ExecutionSpace = Kokkos::DefaultExecutionSpace, class Kernels = kokkos::kernels_for<ExecutionSpace>>
 class kokkos_space {
-  static_assert(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename ExecutionSpace::memory_space>::accessible &&
-                    Kokkos::SpaceAccessibility<ExecutionSpace, Kokkos::HostSpace>::accessible,
-                "adasum::kokkos_space: this Kokkos execution space does not work on memory of the host");
-
  public:
   static constexpr std::string_view name = "kokkos";
   using memory_space = typename ExecutionSpace::memory_space;
@@ -43,7 +50,7 @@ class kokkos_space {
 
   const ExecutionSpace& instance() const { return instance_; }
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
-  std::string_view arithmetic() const { return serial_.arithmetic(); }
+  std::string_view arithmetic() const { return kernels_.arithmetic(); }
 
   /// Uninitialised memory of the execution space, owned by the view that is returned.
   template <scalar T>
@@ -54,31 +61,17 @@ class kokkos_space {
   /// Returns when gram is there.
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
-    const auto packed = packed_size(vectors.size());
-    const auto tiles = tiles_of(window, tile_length);
-    std::vector<double> sums(tiles.size() * packed);
-    for_each_tile("adasum::measure", tiles, [this, window, vectors, packed, sums = sums.data()](const tile& one, std::size_t t) {
-      serial_.measure<T>(piece(window, one), vectors, sums + t * packed);
-    });
-    instance_.fence();
-    std::fill_n(gram, window.segments.size() * packed, 0.0);
-    for (std::size_t t = 0; t < tiles.size(); ++t)
-      for (std::size_t p = 0; p < packed; ++p) gram[tiles[t].segment * packed + p] += sums[t * packed + p];
+    kernels_.template measure<T>(instance_, window, vectors, gram);
   }
 
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
-    const auto n = vectors.size();
-    const auto tiles = tiles_of(window, tile_length);
-    for_each_tile("adasum::mix", tiles, [this, window, vectors, n, weights, out](const tile& one, std::size_t) {
-      serial_.mix<T>(piece(window, one), vectors, weights + one.segment * n, out);
-    });
-    instance_.fence();  // vectors, weights and tiles are the caller's and this call's
+    kernels_.template mix<T>(instance_, window, vectors, weights, out);
   }
 
   template <scalar T>
   void copy(const T* from, T* to, std::size_t count) const {
-    copy_in_parts(from, to, count);
+    if (count > 0) kernels_.copy(instance_, from, to, count);
   }
   /// Between float and a 16-bit type, rounded to nearest even.
   template <scalar From, scalar To>
@@ -86,41 +79,57 @@ class kokkos_space {
       serial.copy(from, to, std::size_t{});
     }
   void copy(const From* from, To* to, std::size_t count) const {
-    copy_in_parts(from, to, count);
+    if (count > 0) kernels_.copy(instance_, from, to, count);
   }
 
   void fence() const { instance_.fence(); }
 
+  // ── device_space, where the host does not work on the memory ──
+
+  void upload(const void* from, void* to, std::size_t bytes) const
+    requires(!Kernels::on_host)
+  {
+    Kokkos::deep_copy(instance_, bytes_at<memory_space>(to, bytes), bytes_at<Kokkos::HostSpace>(from, bytes));
+  }
+  void download(const void* from, void* to, std::size_t bytes) const
+    requires(!Kernels::on_host)
+  {
+    Kokkos::deep_copy(instance_, bytes_at<Kokkos::HostSpace>(to, bytes), bytes_at<memory_space>(from, bytes));
+  }
+  void transfer(const void* from, void* to, std::size_t bytes) const
+    requires(!Kernels::on_host)
+  {
+    Kokkos::deep_copy(instance_, bytes_at<memory_space>(to, bytes), bytes_at<memory_space>(from, bytes));
+  }
+
+  /// Ordinary memory: Kokkos copies from and to it before it returns.
+  class host_memory {
+   public:
+    explicit host_memory(std::size_t bytes) : bytes_(std::make_unique_for_overwrite<std::byte[]>(bytes)) {}
+    std::byte* data() const { return bytes_.get(); }
+
+   private:
+    std::unique_ptr<std::byte[]> bytes_;
+  };
+  /// Kokkos has no events: to record one waits for the instance.
+  struct event {
+    void wait() const {}
+  };
+  void record(event&) const
+    requires(!Kernels::on_host)
+  {
+    fence();
+  }
+
  private:
-  /// Long enough that a launch costs little, short enough that threads share even one segment: 64 KiB of float.
-  static constexpr std::size_t tile_length = std::size_t{1} << 14;
-
-  static slice piece(const slice& window, const tile& one) {
-    return {window.segments.part(one.segment, 1), {window.origin + one.begin, window.origin + one.end}, window.origin};
-  }
-
-  template <class Body>
-  void for_each_tile(const char* label, const std::vector<tile>& tiles, const Body& body) const {
-    run(label, tiles.size(), [body, tiles = tiles.data()](std::size_t t) { body(tiles[t], t); });
-  }
-
-  template <class From, class To>
-  void copy_in_parts(const From* from, To* to, std::size_t count) const {
-    run("adasum::copy", (count + tile_length - 1) / tile_length, [=, this](std::size_t t) {
-      const auto begin = t * tile_length;
-      serial_.copy(from + begin, to + begin, std::min(tile_length, count - begin));
-    });
-    instance_.fence();
-  }
-
-  template <class Body>
-  void run(const char* label, std::size_t count, const Body& body) const {
-    if (count == 0) return;
-    Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace>(instance_, 0, count), body);
+  template <class Memory, class Void>
+  static auto bytes_at(Void* address, std::size_t bytes) {
+    using byte = std::conditional_t<std::is_const_v<Void>, const unsigned char, unsigned char>;
+    return Kokkos::View<byte*, Memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(static_cast<byte*>(address), bytes);
   }
 
   ExecutionSpace instance_;
-  serial_space serial_;
+  Kernels kernels_;
 };
 
 }  // namespace adasum

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
+#include "../../core/segments.hpp"
+#include "../../core/tiles.hpp"
+#include "elements.hpp"
+
+namespace adasum::kokkos {
+
+/// Inner products that are reduced together.
+template <int Count>
+struct sums {
+  double at[Count];
+
+  KOKKOS_INLINE_FUNCTION sums() {
+    for (double& one : at) one = 0;
+  }
+  KOKKOS_INLINE_FUNCTION sums& operator+=(const sums& other) {
+    for (int p = 0; p < Count; ++p) at[p] += other.at[p];
+    return *this;
+  }
+};
+
+}  // namespace adasum::kokkos
+
+template <int Count>
+struct Kokkos::reduction_identity<adasum::kokkos::sums<Count>> {
+  KOKKOS_FORCEINLINE_FUNCTION static adasum::kokkos::sums<Count> sum() { return {}; }
+};
+
+namespace adasum::kokkos {
+
+/// Kernels for execution spaces whose memory the host does not work on (Kokkos::Cuda, HIP, SYCL): a team of threads for each
+/// tile, one kernel each for measure, for the sums over tiles and for mix, whatever the number of segments. Computes in double.
+/// Sums are made in an order that is fixed for a given team size.
+template <class ExecutionSpace>
+class team_kernels {
+ public:
+  using memory_space = typename ExecutionSpace::memory_space;
+  static constexpr bool on_host = false;
+  static std::string_view arithmetic() { return "teams"; }
+
+  /// Returns when gram, an array of the host, is there.
+  template <scalar T>
+  void measure(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors, double* gram) const {
+    const auto n = vectors.size(), entries = packed_size(n), segments = window.segments.size();
+    const auto table = tiles_of(window, tile_length);
+    std::vector<std::size_t> first(segments + 1, 0);  // tiles before each segment
+    for (const auto& one : table) ++first[one.segment + 1];
+    for (std::size_t k = 0; k < segments; ++k) first[k + 1] += first[k];
+
+    const auto tiles = uploaded(instance, std::span(table));
+    const auto first_tile = uploaded(instance, std::span<const std::size_t>(first));
+    const auto pointers = uploaded_addresses(instance, vectors);
+    const auto partials = room<double>(entries * table.size()), sums = room<double>(entries * segments);
+    if (n <= 2)
+      measure_tiles<2, T>(instance, tiles, pointers, n, partials);
+    else
+      measure_tiles<4, T>(instance, tiles, pointers, n, partials);
+    const auto count = table.size();
+    Kokkos::parallel_for(
+        "adasum::add_tiles", Kokkos::RangePolicy<ExecutionSpace>(instance, 0, segments * entries),
+        KOKKOS_LAMBDA(const std::size_t at) {
+          const std::size_t k = at / entries, p = at % entries;
+          double sum = 0;
+          for (auto t = first_tile(k); t < first_tile(k + 1); ++t) sum += partials(p * count + t);
+          sums(at) = sum;
+        });
+    Kokkos::deep_copy(instance, on_the_host(gram, sums.extent(0)), sums);
+    instance.fence();
+  }
+
+  /// Returns when the host's arrays have been read.
+  template <scalar T>
+  void mix(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors, const double* weights,
+           T* out) const {
+    const auto table = tiles_of(window, tile_length);
+    if (table.empty()) return;
+    const auto n = vectors.size();
+    const auto tiles = uploaded(instance, std::span(table));
+    const auto pointers = uploaded_addresses(instance, vectors);
+    const auto weight = uploaded(instance, std::span(weights, window.segments.size() * n));
+    Kokkos::parallel_for(
+        "adasum::mix", policy(instance, table.size()), KOKKOS_LAMBDA(const member& team) {
+          const tile one = tiles(static_cast<std::size_t>(team.league_rank()));
+          const int length = static_cast<int>(one.end - one.begin);
+          Kokkos::parallel_for(Kokkos::TeamThreadRange(team, length), [&](const int x) {
+            double sum = 0;
+            for (std::size_t i = 0; i < n; ++i) {
+              const double w = weight(one.segment * n + i);
+              if (w != 0) sum += w * widen(pointers(i).elements[one.begin + static_cast<std::size_t>(x)]);
+            }
+            narrow(sum, out[one.begin + static_cast<std::size_t>(x)]);
+          });
+        });
+    instance.fence();
+  }
+
+  /// Of one element type, or rounded to nearest even.
+  template <scalar From, scalar To>
+  void copy(const ExecutionSpace& instance, const From* from, To* to, std::size_t count) const {
+    Kokkos::parallel_for(
+        "adasum::copy", Kokkos::RangePolicy<ExecutionSpace>(instance, 0, count), KOKKOS_LAMBDA(const std::size_t x) {
+          if constexpr (std::is_same_v<From, To>)
+            to[x] = from[x];
+          else
+            narrow(widen(from[x]), to[x]);
+        });
+  }
+
+ private:
+  using member = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  template <class Element>
+  using device_view = Kokkos::View<Element*, memory_space>;
+
+  /// A pointer is no element of a view: View<T**> has two dimensions.
+  template <class T>
+  struct vector_address {
+    const T* elements;
+  };
+  template <class T>
+  static auto uploaded_addresses(const ExecutionSpace& instance, std::span<const T* const> vectors) {
+    std::vector<vector_address<T>> addresses;
+    for (const T* const vector : vectors) addresses.push_back({vector});
+    return uploaded(instance, std::span(addresses));
+  }
+
+  /// Elements of the longest tile: each of a team's threads, some hundreds, gets some tens of them.
+  static constexpr std::size_t tile_length = std::size_t{1} << 13;
+
+  static auto policy(const ExecutionSpace& instance, std::size_t teams) {
+    return Kokkos::TeamPolicy<ExecutionSpace>(instance, static_cast<int>(teams), Kokkos::AUTO);
+  }
+  template <class Element>
+  static device_view<Element> room(std::size_t count) {
+    return device_view<Element>(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("adasum")), count);
+  }
+  template <class Element>
+  static auto on_the_host(Element* elements, std::size_t count) {
+    return Kokkos::View<Element*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(elements, count);
+  }
+  template <class Element>
+  static auto uploaded(const ExecutionSpace& instance, std::span<Element> values) {
+    const auto copy = room<std::remove_const_t<Element>>(values.size());
+    Kokkos::deep_copy(instance, copy, on_the_host<const std::remove_const_t<Element>>(values.data(), values.size()));
+    return copy;
+  }
+
+  /// partials[p·tiles + t] is entry p of tile t. The matrix is made in blocks of Width × Width.
+  template <int Width, scalar T, class Tiles, class Pointers, class Partials>
+  static void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, const Pointers& vectors, std::size_t n,
+                            const Partials& partials) {
+    const auto count = tiles.extent(0);
+    if (count == 0) return;
+    Kokkos::parallel_for(
+        "adasum::measure", policy(instance, count), KOKKOS_LAMBDA(const member& team) {
+          const auto t = static_cast<std::size_t>(team.league_rank());
+          const tile one = tiles(t);
+          const int length = static_cast<int>(one.end - one.begin);
+          for (std::size_t i0 = 0; i0 < n; i0 += Width)
+            for (std::size_t j0 = 0; j0 <= i0; j0 += Width) {
+              sums<Width * Width> total;
+              Kokkos::parallel_reduce(
+                  Kokkos::TeamThreadRange(team, length),
+                  [&](const int x, sums<Width * Width>& mine) {
+                    double a[Width], b[Width];
+                    for (int v = 0; v < Width; ++v) {
+                      const auto i = i0 + static_cast<std::size_t>(v), j = j0 + static_cast<std::size_t>(v);
+                      a[v] = i < n ? widen(vectors(i).elements[one.begin + static_cast<std::size_t>(x)]) : 0;
+                      b[v] = j < n ? widen(vectors(j).elements[one.begin + static_cast<std::size_t>(x)]) : 0;
+                    }
+                    for (int v = 0; v < Width; ++v)
+                      for (int w = 0; w < Width; ++w) mine.at[v * Width + w] += a[v] * b[w];
+                    // A vector that is not zero has no zero square, even if each of its elements' squares underflows.
+                    if (i0 == j0)
+                      for (int v = 0; v < Width; ++v)
+                        if (a[v] != 0 && mine.at[v * Width + v] == 0) mine.at[v * Width + v] = 0x1p-1074;
+                  },
+                  Kokkos::Sum<sums<Width * Width>>(total));
+              Kokkos::single(Kokkos::PerTeam(team), [&] {
+                for (std::size_t v = 0; v < Width && i0 + v < n; ++v)
+                  for (std::size_t w = 0; w < Width && j0 + w <= i0 + v; ++w)
+                    partials(packed_index(i0 + v, j0 + w) * count + t) = total.at[v * Width + w];
+              });
+            }
+        });
+  }
+};
+
+}  // namespace adasum::kokkos
