@@ -11,12 +11,20 @@
 # A sanitizer slows tests down, so timeouts (120 seconds unless given) are multiplied then.
 # What a label's tests need is built by the target tests_<label>.
 
-find_package(doctest REQUIRED)
+include("${CMAKE_CURRENT_LIST_DIR}/AdasumSources.cmake")
+adasum_find_or_build(doctest)
+if(NOT TARGET doctest::doctest)
+  message(FATAL_ERROR "adasum: the tests need doctest (Debian: doctest-dev), or FETCHCONTENT_SOURCE_DIR_DOCTEST")
+endif()
 
 # -Wsign-conversion is part of clang's -Wconversion but not of g++'s: tests may count in int, the library may not
 # (tests/package).
 add_library(adasum_warnings INTERFACE)
 target_compile_options(adasum_warnings INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Werror)
+# The same for sources that nvcc compiles.
+add_library(adasum_cuda_warnings INTERFACE)
+target_compile_options(adasum_cuda_warnings INTERFACE
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
 
 add_library(adasum_test_options INTERFACE)
 target_compile_options(adasum_test_options INTERFACE -UNDEBUG)

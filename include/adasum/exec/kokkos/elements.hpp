@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "../../core/scalar.hpp"
 
@@ -75,6 +76,15 @@ KOKKOS_INLINE_FUNCTION void narrow(double x, T& to) {
     to = std::bit_cast<T>(encode<format_of<T>>(x));
   else
     to = static_cast<T>(x);
+}
+
+/// to = from, rounded to nearest even where the types differ.
+template <scalar From, scalar To>
+KOKKOS_INLINE_FUNCTION void assign(const From& from, To& to) {
+  if constexpr (std::is_same_v<From, To>)
+    to = from;
+  else
+    narrow(widen(from), to);
 }
 
 }  // namespace adasum::kokkos

@@ -33,6 +33,12 @@ struct sums {
   }
 };
 
+/// A pointer is no element of a view: View<T**> has two dimensions.
+template <class T>
+struct vector_address {
+  const T* elements;
+};
+
 }  // namespace adasum::kokkos
 
 template <int Count>
@@ -49,6 +55,7 @@ template <class ExecutionSpace>
 class team_kernels {
  public:
   using memory_space = typename ExecutionSpace::memory_space;
+  using member = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   static constexpr bool on_host = false;
   static std::string_view arithmetic() { return "teams"; }
 
@@ -113,52 +120,12 @@ class team_kernels {
   void copy(const ExecutionSpace& instance, const From* from, To* to, std::size_t count) const {
     Kokkos::parallel_for(
         "adasum::copy", Kokkos::RangePolicy<ExecutionSpace>(instance, 0, count), KOKKOS_LAMBDA(const std::size_t x) {
-          if constexpr (std::is_same_v<From, To>)
-            to[x] = from[x];
-          else
-            narrow(widen(from[x]), to[x]);
+          assign(from[x], to[x]);
         });
   }
 
- private:
-  using member = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
-  template <class Element>
-  using device_view = Kokkos::View<Element*, memory_space>;
-
-  /// A pointer is no element of a view: View<T**> has two dimensions.
-  template <class T>
-  struct vector_address {
-    const T* elements;
-  };
-  template <class T>
-  static auto uploaded_addresses(const ExecutionSpace& instance, std::span<const T* const> vectors) {
-    std::vector<vector_address<T>> addresses;
-    for (const T* const vector : vectors) addresses.push_back({vector});
-    return uploaded(instance, std::span(addresses));
-  }
-
-  /// Elements of the longest tile: each of a team's threads, some hundreds, gets some tens of them.
-  static constexpr std::size_t tile_length = std::size_t{1} << 13;
-
-  static auto policy(const ExecutionSpace& instance, std::size_t teams) {
-    return Kokkos::TeamPolicy<ExecutionSpace>(instance, static_cast<int>(teams), Kokkos::AUTO);
-  }
-  template <class Element>
-  static device_view<Element> room(std::size_t count) {
-    return device_view<Element>(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("adasum")), count);
-  }
-  template <class Element>
-  static auto on_the_host(Element* elements, std::size_t count) {
-    return Kokkos::View<Element*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(elements, count);
-  }
-  template <class Element>
-  static auto uploaded(const ExecutionSpace& instance, std::span<Element> values) {
-    const auto copy = room<std::remove_const_t<Element>>(values.size());
-    Kokkos::deep_copy(instance, copy, on_the_host<const std::remove_const_t<Element>>(values.data(), values.size()));
-    return copy;
-  }
-
   /// partials[p·tiles + t] is entry p of tile t. The matrix is made in blocks of Width × Width.
+  /// (Public, since nvcc takes no device lambda in a private function.)
   template <int Width, scalar T, class Tiles, class Pointers, class Partials>
   static void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, const Pointers& vectors, std::size_t n,
                             const Partials& partials) {
@@ -196,6 +163,38 @@ class team_kernels {
               });
             }
         });
+  }
+
+ private:
+  template <class Element>
+  using device_view = Kokkos::View<Element*, memory_space>;
+
+  template <class T>
+  static auto uploaded_addresses(const ExecutionSpace& instance, std::span<const T* const> vectors) {
+    std::vector<vector_address<T>> addresses;
+    for (const T* const vector : vectors) addresses.push_back({vector});
+    return uploaded(instance, std::span(addresses));
+  }
+
+  /// Elements of the longest tile: each of a team's threads, some hundreds, gets some tens of them.
+  static constexpr std::size_t tile_length = std::size_t{1} << 13;
+
+  static auto policy(const ExecutionSpace& instance, std::size_t teams) {
+    return Kokkos::TeamPolicy<ExecutionSpace>(instance, static_cast<int>(teams), Kokkos::AUTO);
+  }
+  template <class Element>
+  static device_view<Element> room(std::size_t count) {
+    return device_view<Element>(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("adasum")), count);
+  }
+  template <class Element>
+  static auto on_the_host(Element* elements, std::size_t count) {
+    return Kokkos::View<Element*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(elements, count);
+  }
+  template <class Element>
+  static auto uploaded(const ExecutionSpace& instance, std::span<Element> values) {
+    const auto copy = room<std::remove_const_t<Element>>(values.size());
+    Kokkos::deep_copy(instance, copy, on_the_host<const std::remove_const_t<Element>>(values.data(), values.size()));
+    return copy;
   }
 };
 
