@@ -20,7 +20,7 @@
 namespace adasum::kokkos {
 
 /// Inner products that are reduced together.
-template <int Count>
+template <std::size_t Count>
 struct sums {
   double at[Count];
 
@@ -28,7 +28,7 @@ struct sums {
     for (double& one : at) one = 0;
   }
   KOKKOS_INLINE_FUNCTION sums& operator+=(const sums& other) {
-    for (int p = 0; p < Count; ++p) at[p] += other.at[p];
+    for (std::size_t p = 0; p < Count; ++p) at[p] += other.at[p];
     return *this;
   }
 };
@@ -41,7 +41,7 @@ struct vector_address {
 
 }  // namespace adasum::kokkos
 
-template <int Count>
+template <std::size_t Count>
 struct Kokkos::reduction_identity<adasum::kokkos::sums<Count>> {
   KOKKOS_FORCEINLINE_FUNCTION static adasum::kokkos::sums<Count> sum() { return {}; }
 };
@@ -126,7 +126,7 @@ class team_kernels {
 
   /// partials[p·tiles + t] is entry p of tile t. The matrix is made in blocks of Width × Width.
   /// (Public, since nvcc takes no device lambda in a private function.)
-  template <int Width, scalar T, class Tiles, class Pointers, class Partials>
+  template <std::size_t Width, scalar T, class Tiles, class Pointers, class Partials>
   static void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, const Pointers& vectors, std::size_t n,
                             const Partials& partials) {
     const auto count = tiles.extent(0);
@@ -143,16 +143,16 @@ class team_kernels {
                   Kokkos::TeamThreadRange(team, length),
                   [&](const int x, sums<Width * Width>& mine) {
                     double a[Width], b[Width];
-                    for (int v = 0; v < Width; ++v) {
-                      const auto i = i0 + static_cast<std::size_t>(v), j = j0 + static_cast<std::size_t>(v);
+                    for (std::size_t v = 0; v < Width; ++v) {
+                      const std::size_t i = i0 + v, j = j0 + v;
                       a[v] = i < n ? widen(vectors(i).elements[one.begin + static_cast<std::size_t>(x)]) : 0;
                       b[v] = j < n ? widen(vectors(j).elements[one.begin + static_cast<std::size_t>(x)]) : 0;
                     }
-                    for (int v = 0; v < Width; ++v)
-                      for (int w = 0; w < Width; ++w) mine.at[v * Width + w] += a[v] * b[w];
+                    for (std::size_t v = 0; v < Width; ++v)
+                      for (std::size_t w = 0; w < Width; ++w) mine.at[v * Width + w] += a[v] * b[w];
                     // A vector that is not zero has no zero square, even if each of its elements' squares underflows.
                     if (i0 == j0)
-                      for (int v = 0; v < Width; ++v)
+                      for (std::size_t v = 0; v < Width; ++v)
                         if (a[v] != 0 && mine.at[v * Width + v] == 0) mine.at[v * Width + v] = 0x1p-1074;
                   },
                   Kokkos::Sum<sums<Width * Width>>(total));
