@@ -83,7 +83,8 @@ void time_sum(std::size_t bytes, int rank, int ranks) {
   MPI_Op_create(&add, 1, &op);
   const auto half = room().size() / 2;
   const double seconds = simulate(rank, [&] {
-    MPI_Allreduce(room().data(), room().data() + half, static_cast<int>(bytes / sizeof(float)), MPI_FLOAT, op, MPI_COMM_WORLD);
+    MPI_Allreduce(room().data(), room().data() + half, static_cast<int>(bytes / sizeof(float)), MPI_FLOAT, op,
+                  MPI_COMM_WORLD);
   });
   MPI_Op_free(&op);
   if (rank == 0) print(ranks, bytes, "sum", seconds);
@@ -94,7 +95,8 @@ void time_sum(std::size_t bytes, int rank, int ranks) {
 constexpr adasum::options unchecked{.check_agreement = false};
 
 template <class Schedule>
-void time_schedule(const std::string& name, const adasum::mpi_communicator& comm, std::size_t bytes, const Schedule& order) {
+void time_schedule(const std::string& name, const adasum::mpi_communicator& comm, std::size_t bytes,
+                   const Schedule& order) {
   const scale::modelled_space space(speeds, room());
   const auto length = bytes / sizeof(float);
   auto plan = adasum::plan_allreduce<float>(space, comm, adasum::segments::whole(length), order, unchecked);
@@ -162,7 +164,8 @@ int main(int argc, char** argv) {
     } else {
       smpi_comm_set_copy_data_callback([](smx_activity_t activity, void* buffer, std::size_t bytes) {
         if (bytes <= real_payload)
-          smpi_comm_copy_buffer_callback(reinterpret_cast<simgrid::kernel::activity::CommImpl*>(activity), buffer, bytes);
+          smpi_comm_copy_buffer_callback(reinterpret_cast<simgrid::kernel::activity::CommImpl*>(activity), buffer,
+                                         bytes);
       });
       if (comm.rank() == 0 && std::strcmp(argv[2], "-") != 0) speeds = scale::kernel_speeds(argv[2]);
       MPI_Barrier(MPI_COMM_WORLD);
@@ -173,7 +176,9 @@ int main(int argc, char** argv) {
         if (mode == "sum")
           time_sum(bytes, comm.rank(), comm.size());
         else
-          for_each_schedule(comm.size(), widest, [&](const std::string& name, const auto& order) { time_schedule(name, comm, bytes, order); });
+          for_each_schedule(comm.size(), widest, [&](const std::string& name, const auto& order) {
+            time_schedule(name, comm, bytes, order);
+          });
       }
     }
   }

@@ -88,9 +88,9 @@ void weighing(std::size_t count) {
   const std::vector<std::size_t> leaves(count, 1);
   adasum::weigh_scratch scratch(count);
   note("weigh", count, 0, nanoseconds([&] {
-    adasum::weigh(rule, adasum::gram_view{gram.data(), count}, std::span(leaves), std::span(weights), 0, scratch);
-    keep(weights.data());
-  }));
+         adasum::weigh(rule, adasum::gram_view{gram.data(), count}, std::span(leaves), std::span(weights), 0, scratch);
+         keep(weights.data());
+       }));
 }
 
 }  // namespace

@@ -48,5 +48,6 @@ void print(int ranks, std::size_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (int i = 2; i < argc; ++i) print(std::atoi(argv[1]), static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)));
+  for (int i = 2; i < argc; ++i)
+    print(std::atoi(argv[1]), static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)));
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""bench/scale/plot.py SCALE.json PICTURE.png: ratio of the best schedule to the fastest MPI_Allreduce, over size and ranks."""
+"""bench/scale/plot.py SCALE.json PICTURE.png: the best schedule against the fastest MPI_Allreduce, over size and ranks."""
 
 import sys
 
@@ -13,7 +13,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: 
 from results import Results, size_name  # noqa: E402
 
 COLUMNS = {"messages": "messages only", "arithmetic": "with arithmetic"}
-ROWS = {"powers of two": lambda ranks: ranks & (ranks - 1) == 0, "other numbers of ranks": lambda ranks: ranks & (ranks - 1) != 0}
+ROWS = {
+    "powers of two": lambda ranks: ranks & (ranks - 1) == 0,
+    "other numbers of ranks": lambda ranks: ranks & (ranks - 1) != 0,
+}
 COLOURS = ["#56B4E9", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#CC3311"]  # told apart by colour-blind readers
 TICKS = [0.5, 0.7, 1, 1.5, 2, 3, 4, 6]
 
@@ -65,8 +68,8 @@ def main(source, picture):
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(sizes, [size_name(size) for size in sizes], rotation=30, ha="right", fontsize=9)
         axes.set_xlabel("bytes of a gradient")
-    figure.suptitle("Adasum by its best schedule against a plain sum, simulated on a fat tree of 100 Gb/s; each curve, a number of ranks",
-                    fontsize=11.5, x=0.01, ha="left")
+    figure.suptitle("Adasum by its best schedule against a plain sum, simulated on a fat tree of 100 Gb/s; "
+                    "each curve is a number of ranks", fontsize=11.5, x=0.01, ha="left")
     figure.savefig(picture, dpi=150)
 
 

@@ -48,7 +48,8 @@ def print_schedules(results, scenario, ranks):
     sizes = results.sizes(scenario, ranks)
     ratios = [results.ratios(scenario, ranks, size) for size in sizes]
     names = list(dict.fromkeys(name for ratio in ratios for name in ratio))
-    rows = [[f"`{name}`", *(f"{ratio[name]:.2f}" if name in ratio else "–" for ratio in ratios)] for name in sorted(names, key=place)]
+    rows = [[f"`{name}`", *(f"{ratio[name]:.2f}" if name in ratio else "–" for ratio in ratios)]
+            for name in sorted(names, key=place)]
     sums = [results.sum(scenario, ranks, size) for size in sizes]
     rows.append(["fastest `MPI_Allreduce`, µs", *(f"{seconds * 1e6:.4g} ({name})" for name, seconds in sums)])
     print_table([f"{ranks} ranks", *map(size_name, sizes)], rows)
@@ -56,7 +57,8 @@ def print_schedules(results, scenario, ranks):
 
 def place(name):
     """In tables: whole vectors, halves, wider and wider."""
-    order = ["recursive_doubling", "recursive_halving", *(f"splitting{{{2**k}}}" for k in range(2, 11)), "gram", HIERARCHICAL]
+    splitting = [f"splitting{{{2**k}}}" for k in range(2, 11)]
+    order = ["recursive_doubling", "recursive_halving", *splitting, "gram", HIERARCHICAL]
     return order.index(name)
 
 
@@ -71,10 +73,12 @@ def judge(results, scenario):
             continue
         worst = max(some)
         print(f"* {what}: met in {sum(round(e[0], 2) <= aim for e in some)} of {len(some)}; geometric mean "
-              f"{statistics.geometric_mean([e[0] for e in some]):.2f}, worst {worst[0]:.2f} ({worst[1]} ranks, {size_name(worst[2])})")
+              f"{statistics.geometric_mean([e[0] for e in some]):.2f}, worst {worst[0]:.2f} "
+              f"({worst[1]} ranks, {size_name(worst[2])})")
     loss = [a[1] / results.best(scenario, r, b)[1] for r, b in results.both(scenario)
             if (a := results.automatic(scenario, r, b)) is not None]
-    print(f"* `automatic` over the best schedule, all sizes: geometric mean {statistics.geometric_mean(loss):.2f}, worst {max(loss):.2f}\n")
+    print(f"* `automatic` over the best schedule, all sizes: geometric mean {statistics.geometric_mean(loss):.2f}, "
+          f"worst {max(loss):.2f}\n")
 
 
 def print_model(results, scenario):
@@ -92,7 +96,8 @@ def print_model(results, scenario):
 def main(path):
     results = Results(path)
     document = results.document
-    print(f"{document['simulator']}; kernels of {document['kernels_measured_on']}; {document['compiler']}; commit {document['commit']}\n")
+    print(f"{document['simulator']}; kernels of {document['kernels_measured_on']}; {document['compiler']}; "
+          f"commit {document['commit']}\n")
     for scenario, title in TITLES.items():
         if not results.both(scenario):
             continue

@@ -6,8 +6,8 @@ Runs adasum_scale_allreduce under SimGrid's SMPI for every number of ranks, and 
 of each schedule, and of the fastest MPI_Allreduce among SMPI's algorithms, for each scenario, number of ranks and size.
 scripts/bench-scale builds what it needs, runs it, and shows the results by bench/scale/report.py.
 
-Simulated time does not depend on this machine's load. Runs that have not begun after the given seconds are left out and named:
-those of the most ranks.
+Simulated time does not depend on this machine's load. Runs that have not begun after the given seconds are left out and
+named: those of the most ranks.
 """
 
 import argparse
@@ -137,8 +137,8 @@ def model(build, ranks_list, sizes):
     """What include/adasum/schedule/cost.hpp says of the same runs, and what automatic chooses."""
     predicted, chosen = [], []
     for ranks in ranks_list:
-        lines = subprocess.run([build / "adasum_scale_model", *map(str, [ranks, *sizes])], capture_output=True, text=True,
-                               check=True).stdout
+        command = [build / "adasum_scale_model", *map(str, [ranks, *sizes])]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for line in lines.splitlines():
             _, size, name, value = line.split()
             row = {"ranks": ranks, "bytes": int(size)}

@@ -20,15 +20,16 @@ struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool all_at_once = true;
 
-  /// Two and four ranks, which most often share a node: up to so many bytes, whole vectors are exchanged; then the
-  /// exchanges that halving needs for its sums and for gathering cost more than the bytes that it saves. Measured in
-  /// bench/allreduce.
+  /// Up to so many ranks, which most often share a node, go by what was measured on one (bench/allreduce): there the
+  /// processors copy all messages, and what counts is the work of all ranks together.
+  static constexpr int most_ranks_as_measured = 4;
+  /// Of these: up to so many bytes, whole vectors are exchanged; then the exchanges that halving needs for its sums and
+  /// for gathering cost more than the bytes that it saves.
   static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 16) * 1024; }
 
-  /// What other numbers of ranks choose from, in the order in which equals are preferred.
+  /// What more ranks choose from, besides doubling and halving.
   static constexpr std::size_t widest_radix = 32;
-  /// The Gram matrix of more ranks is a message of megabytes.
-  static constexpr int most_ranks_at_once = 256;
+  static constexpr int most_ranks_at_once = 256;  ///< the Gram matrix of more is a message of megabytes
 
   enum class kind { doubling, halving, splitting, gram };
   struct choice {
@@ -37,16 +38,15 @@ struct automatic {
     friend constexpr bool operator==(const choice&, const choice&) = default;
   };
 
-  /// Two and four ranks go by what was measured, others by the model of cost.hpp.
   static choice choose(int size, const problem& what) {
     if (!what.along_tree) return {kind::gram};
     if (size == 1) return {kind::doubling};
-    if (size != 2 && size != 4) return cheapest(size, what);
+    if (size > most_ranks_as_measured) return cheapest(size, what);
     return {what.length * what.element_size <= short_vector_bytes(size) ? kind::doubling : kind::halving};
   }
 
-  /// The least seconds() of rank 0, which is among the busiest: where ranks are folded, it waits for another's gradient
-  /// first. Every rank computes the same.
+  /// By the model of cost.hpp: the least seconds() of rank 0, which is among the busiest (where ranks are folded, it
+  /// first waits for another's gradient). Every rank computes the same. The machine is the one of docs/scale.md.
   static choice cheapest(int size, const problem& what, const machine& on = {}) {
     choice best{kind::doubling};
     double least = std::numeric_limits<double>::infinity();

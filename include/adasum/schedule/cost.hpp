@@ -41,7 +41,8 @@ struct machine {
 constexpr double seconds(const cost& of, const machine& on = {}) {
   const auto times = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
   return times(of.exchanges, on.latency) + times(of.messages, on.per_message) + times(of.busier_bytes, on.per_byte) +
-         times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) + times(of.terms, on.per_term);
+         times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) +
+         times(of.terms, on.per_term);
 }
 
 /// Counts what collective/staged_reduction.hpp does for the stages of one rank.
