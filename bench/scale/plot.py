@@ -18,7 +18,7 @@ ROWS = {
     "other numbers of ranks": lambda ranks: ranks & (ranks - 1) != 0,
 }
 COLOURS = ["#56B4E9", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#CC3311"]  # told apart by colour-blind readers
-TICKS = [0.5, 0.7, 1, 1.5, 2, 3, 4, 6]
+TICKS = [0.6, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 4, 6]
 
 
 def draw_panel(axes, results, scenario, ranks_list):
@@ -40,7 +40,7 @@ def draw_panel(axes, results, scenario, ranks_list):
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def spread_labels(axes, labels, step=1.085):
+def spread_labels(axes, labels, step=1.07):
     """Numbers of ranks at the curves' ends, moved apart where they would lie on each other."""
     labels.sort()
     heights = [label[0] for label in labels]
@@ -56,7 +56,7 @@ def spread_labels(axes, labels, step=1.085):
 
 def main(source, picture):
     results = Results(source)
-    figure, grid = plt.subplots(2, 2, figsize=(10, 7.2), sharex=True, sharey="row", layout="constrained")
+    figure, grid = plt.subplots(2, 2, figsize=(10, 7.6), sharex=True, sharey=True, layout="constrained")
     for (row, belongs), panels in zip(ROWS.items(), grid):
         for (scenario, title), axes in zip(COLUMNS.items(), panels):
             draw_panel(axes, results, scenario, [ranks for ranks in results.ranks(scenario) if belongs(ranks)])
