@@ -117,19 +117,22 @@ TEST_CASE("splitting takes only powers of two") {
 
 TEST_CASE("automatic runs what it says") {
   using namespace adasum::schedules;
-  const problem few{10, 4, 1, true}, many{1'000'000, 4, 1, true}, not_pairwise{10, 4, 1, false};
-  CHECK(automatic::chosen_name(4, few) == recursive_doubling::name);
-  CHECK(automatic::chosen_name(4, many) == recursive_halving::name);
-  CHECK(automatic::chosen_name(4, not_pairwise) == gram::name);
-  const auto same = [](const auto& order, const problem& what) {
-    const auto chosen = automatic{}.stages(1, 4, what), expected = order.stages(1, 4, what);
-    REQUIRE(chosen.size() == expected.size());
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      CHECK(chosen[i].members == expected[i].members);
-      CHECK(chosen[i].parts == expected[i].parts);
+  const auto same = [](const auto& order, int size, const problem& what) {
+    CHECK(automatic::chosen_name(size, what) == order.name);
+    for (int rank = 0; rank < size; ++rank) {
+      const auto chosen = automatic{}.stages(rank, size, what), expected = order.stages(rank, size, what);
+      REQUIRE(chosen.size() == expected.size());
+      for (std::size_t i = 0; i < chosen.size(); ++i) {
+        CHECK(chosen[i].members == expected[i].members);
+        CHECK(chosen[i].parts == expected[i].parts);
+      }
     }
   };
-  same(recursive_doubling{}, few);
-  same(recursive_halving{}, many);
-  same(gram{}, not_pairwise);
+  const problem few{10, 4, 1, true}, many{1'000'000, 4, 1, true}, not_pairwise{10, 4, 1, false};
+  same(recursive_doubling{}, 4, few);
+  same(recursive_halving{}, 4, many);
+  same(gram{}, 4, not_pairwise);
+  same(gram{}, 7, many);
+  const problem middle{16'000, 4, 1, true};
+  same(splitting{automatic::choose(64, middle).radix}, 64, middle);
 }

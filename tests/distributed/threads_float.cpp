@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <adasum/schedule/cost.hpp>
+
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
@@ -32,13 +34,13 @@ TEST_CASE("lengths and segments at the edges") {
 
 TEST_CASE("the report names what ran and counts what this rank sent") {
   const adasum::segments segs{100, 0, 27};
-  for (const int size : {1, 2, 3, 4, 5, 8, 9}) {
+  for (const int size : {1, 2, 3, 4, 5, 6, 8, 9, 16}) {
     const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 5);
     for_each_message_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(size);
       CAPTURE(name);
-      const schedule_simulation simulation(order, size,
-                                           adasum::problem{segs.total(), sizeof(float), segs.size(), true});
+      const adasum::problem what{segs.total(), sizeof(float), segs.size(), true};
+      const schedule_simulation simulation(order, size, what);
       const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
         const counting_communicator counted(comm);
         auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
@@ -51,6 +53,11 @@ TEST_CASE("the report names what ran and counts what this rank sent") {
         const auto& [sent, found] = *ranks[r].value;
         CHECK(found.bytes_sent() == sent.all_bytes);
         CHECK(sent.elements_bytes == simulation.elements_sent(r) * sizeof(float));
+        const auto model = adasum::schedules::cost_of(order, static_cast<int>(r), size, what);
+        CHECK(model.elements == simulation.elements_sent(r));
+        CHECK(model.bytes == sent.all_bytes);
+        CHECK(model.messages == sent.messages);
+        CHECK(model.exchanges == sent.exchanges);
       }
     });
   }

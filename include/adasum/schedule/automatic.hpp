@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string_view>
 #include <vector>
 
 #include "../core/stage.hpp"
+#include "cost.hpp"
 #include "gram.hpp"
 #include "recursive_doubling.hpp"
 #include "recursive_halving.hpp"
+#include "splitting.hpp"
 
 namespace adasum::schedules {
 
@@ -17,25 +20,60 @@ struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool all_at_once = true;
 
-  /// Up to so many bytes, whole vectors are exchanged: then the exchanges that halving needs for its sums and for
-  /// gathering cost more than the bytes that it saves. Measured in bench/allreduce.
+  /// Up to so many ranks, which most often share a node, go by what was measured on one (bench/allreduce): there the
+  /// processors copy all messages, and what counts is the work of all ranks together.
+  static constexpr int most_ranks_as_measured = 4;
+  /// Of these: up to so many bytes, whole vectors are exchanged; then the exchanges that halving needs for its sums and
+  /// for gathering cost more than the bytes that it saves.
   static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 16) * 1024; }
 
-  enum class choice { doubling, halving, gram };
+  /// What more ranks choose from, besides doubling and halving.
+  static constexpr std::size_t widest_radix = 32;
+  static constexpr int most_ranks_at_once = 256;  ///< the Gram matrix of more is a message of megabytes
 
-  static constexpr choice choose(int size, const problem& what) {
-    if (!what.along_tree) return choice::gram;
-    if (size == 1 || what.length * what.element_size <= short_vector_bytes(size)) return choice::doubling;
-    return choice::halving;
+  enum class kind { doubling, halving, splitting, gram };
+  struct choice {
+    kind which;
+    std::size_t radix = 2;  ///< of splitting
+    friend constexpr bool operator==(const choice&, const choice&) = default;
+  };
+
+  static choice choose(int size, const problem& what) {
+    if (!what.along_tree) return {kind::gram};
+    if (size == 1) return {kind::doubling};
+    if (size > most_ranks_as_measured) return cheapest(size, what);
+    return {what.length * what.element_size <= short_vector_bytes(size) ? kind::doubling : kind::halving};
+  }
+
+  /// By the model of cost.hpp: the least seconds() of rank 0, which is among the busiest (where ranks are folded, it
+  /// first waits for another's gradient). Every rank computes the same. The machine is the one of docs/scale.md.
+  static choice cheapest(int size, const problem& what, const machine& on = {}) {
+    choice best{kind::doubling};
+    double least = std::numeric_limits<double>::infinity();
+    const auto consider = [&](choice one) {
+      const double time = seconds(cost_counter(stages_of(one, 0, size, what), 0, size, what).total(), on);
+      if (time < least) least = time, best = one;
+    };
+    consider({kind::doubling});
+    consider({kind::halving});
+    for (std::size_t radix = 4; radix <= widest_radix && radix <= static_cast<std::size_t>(size); radix *= 2)
+      consider({kind::splitting, radix});
+    if (size <= most_ranks_at_once) consider({kind::gram});
+    return best;
+  }
+
+  static std::vector<stage> stages_of(choice one, int rank, int size, const problem& what) {
+    switch (one.which) {
+      case kind::gram: return gram{}.stages(rank, size, what);
+      case kind::splitting: return splitting{one.radix}.stages(rank, size, what);
+      case kind::halving: return recursive_halving{}.stages(rank, size, what);
+      case kind::doubling: break;
+    }
+    return recursive_doubling{}.stages(rank, size, what);
   }
 
   std::vector<stage> stages(int rank, int size, const problem& what) const {
-    switch (choose(size, what)) {
-      case choice::gram: return gram{}.stages(rank, size, what);
-      case choice::halving: return recursive_halving{}.stages(rank, size, what);
-      case choice::doubling: break;
-    }
-    return recursive_doubling{}.stages(rank, size, what);
+    return stages_of(choose(size, what), rank, size, what);
   }
 
   /// In the plan's own buffer, where all ranks share memory: schedules::direct.
@@ -44,11 +82,12 @@ struct automatic {
   }
 
   /// The schedule that runs.
-  static constexpr std::string_view chosen_name(int size, const problem& what) {
-    switch (choose(size, what)) {
-      case choice::gram: return gram::name;
-      case choice::halving: return recursive_halving::name;
-      case choice::doubling: break;
+  static std::string_view chosen_name(int size, const problem& what) {
+    switch (choose(size, what).which) {
+      case kind::gram: return gram::name;
+      case kind::splitting: return splitting::name;
+      case kind::halving: return recursive_halving::name;
+      case kind::doubling: break;
     }
     return recursive_doubling::name;
   }

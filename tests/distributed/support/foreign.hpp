@@ -85,6 +85,8 @@ class counting_communicator {
   struct counts {
     std::size_t elements_bytes = 0;  // parts of gradients
     std::size_t all_bytes = 0;
+    std::size_t messages = 0;
+    std::size_t exchanges = 0;
   };
 
   explicit counting_communicator(Communicator comm) : comm_(std::move(comm)) {}
@@ -95,6 +97,8 @@ class counting_communicator {
 
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    counts_->messages += out.size();
+    ++counts_->exchanges;
     for (const auto& message : out) {
       counts_->all_bytes += message.bytes.size();
       if (message.where == residence::space) counts_->elements_bytes += message.bytes.size();

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//     adasum_scale_model RANKS BYTES…
+//
+// What the model of schedule/cost.hpp says of the schedules that adasum_scale_allreduce simulates, in the same form, and
+// which of them `automatic` chooses:
+//
+//     RANKS BYTES NAME SECONDS
+//     RANKS BYTES automatic NAME
+
+#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/cost.hpp>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+using namespace adasum::schedules;
+
+std::string name_of(automatic::choice one) {
+  switch (one.which) {
+    case automatic::kind::gram: return "gram";
+    case automatic::kind::splitting: return "splitting{" + std::to_string(one.radix) + "}";
+    case automatic::kind::halving: return "recursive_halving";
+    case automatic::kind::doubling: break;
+  }
+  return "recursive_doubling";
+}
+
+void print(int ranks, std::size_t bytes) {
+  using kind = automatic::kind;
+  const adasum::problem what{bytes / sizeof(float), sizeof(float), 1, true};
+  const auto predict = [&](automatic::choice one) {
+    const double time = seconds(cost_counter(automatic::stages_of(one, 0, ranks, what), 0, ranks, what).total());
+    std::printf("%d %zu %s %.9g\n", ranks, bytes, name_of(one).c_str(), time);
+  };
+  predict({kind::doubling});
+  predict({kind::halving});
+  for (std::size_t radix = 4; radix <= automatic::widest_radix && radix <= static_cast<std::size_t>(ranks); radix *= 2)
+    predict({kind::splitting, radix});
+  if (ranks <= automatic::most_ranks_at_once) predict({kind::gram});
+  std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(automatic::choose(ranks, what)).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 2; i < argc; ++i)
+    print(std::atoi(argv[1]), static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)));
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/cost.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <vector>
+
+/// The model of docs/scale.md. That it counts what is really sent is tested with messages (distributed.threads_float).
+
+using namespace adasum::schedules;
+using adasum::problem;
+
+namespace {
+
+constexpr std::size_t float_size = 4;
+constexpr int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 64, 100, 256, 1000, 1024};
+constexpr std::size_t lengths[] = {0, 1, 7, 1000, 102'400};
+
+problem floats(std::size_t length) { return {length, float_size, 1, true}; }
+
+template <class Schedule>
+std::vector<cost> costs(const Schedule& order, int size, std::size_t length) {
+  std::vector<cost> all;
+  for (int rank = 0; rank < size; ++rank) all.push_back(cost_of(order, rank, size, floats(length)));
+  return all;
+}
+
+std::size_t elements(const std::vector<cost>& all) {
+  std::size_t sum = 0;
+  for (const auto& one : all) sum += one.elements;
+  return sum;
+}
+
+std::size_t nodes(int size) { return std::bit_floor(static_cast<unsigned>(size)); }
+std::size_t levels(int size) { return static_cast<std::size_t>(std::countr_zero(nodes(size))); }
+
+/// Exchanges of a sum over so many ranks, for the one that has most of them.
+std::size_t sum_rounds(int size) {
+  const std::size_t doubled = nodes(size);
+  return levels(size) + (doubled == static_cast<std::size_t>(size) ? 0 : 2);
+}
+
+}  // namespace
+
+TEST_CASE("halving, splitting and gram send 2(P-1)·N elements in all, for any number of ranks and elements") {
+  // gram: rank r sends N less its slice, and its slice to P - 1 others: Σ = PN - N + (P - 1)N.
+  // splitting over 2^k nodes likewise at each level: Σ = 2(2^k - 1)N; each of the P - 2^k folded ranks sends its N
+  // elements and is sent the N of the result: 2(P - 2^k)N more.
+  for (const int size : rank_counts)
+    for (const auto length : lengths) {
+      CAPTURE(size);
+      CAPTURE(length);
+      const auto expected = 2 * (static_cast<std::size_t>(size) - 1) * length;
+      CHECK(elements(costs(recursive_halving{}, size, length)) == expected);
+      CHECK(elements(costs(splitting{4}, size, length)) == expected);
+      CHECK(elements(costs(splitting{16}, size, length)) == expected);
+      if (size <= 256) CHECK(elements(costs(gram{}, size, length)) == expected);
+      const auto folded = static_cast<std::size_t>(size) - nodes(size);
+      CHECK(elements(costs(recursive_doubling{}, size, length)) == (nodes(size) * levels(size) + 2 * folded) * length);
+    }
+}
+
+TEST_CASE("each rank sends 2(P-1)/P·N of them where P divides N; a folded rank N, and who keeps its gradient N more") {
+  for (const int size : rank_counts) {
+    CAPTURE(size);
+    const auto ranks = static_cast<std::size_t>(size), folded = ranks - nodes(size);
+    const std::size_t length = ranks * nodes(size);
+    if (size <= 256)
+      for (const auto& one : costs(gram{}, size, length)) CHECK(one.elements == 2 * (ranks - 1) * nodes(size));
+    const auto share = 2 * (nodes(size) - 1) * ranks;  // 2(2^k - 1)/2^k · N
+    const auto halving = costs(recursive_halving{}, size, length);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const bool in_pair = rank < 2 * folded, waits = in_pair && rank % 2 == 1;
+      CHECK(halving[rank].elements == (waits ? length : share + (in_pair ? length : 0)));
+    }
+  }
+}
+
+TEST_CASE("exchanges, one after another") {
+  for (const int size : rank_counts) {
+    if (size == 1) continue;
+    CAPTURE(size);
+    const std::size_t k = levels(size), folding = nodes(size) == static_cast<std::size_t>(size) ? 0 : 2;
+    const auto of = [&](const auto& order) { return cost_of(order, 0, size, floats(102'400)).exchanges; };
+    CHECK(of(recursive_doubling{}) == k + folding);
+    CHECK(of(recursive_halving{}) == 2 * k + k * (k + 1) / 2 + folding);
+    if (size <= 256) CHECK(of(gram{}) == 2 + sum_rounds(size));
+    std::size_t expected = folding;
+    for (std::size_t done = 0; done < k;) {
+      done = std::min(done + 3, k);
+      expected += 2 + done;
+    }
+    CHECK(of(splitting{8}) == expected);
+  }
+}
+
+TEST_CASE("arithmetic of one level, from its stage") {
+  const auto two = cost_of(recursive_halving{}, 0, 2, floats(1000));
+  CHECK(two.pair_elements == 500);
+  CHECK(two.products == 0);
+  const auto eight = cost_of(gram{}, 3, 8, floats(1000));
+  CHECK(eight.pair_elements == 0);
+  CHECK(eight.products == 36 * 125);
+  CHECK(eight.terms == 8 * 125);
+}
+
+TEST_CASE("seconds are linear in what is counted") {
+  const machine on{
+      .latency = 1, .per_message = 10, .per_byte = 100, .per_pair_element = 1e3, .per_product = 1e4, .per_term = 1e5};
+  CHECK(seconds({.exchanges = 1, .messages = 2, .busier_bytes = 3, .pair_elements = 4, .products = 5, .terms = 6},
+                on) == 654'321);
+}
+
+TEST_CASE("automatic: up to four ranks as measured on one node, more by the model") {
+  using kind = automatic::kind;
+  const auto choose = [](int size, std::size_t bytes) {
+    return automatic::choose(size, floats(bytes / float_size)).which;
+  };
+  CHECK(choose(2, 8 << 10) == kind::doubling);
+  CHECK(choose(2, (8 << 10) + 4) == kind::halving);
+  for (const int size : {3, 4}) {
+    CAPTURE(size);
+    CHECK(choose(size, 16 << 10) == kind::doubling);
+    CHECK(choose(size, (16 << 10) + 4) == kind::halving);
+  }
+  for (const int size : {5, 6, 7}) {  // folding would send the whole gradient twice more
+    CAPTURE(size);
+    CHECK(choose(size, 1 << 10) == kind::doubling);
+    CHECK(choose(size, 1 << 20) == kind::gram);
+  }
+  for (const int size : {16, 64, 100, 256, 1000, 1024}) {
+    CAPTURE(size);
+    CHECK(choose(size, 1 << 10) == kind::doubling);    // latency
+    CHECK(choose(size, 64 << 10) == kind::splitting);  // fewer sums than halving
+    CHECK(choose(size, 64 << 20) == kind::halving);    // less arithmetic than wider ones
+  }
+  CHECK(automatic::choose(16, {1000, float_size, 1, false}).which == kind::gram);  // another rule than a pairwise one
+}
+
+TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
+  // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
+  const machine free_arithmetic{.per_message = 0, .per_pair_element = 0, .per_product = 0, .per_term = 0};
+  CHECK(automatic::cheapest(64, floats(1 << 20), free_arithmetic).which == automatic::kind::splitting);
+  const machine slow_processor{.per_product = 1e-6, .per_term = 1e-6};
+  CHECK(automatic::cheapest(64, floats(1 << 16), slow_processor).which == automatic::kind::halving);
+  // Many segments: the Gram matrices of wide stages are longer messages than the gradient.
+  const problem layers{1 << 18, float_size, 5000, true};
+  const auto chosen = automatic::choose(64, layers);
+  CHECK(chosen.radix == 2);
+}
