@@ -90,10 +90,50 @@ class mpi_communicator {
     return lowest;
   }
 
+  /// An exchange in flight; see the concept pending_exchange. Messages move while MPI is called: in test() and wait().
+  class pending {
+   public:
+    bool test() {
+      int ended = 0;
+      const int code = MPI_Testall(count(), requests_.data(), &ended, statuses_.data());
+      if (code == MPI_SUCCESS && !ended) return false;
+      require_complete("MPI_Testall", code);
+      return true;
+    }
+    void wait() { require_complete("MPI_Waitall", MPI_Waitall(count(), requests_.data(), statuses_.data())); }
+
+   private:
+    friend mpi_communicator;
+    struct expectation {
+      int peer;
+      int bytes;
+    };
+
+    void post(MPI_Comm comm, int rank, std::size_t piece_limit, std::span<const outgoing> out,
+              std::span<const incoming> in);
+    void require_complete(const char* call, int code) const;
+    int count() const { return static_cast<int>(requests_.size()); }
+
+    int rank_ = 0;
+    const char* call_ = "";  // the call that failed when the messages were posted, if one did
+    int code_ = MPI_SUCCESS;
+    // Kept from one exchange to the next, so that none allocates once they have grown to its size.
+    std::vector<MPI_Request> requests_;
+    std::vector<MPI_Status> statuses_;
+    std::vector<expectation> expected_;
+  };
+
   /// Blocks until every message has been sent and received. See the concept communicator_for.
   template <class Space>
-  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
-    state_->exchange(out, in);
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    post(space, out, in, state_->blocking);
+    state_->blocking.wait();
+  }
+
+  /// The same without blocking. See the concept posting_communicator.
+  template <class Space>
+  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const {
+    exchange.post(state_->comm, state_->rank, state_->piece_limit, out, in);
   }
 
  private:
@@ -125,72 +165,11 @@ class mpi_communicator {
       if (comm != MPI_COMM_NULL && !finalised()) MPI_Comm_free(&comm);
     }
 
-    /// Receives stand first among the requests. Pieces of one message follow each other; MPI keeps their order.
-    void exchange(std::span<const outgoing> out, std::span<const incoming> in) {
-      requests.clear();
-      expected.clear();
-      const char* call = "MPI_Irecv";
-      int code = MPI_SUCCESS;
-      for (const auto& room : in)
-        for_each_piece(room.bytes, [&](std::byte* at, int bytes) {
-          if (code != MPI_SUCCESS) return;
-          requests.push_back(MPI_REQUEST_NULL);
-          expected.push_back({room.peer, bytes});
-          code = MPI_Irecv(at, bytes, MPI_BYTE, room.peer, tag, comm, &requests.back());
-        });
-      for (const auto& message : out)
-        for_each_piece(message.bytes, [&](const std::byte* at, int bytes) {
-          if (code != MPI_SUCCESS) return;
-          call = "MPI_Isend";
-          requests.push_back(MPI_REQUEST_NULL);
-          code = MPI_Isend(at, message.withheld ? 0 : bytes, MPI_BYTE, message.peer, tag, comm, &requests.back());
-        });
-      statuses.resize(requests.size());
-      const int waited = MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
-      check(call, code);
-      require_complete(waited);
-    }
-
-    void require_complete(int waited) const {
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        if (waited == MPI_ERR_IN_STATUS && statuses[i].MPI_ERROR != MPI_SUCCESS &&
-            statuses[i].MPI_ERROR != MPI_ERR_PENDING)
-          throw mpi_error("MPI_Waitall", statuses[i].MPI_ERROR);
-        if (i >= expected.size()) continue;
-        int bytes = 0;
-        check("MPI_Get_count", MPI_Get_count(&statuses[i], MPI_BYTE, &bytes));
-        if (bytes != expected[i].bytes)
-          throw communication_error("adasum::mpi_communicator: rank " + std::to_string(rank) + ": rank " +
-                                    std::to_string(expected[i].peer) + " sent " + std::to_string(bytes) +
-                                    " bytes where " + std::to_string(expected[i].bytes) + " were expected");
-      }
-      check("MPI_Waitall", waited);
-    }
-
-    template <class Byte, class Visitor>
-    void for_each_piece(std::span<Byte> bytes, Visitor&& visit) const {
-      std::size_t done = 0;
-      do {
-        const auto count = std::min(piece_limit, bytes.size() - done);
-        visit(bytes.data() + done, static_cast<int>(count));
-        done += count;
-      } while (done < bytes.size());
-    }
-
-    struct expectation {
-      int peer;
-      int bytes;
-    };
-
-    static constexpr int tag = 0;
     std::size_t piece_limit;
     MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0;
     int size = 0;
-    // Kept between calls, so that an exchange allocates nothing once it has grown to its size.
-    std::vector<MPI_Request> requests;
-    std::vector<MPI_Status> statuses;
-    std::vector<expectation> expected;
+    pending blocking;  // the exchange of exchange(), kept for its memory
   };
 
   /// The ranks that share memory with this one.
@@ -221,6 +200,57 @@ class mpi_communicator {
 
   std::shared_ptr<state> state_;
 };
+
+/// Receives stand first among the requests. Pieces of one message follow each other; MPI keeps their order.
+inline void mpi_communicator::pending::post(MPI_Comm comm, int rank, std::size_t piece_limit,
+                                            std::span<const outgoing> out, std::span<const incoming> in) {
+  constexpr int tag = 0;
+  const auto for_each_piece = [&](auto bytes, auto&& visit) {
+    std::size_t done = 0;
+    do {
+      const auto size = std::min(piece_limit, bytes.size() - done);
+      visit(bytes.data() + done, static_cast<int>(size));
+      done += size;
+    } while (done < bytes.size());
+  };
+  rank_ = rank;
+  code_ = MPI_SUCCESS;
+  requests_.clear();
+  expected_.clear();
+  for (const auto& room : in)
+    for_each_piece(room.bytes, [&](std::byte* at, int bytes) {
+      if (code_ != MPI_SUCCESS) return;
+      call_ = "MPI_Irecv";
+      requests_.push_back(MPI_REQUEST_NULL);
+      expected_.push_back({room.peer, bytes});
+      code_ = MPI_Irecv(at, bytes, MPI_BYTE, room.peer, tag, comm, &requests_.back());
+    });
+  for (const auto& message : out)
+    for_each_piece(message.bytes, [&](const std::byte* at, int bytes) {
+      if (code_ != MPI_SUCCESS) return;
+      call_ = "MPI_Isend";
+      requests_.push_back(MPI_REQUEST_NULL);
+      code_ = MPI_Isend(at, message.withheld ? 0 : bytes, MPI_BYTE, message.peer, tag, comm, &requests_.back());
+    });
+  statuses_.resize(requests_.size());
+}
+
+/// @param call  what ended the exchange, with what code
+inline void mpi_communicator::pending::require_complete(const char* call, int code) const {
+  check(call_, code_);
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (code == MPI_ERR_IN_STATUS && statuses_[i].MPI_ERROR != MPI_SUCCESS && statuses_[i].MPI_ERROR != MPI_ERR_PENDING)
+      throw mpi_error(call, statuses_[i].MPI_ERROR);
+    if (i >= expected_.size()) continue;
+    int bytes = 0;
+    check("MPI_Get_count", MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes));
+    if (bytes != expected_[i].bytes)
+      throw communication_error("adasum::mpi_communicator: rank " + std::to_string(rank_) + ": rank " +
+                                std::to_string(expected_[i].peer) + " sent " + std::to_string(bytes) + " bytes where " +
+                                std::to_string(expected_[i].bytes) + " were expected");
+  }
+  check(call, code);
+}
 
 struct mpi_communicator::memory::window {
   window(const std::shared_ptr<state>& whole, std::size_t bytes) : node(*whole), ranks(node.ranks) {
