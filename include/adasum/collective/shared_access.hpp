@@ -82,6 +82,7 @@ class shared_access {
   void begin_run() {
     ++run_;
     step_ = run_ * steps_per_run;
+    turn_ = 0;  // after a failure, some ranks have added more often than others
   }
 
   /// This rank has nothing more to do in this run, and nobody who fails need wait for it.
