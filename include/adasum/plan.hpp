@@ -151,8 +151,9 @@ class allreduce_plan {
   Rule& current_rule() { return reduction_->current_rule(); }
 
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
-  [[noreturn]] void refuse(const std::string& problem) {
-    run({}, problem);
+  /// @param elements  buffer(), if the other ranks reduce theirs
+  [[noreturn]] void refuse(const std::string& problem, std::span<T> elements = {}) {
+    run(elements, problem);
     throw bad_input(problem);
   }
 
