@@ -265,6 +265,10 @@ TEST_CASE("calls that do not follow each other") {
   CHECK_THROWS_WITH_AS(plans[0].start(), doctest::Contains("start: a reduction is in flight"), adasum::bad_input);
   CHECK_THROWS_WITH_AS(plans[0](gradients[0]), doctest::Contains("operator(): a reduction is in flight"),
                        adasum::bad_input);
+  const auto weights = gradients[0];
+  auto changed = weights;
+  CHECK_THROWS_AS(adasum::delta_allreduce(plans[0], gradients[0], changed), adasum::bad_input);
+  CHECK(same_bits(changed, weights));
   plans[1].start(gradients[1]);
   test_in_turn(plans);
   CHECK_THROWS_AS(plans[0].start(gradients[0]), adasum::bad_input);  // until wait()

@@ -125,6 +125,8 @@ class messenger {
 
  private:
   static constexpr bool can_post = posting_communicator<Comm, Space>;
+  static_assert(can_post || !requires { typename Comm::pending; },
+                "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
   struct nothing {};
   template <class C>
   struct pending_of {
