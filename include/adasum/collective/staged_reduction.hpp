@@ -180,7 +180,8 @@ class staged_reduction {
 
   bool ended() const { return at_ == steps_.size(); }
   std::vector<step> make_steps() const {
-    return steps_of(settings_.stages, settings_.nonfinite != nonfinite_policy::propagate,
+    const bool take_part = settings_.nonfinite != nonfinite_policy::propagate;
+    return steps_of(settings_.stages, take_part, settings_.wire != wire_format::same,
                     [&](const stage& level) { return in_place(level); });
   }
   void go_to(step_kind kind) {
@@ -237,25 +238,22 @@ class staged_reduction {
 
   /// Takes a step, or the part of it that follows what it has waited for. @return whether it is done
   bool take(const step& next) {
+    const auto& level = settings_.stages[next.level];
     switch (next.kind) {
       case step_kind::agree: return agree();
       case step_kind::begin: return begin();
       case step_kind::take_part: return decide_participation(data_);
-      case step_kind::finish: return finish();
-      default: break;
-    }
-    const auto& level = settings_.stages[next.level];
-    switch (next.kind) {
       case step_kind::enter: return enter(data_);
       case step_kind::meet: return exchange([&] { meet(level, data_); });
-      case step_kind::measure: return measure(level, data_);
-      case step_kind::mix: return mix(level, data_, next.level + 1 == settings_.stages.size());
-      case step_kind::settle: messages_.round(elements(data_, level.parts[level.self])); return true;
+      case step_kind::combine: return combine(level, data_, next.level + 1 == settings_.stages.size());
+      case step_kind::settle: return settle(level, data_);
       case step_kind::await: return meet_at_barrier(false);  // the others are at later stages
       case step_kind::receive: return exchange([&] { receive_result(level, data_); });
       case step_kind::leave: return leave(level, data_);
-      default: return exchange([&] { gather(level, data_); });
+      case step_kind::gather: return exchange([&] { gather(level, data_); });
+      case step_kind::finish: return finish();
     }
+    return true;
   }
 
   bool wait_for(waiting what) {
@@ -510,7 +508,18 @@ class staged_reduction {
     return std::span(gram_).first(segments_.size() * packed_size(level.members.size()));
   }
 
-  /// The Gram matrix of the members' vectors, of all ranks that hold parts of them.
+  bool combine(const stage& level, T* data, bool last) {
+    if (!measure(level, data)) return false;
+    if (!messages_.withdrawn()) mix(level, data, last);
+    return true;
+  }
+
+  bool settle(const stage& level, T* data) {
+    messages_.round(elements(data, level.parts[level.self]));
+    return true;
+  }
+
+  /// The Gram matrix of the members' vectors, of all ranks that hold parts of them. @return whether it is there
   bool measure(const stage& level, T* data) {
     const auto gram = gram_of(level);
     if (turn_ > 0) {
@@ -549,8 +558,7 @@ class staged_reduction {
     return exchange_all(sum_);
   }
 
-  bool mix(const stage& level, T* data, bool last) {
-    if (messages_.withdrawn()) return true;
+  void mix(const stage& level, T* data, bool last) {
     const auto n = level.members.size();
     const bool measured = is_measured(level);
     // How many more sums there are, if any, depends on the numbers. These are rare, and block.
@@ -573,7 +581,6 @@ class staged_reduction {
           spreader{this, &level, out, spread_ ? spread_chunk : spreader::unlimited});
     });
     space_.fence();
-    return true;
   }
 
   /// Whether the ranks that hold parts of the stage's vectors add their inner products in shared memory.
