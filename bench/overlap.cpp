@@ -9,9 +9,12 @@
 //     hidden = (computation + communication − together) / communication.
 //
 // Two computations. `processor`: this rank's own core multiplies and adds in its cache, and writes each gradient; it looks
-// after the communication a few times per layer. `elsewhere`: an accelerator computes, so that the rank has nothing to do but
-// look after the communication until a layer is due. Both last 1.5 times as long as the communication does alone.
-// `inside` is how long the rank was in the library before wait(), which is the work that communication is for its own core.
+// after the communication a few times per layer. `elsewhere`: the computation takes nothing from this core, as on an
+// accelerator; here the clock alone says when a layer is due, and the rank looks after the communication until then. Both
+// last about 1.5 times as long as the communication does alone. No more than 1 - 1/16 can be hidden: the last bucket is
+// complete when the computation ends.
+// `inside` is how long the rank was in the library before wait(): for `processor`, the work that the communication is for its
+// own core, and that no computation on this core can hide.
 
 #include <mpi.h>
 
@@ -71,7 +74,9 @@ template <class Buckets>
 class backward_pass {
  public:
   backward_pass(Buckets& reducer, bool on_processor, std::span<const float> fresh, double communication)
-      : buckets_(reducer), on_processor_(on_processor), fresh_(fresh),
+      : buckets_(reducer),
+        on_processor_(on_processor),
+        fresh_(fresh),
         layer_seconds_(computation_over_communication * communication / layers) {
     if (!on_processor_) return;
     constexpr std::size_t trial = std::size_t{1} << 14;
@@ -145,10 +150,12 @@ void print_list(const char* name, const std::vector<double>& values) {
 }
 
 template <class Schedule>
-void measure(const adasum::mpi_communicator& comm, const Schedule& order, std::size_t length, double budget, bool& first) {
+void measure(const adasum::mpi_communicator& comm, const Schedule& order, std::size_t length, double budget,
+             bool& first) {
   const std::vector<std::size_t> lengths(layers, length / layers);
-  auto reducer = adasum::make_bucketed<float>(adasum::serial_space{}, comm, lengths, length / bucket_count * sizeof(float),
-                                              adasum::rules::adasum{}, order, unchecked);
+  auto reducer =
+      adasum::make_bucketed<float>(adasum::serial_space{}, comm, lengths, length / bucket_count * sizeof(float),
+                                   adasum::rules::adasum{}, order, unchecked);
   std::vector<float> fresh(length / layers);
   fill_with_noise(std::span(fresh), static_cast<std::uint32_t>(comm.rank()));
   for (std::size_t layer = 0; layer < layers; ++layer) std::ranges::copy(fresh, reducer.gradient(layer).begin());
@@ -170,9 +177,10 @@ void measure(const adasum::mpi_communicator& comm, const Schedule& order, std::s
       inside.push_back(both.inside);
     }
     if (comm.rank() != 0) continue;
-    std::printf("%s\n    {\"elements\": %zu, \"layers\": %zu, \"buckets\": %zu, \"schedule\": \"%s\", \"computation\": \"%s\"",
-                first ? "" : ",", length, layers, reducer.buckets(), std::string(Schedule::name).c_str(),
-                on_processor ? "processor" : "elsewhere");
+    std::printf(
+        "%s\n    {\"elements\": %zu, \"layers\": %zu, \"buckets\": %zu, \"schedule\": \"%s\", \"computation\": \"%s\"",
+        first ? "" : ",", length, layers, reducer.buckets(), std::string(Schedule::name).c_str(),
+        on_processor ? "processor" : "elsewhere");
     print_list("computing", computation);
     print_list("communicating", communication);
     print_list("together", together);
@@ -191,7 +199,8 @@ int main(int argc, char** argv) {
     const std::size_t length = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : default_length;
     const double seconds = argc > 2 ? std::strtod(argv[2], nullptr) : default_seconds;
     const adasum::mpi_communicator comm{MPI_COMM_WORLD};
-    if (comm.rank() == 0) std::printf("{\"mpi\": \"%s\", \"ranks\": %d, \"rows\": [", mpi_version().c_str(), comm.size());
+    if (comm.rank() == 0)
+      std::printf("{\"mpi\": \"%s\", \"ranks\": %d, \"rows\": [", mpi_version().c_str(), comm.size());
     bool first = true;
     measure(comm, adasum::schedules::direct{}, length, seconds, first);
     measure(comm, adasum::schedules::recursive_halving{}, length, seconds, first);

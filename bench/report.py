@@ -19,7 +19,7 @@ import sys
 PAIR_AIM = 3.0  # times the fast-math loops, both vectors in the processor's own caches
 CEILING_AIM = 0.85  # of the ceiling, both vectors in memory
 ALLREDUCE_AIM = 1.25  # times MPI_Allreduce
-OVERLAP_AIM = 0.70  # of the communication, hidden behind a computation that leaves the processor free
+OVERLAP_AIM = 0.70  # of the communication, hidden behind a computation that leaves the core free
 
 
 def summary(values):
@@ -227,7 +227,7 @@ def print_overlap(rows):
         "Reductions beside a backward pass",
         "adasum::bucketed. hidden: (computation + communication - together) / communication. inside: time in ready() and",
         "test(), over that of communication alone: what is work of the rank's own core, a computation there cannot hide.",
-        "Computation: on the processor, the rank's own core; elsewhere, on an accelerator, whose layers the rank waits for.",
+        "Computation: on the processor, the rank's own core; elsewhere, as on an accelerator (the clock says when a layer is due).",
     )
     for mpi, ranks in dict.fromkeys((row["mpi"], row["ranks"]) for row in rows):
         table = [[si(r["elements"]), r["buckets"], r["schedule"], r["computation"],
@@ -256,7 +256,7 @@ def judge(results):
          [(f"{si(r['elements'])} ({r['mpi']}, {r['ranks']} ranks)",
            r["ratio"]["median"], f"{r['ratio']['median']:.2f}")
           for r in results["allreduce"] if r["name"] == "automatic"], lambda x: x <= ALLREDUCE_AIM),
-        (f"at least {OVERLAP_AIM:g} of the communication hidden, computation elsewhere",
+        (f"at least {OVERLAP_AIM:g} of the communication hidden, the computation elsewhere",
          [(f"{r['schedule']} ({r['mpi']})", r["hidden"]["median"], f"{r['hidden']['median']:.2f}")
           for r in results["overlap"] if r["computation"] == "elsewhere"], lambda x: x >= OVERLAP_AIM),
     ]

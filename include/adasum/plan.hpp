@@ -40,7 +40,8 @@ constexpr bool needs_shared_memory = requires { requires Schedule::shared_memory
 }  // namespace detail
 
 /// A reduction that is set up once and run many times: partners, buffers and the report are made by the constructor, and
-/// running allocates nothing. Made by plan_allreduce. All ranks run their plans in the same order; one plan runs at a time.
+/// running allocates nothing. Made by plan_allreduce. All ranks run their plans in the same order; of those on one
+/// communicator, one runs at a time, also beside other work (start).
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
 class allreduce_plan {
   static_assert(schedule_for<Schedule, Rule>,
