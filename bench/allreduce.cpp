@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "mpi_version.hpp"
 #include "noise.hpp"
 
 namespace {
@@ -126,17 +127,6 @@ void print_rows(const std::vector<contender>& all, std::size_t length, int batch
     first = false;
   }
   std::fflush(stdout);
-}
-
-/// "Open MPI v4.1.4, package …", or the first two lines of "MPICH Version:\t4.0.2\n…": without quotes and line ends.
-std::string mpi_version() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  std::string version(text, static_cast<std::size_t>(length));
-  version.resize(std::min({version.find(','), version.find('\n'), version.size()}));
-  std::ranges::replace_if(version, [](char c) { return c == '"' || c == '\\' || c < ' '; }, ' ');
-  return version;
 }
 
 }  // namespace

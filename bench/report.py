@@ -19,6 +19,7 @@ import sys
 PAIR_AIM = 3.0  # times the fast-math loops, both vectors in the processor's own caches
 CEILING_AIM = 0.85  # of the ceiling, both vectors in memory
 ALLREDUCE_AIM = 1.25  # times MPI_Allreduce
+OVERLAP_AIM = 0.70  # of the communication, hidden behind a computation that leaves the core free
 
 
 def summary(values):
@@ -85,6 +86,22 @@ def read_allreduce(path):
             **{key: row[key] for key in ("elements", "name", "schedule", "batch")},
             "seconds": summary(row["seconds"]),
             "ratio": summary(ratios),
+        }
+
+
+def read_overlap(path):
+    """One dict per row, with the fraction of the communication that each round has hidden."""
+    document = json.loads(path.read_text())
+    for row in document["rows"]:
+        rounds = list(zip(row["computing"], row["communicating"], row["together"], row["inside"]))
+        yield {
+            "mpi": re.sub(r" (Version:\s*|v)(?=\d)", " ", document["mpi"]),
+            "ranks": document["ranks"],
+            **{key: row[key] for key in ("elements", "layers", "buckets", "schedule", "computation")},
+            "seconds": {key: summary(row[key]) for key in ("computing", "communicating", "together", "inside")},
+            "hidden": summary([(alone + communication - both) / communication
+                               for alone, communication, both, _ in rounds]),
+            "work": summary([inside / communication for _, communication, _, inside in rounds]),
         }
 
 
@@ -205,6 +222,22 @@ def print_allreduce(rows):
         print(*checked, sep="\n")
 
 
+def print_overlap(rows):
+    print_heading(
+        "Reductions beside a backward pass",
+        "adasum::bucketed. hidden: (computation + communication - together) / communication. inside: time in ready() and",
+        "test(), over that of communication alone: what is work of the rank's own core, a computation there cannot hide.",
+        "Computation: on the processor, the rank's own core; elsewhere, as on an accelerator (the clock says when a layer is due).",
+    )
+    for mpi, ranks in dict.fromkeys((row["mpi"], row["ranks"]) for row in rows):
+        table = [[si(r["elements"]), r["buckets"], r["schedule"], r["computation"],
+                  *(time(r["seconds"][key]) for key in ("computing", "communicating", "together")),
+                  spread(r["hidden"]), spread(r["work"])]
+                 for r in rows if (r["mpi"], r["ranks"]) == (mpi, ranks)]
+        print_table(f"{mpi}, {ranks} ranks", ["N", "buckets", "schedule", "computation", "computation µs",
+                                              "communication µs", "together µs", "hidden", "inside"], table)
+
+
 def judge(results):
     """The aims, and where they are missed."""
     caches = [c for c in results["machine"]["caches"] if c["type"] != "Instruction"]
@@ -223,6 +256,9 @@ def judge(results):
          [(f"{si(r['elements'])} ({r['mpi']}, {r['ranks']} ranks)",
            r["ratio"]["median"], f"{r['ratio']['median']:.2f}")
           for r in results["allreduce"] if r["name"] == "automatic"], lambda x: x <= ALLREDUCE_AIM),
+        (f"at least {OVERLAP_AIM:g} of the communication hidden, the computation elsewhere",
+         [(f"{r['schedule']} ({r['mpi']})", r["hidden"]["median"], f"{r['hidden']['median']:.2f}")
+          for r in results["overlap"] if r["computation"] == "elsewhere"], lambda x: x >= OVERLAP_AIM),
     ]
     print_heading("Aims", "For float; judged by the medians.")
     for aim, cases, met in judged:
@@ -247,6 +283,7 @@ def main(build):
         "tree": list(tree_rows(tree)),
         "kokkos": list(kokkos_rows(kokkos)),
         "allreduce": allreduce,
+        "overlap": [row for path in sorted(raw.glob("overlap-*.json")) for row in read_overlap(path)],
     }
     (build / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
 
@@ -257,6 +294,7 @@ def main(build):
     print_tree(results["tree"])
     print_kokkos(results["kokkos"], kokkos_context["kokkos"])
     print_allreduce(results["allreduce"])
+    print_overlap(results["overlap"])
     judge(results)
     print(f"\nAll figures: {build / 'results.json'}")
 

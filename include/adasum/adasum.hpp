@@ -5,6 +5,7 @@
 
 #include "accumulator.hpp"
 #include "allreduce.hpp"
+#include "bucketed.hpp"
 #include "combine.hpp"
 #include "comm/self.hpp"
 #include "comm/threads.hpp"

@@ -31,6 +31,7 @@ template <class Plan, gradient Before, mutable_gradient Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
   using T = element_t<Weights>;
   constexpr auto call = "adasum::delta_allreduce";
+  if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; wait() ends it");
   const auto start = detail::const_span_of(before);
   const auto now = detail::span_of(weights);
   try {

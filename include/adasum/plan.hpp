@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,7 +49,8 @@ constexpr bool needs_shared_memory = requires { requires Schedule::shared_memory
 }  // namespace detail
 
 /// A reduction that is set up once and run many times: partners, buffers and the report are made by the constructor, and
-/// running allocates nothing. Made by plan_allreduce. All ranks run their plans in the same order; one plan runs at a time.
+/// running allocates nothing. Made by plan_allreduce. All ranks run their plans in the same order; of those on one
+/// communicator, one runs at a time, also beside other work (start).
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
 class allreduce_plan {
   static_assert(schedule_for<Schedule, Rule>,
@@ -84,6 +86,16 @@ class allreduce_plan {
     }
   }
 
+  // In flight, a plan can be moved; destroyed, it withdraws from the reduction, and returns when no other rank waits for
+  // it any more. The others get a communication_error from wait().
+  allreduce_plan(allreduce_plan&&) = default;
+  allreduce_plan& operator=(allreduce_plan&& other) noexcept {
+    if (this == &other) return *this;
+    std::destroy_at(this);  // in the order that a reduction in flight needs
+    return *std::construct_at(this, std::move(other));
+  }
+  ~allreduce_plan() = default;
+
   /// Reduces the gradient in place, on all ranks together; returns when the result is there. Inf or NaN in a segment of
   /// any rank's gradient makes that whole segment NaN on all ranks (where the rule is measured), or as
   /// options::nonfinite says.
@@ -95,26 +107,44 @@ class allreduce_plan {
   /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified
   template <mutable_gradient Gradient>
   const report& operator()(Gradient&& gradient) {
-    static_assert(std::is_same_v<element_t<Gradient>, T>, "the plan was made for another element type");
-    const auto elements = detail::span_of(gradient);
-    std::string problem;
-    if (elements.size() != length())
-      problem = "adasum::allreduce_plan: the gradient has " + std::to_string(elements.size()) +
-                " elements, the plan is for " + std::to_string(length());
-    else if (elements.data() == nullptr && !elements.empty())
-      problem = "adasum::allreduce_plan: the gradient is a null pointer with " + std::to_string(elements.size()) + " elements";
-    else
-      try {
-        detail::require_reachable(space_, std::span<const T>(elements), [] { return std::string("the gradient"); },
-                                  "adasum::allreduce_plan");
-      } catch (const bad_input& unreachable) {
-        problem = unreachable.what();
-      }
-    return run(elements, problem);
+    const auto elements = elements_of(gradient);
+    return run(elements, problem_of(elements));
   }
 
   /// Reduces buffer() in place. All ranks call this, or all of them reduce gradients of their own.
   const report& operator()() { return run(buffer(), {}); }
+
+  // ── the same, beside other work: as with MPI's persistent requests, each start() is followed by one wait() ──
+
+  /// Begins what operator() does. Does not wait for other ranks. The gradient belongs to the plan until wait() has
+  /// returned. All ranks start, or all call operator(): for others that do, this is the same reduction.
+  ///
+  /// Nothing runs between the calls but what the message layer does by itself: exchanges are taken up, and arithmetic is
+  /// done, in start(), test() and wait(), on the caller's thread. Where the communicator cannot post exchanges
+  /// (posting_communicator), test() stops at the first of them, and wait() does the rest.
+  /// What is wrong with the gradient, wait() throws.
+  /// @throws bad_input  the plan is in flight already; nothing has happened then
+  template <mutable_gradient Gradient>
+  void start(Gradient&& gradient) {
+    const auto elements = elements_of(gradient);
+    begin(elements, problem_of(elements), true, "start").test();
+  }
+  /// For buffer().
+  void start() { begin(buffer(), {}, true, "start").test(); }
+
+  /// Goes on as far as is possible without waiting for other ranks. (One exception: segments that must be combined vector
+  /// by vector, whose inner products have lost too much, wait for the others' inner products.)
+  /// @return whether the reduction has ended, well or not: wait() returns or throws at once
+  /// @throws bad_input  nothing was started
+  bool test() { return in_flight("test").test(); }
+
+  /// Returns when the result is there.
+  /// @return what operator() returns
+  /// @throws bad_input  nothing was started; or what operator() throws
+  const report& wait() { return finish(in_flight("wait")); }
+
+  /// Whether a reduction was started that wait() has not ended.
+  bool is_in_flight() const { return in_flight_ != nullptr; }
 
   /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan. Where the ranks
   /// share memory and the schedule can use that, it lies there; the first call is then collective.
@@ -132,8 +162,9 @@ class allreduce_plan {
   Rule& current_rule() { return reduction_->current_rule(); }
 
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
-  [[noreturn]] void refuse(const std::string& problem) {
-    run({}, problem);
+  /// @param elements  buffer(), if the other ranks reduce theirs
+  [[noreturn]] void refuse(const std::string& problem, std::span<T> elements = {}) {
+    run(elements, problem);
     throw bad_input(problem);
   }
 
@@ -141,6 +172,26 @@ class allreduce_plan {
   using inner_rule = decltype(detail::inner_rule_of(std::declval<const Schedule&>()));
   using reduction_type = detail::staged_reduction<T, Space, Comm, Rule, inner_rule>;
   using memory = decltype(std::declval<const Space&>().template allocate<T>(0));
+
+  template <class Gradient>
+  static std::span<T> elements_of(Gradient& gradient) {
+    static_assert(std::is_same_v<element_t<Gradient>, T>, "the plan was made for another element type");
+    return detail::span_of(gradient);
+  }
+  std::string problem_of(std::span<const T> elements) const {
+    const auto size = [&] { return std::to_string(elements.size()); };
+    if (elements.size() != length())
+      return "adasum::allreduce_plan: the gradient has " + size() + " elements, the plan is for " +
+             std::to_string(length());
+    if (elements.data() == nullptr && !elements.empty())
+      return "adasum::allreduce_plan: the gradient is a null pointer with " + size() + " elements";
+    try {
+      detail::require_reachable(space_, elements, [] { return std::string("the gradient"); }, "adasum::allreduce_plan");
+    } catch (const bad_input& unreachable) {
+      return unreachable.what();
+    }
+    return {};
+  }
 
   problem what() const { return {length(), sizeof(T), segments().size(), tree_rule<Rule>}; }
 
@@ -193,20 +244,37 @@ class allreduce_plan {
   }
 
   const report& run(std::span<T> elements, const std::string& problem) {
+    return finish(begin(elements, problem, false, "operator()"));
+  }
+
+  /// @param posts  whether the reduction goes on in test(), too
+  reduction_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
+    if (in_flight_)
+      throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
     auto& chosen = in_place_ && elements.data() == *buffer_ ? *in_place_ : *reduction_;
     if (comm_.size() > 1 && options_.check_agreement) {
       auto mine = intention_;
       mine.length = elements.size();
       if (&chosen == in_place_.get()) mine.set(mine.place, "in the plan's buffer");
       if (!problem.empty()) mine.set(mine.problem, problem);
-      detail::gather_from_all(std::span<const detail::intention>(&mine, 1), comm_.rank(), comm_.size(), std::span(intentions_),
-                              [&](auto out, auto in) { comm_.exchange(space_, out, in); });
-      detail::require_agreement(intentions_);
+      chosen.start(elements.data(), posts, mine, intentions_);
     } else if (!problem.empty()) {
-      if (comm_.size() > 1) chosen.withdraw_from_start();
-      throw bad_input(problem);
+      chosen.start_refusing(std::make_exception_ptr(bad_input(problem)), posts);
+    } else {
+      chosen.start(elements.data(), posts);
     }
-    last_ = &chosen.run(elements.data());
+    in_flight_ = &chosen;
+    return chosen;
+  }
+
+  reduction_type& in_flight(const char* call) const {
+    if (!in_flight_) throw bad_input(std::string("adasum::allreduce_plan::") + call + ": nothing was started");
+    return *in_flight_;
+  }
+
+  const report& finish(reduction_type& running) {
+    in_flight_ = nullptr;
+    last_ = &running.wait();
     return *last_;
   }
 
@@ -239,10 +307,11 @@ class allreduce_plan {
   std::string schedule_problem_;
   detail::intention intention_;
   std::vector<detail::intention> intentions_;  // of all ranks
+  std::optional<memory> own_memory_;  // for buffer(), where the ranks do not share memory; a reduction may still use it
   std::unique_ptr<reduction_type> reduction_;
-  std::unique_ptr<reduction_type> in_place_;  // for buffer(), where the ranks share memory
-  std::optional<memory> own_memory_;          // for buffer(), where they do not
+  std::unique_ptr<reduction_type> in_place_;  // for buffer(), where they do
   std::optional<T*> buffer_;
+  reduction_type* in_flight_ = nullptr;
   const report* last_ = nullptr;
 };
 

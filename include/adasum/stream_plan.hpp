@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collective/agreement.hpp"
+#include "collective/gathering.hpp"
 #include "collective/stream_reduction.hpp"
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
@@ -76,8 +77,9 @@ class stream_allreduce_plan {
     if (check_agreement_) {
       auto mine = intention_;
       if (!problem.empty()) mine.set(mine.problem, problem);
-      detail::gather_from_all(std::span<const detail::intention>(&mine, 1), comm_.rank(), comm_.size(), std::span(intentions_),
-                              [&](auto out, auto in) { comm_.exchange(space_, out, in); });
+      detail::gathering all(std::as_bytes(std::span(&mine, 1)), comm_.rank(), comm_.size(),
+                            std::as_writable_bytes(std::span(intentions_)));
+      while (const auto step = all.next()) comm_.exchange(space_, std::span(&*step->out, 1), std::span(&*step->in, 1));
       detail::require_agreement(intentions_);
     }
     if (!problem.empty()) throw bad_input(problem);

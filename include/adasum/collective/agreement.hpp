@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "../core/error.hpp"
-#include "../core/message.hpp"
 #include "../core/segments.hpp"
 #include "../core/stage.hpp"
 
@@ -70,24 +69,6 @@ struct intention {
     return value;
   }
 };
-
-/// Every rank's block to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997).
-/// @param blocks    size × mine.size() elements: that of rank r, at r × mine.size()
-/// @param exchange  exchange(span<const outgoing>, span<const incoming>)
-template <class Element, class Exchange>
-void gather_from_all(std::span<const Element> mine, int rank, int size, std::span<Element> blocks, Exchange&& exchange) {
-  const auto count = static_cast<std::size_t>(size), self = static_cast<std::size_t>(rank), width = mine.size();
-  std::ranges::copy(mine, blocks.begin());  // for now, block i is that of rank (self + i) mod count
-  for (std::size_t have = 1; have < count; have *= 2) {
-    const auto more = std::min(have, count - have);
-    const outgoing out{static_cast<int>((self + count - have) % count), std::as_bytes(blocks.first(more * width))};
-    const incoming in{static_cast<int>((self + have) % count),
-                      std::as_writable_bytes(blocks.subspan(have * width, more * width))};
-    exchange(std::span(&out, 1), std::span(&in, 1));
-  }
-  // clang 14 does not accept std::ranges::rotate of libstdc++ 12.
-  std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>((count - self) % count * width), blocks.end());
-}
 
 /// @throws agreement_error if a rank has bad input, or if two ranks intend different things; the same on every rank
 inline void require_agreement(std::span<const intention> all) {

@@ -34,7 +34,9 @@ class messenger {
   messenger& operator=(const messenger&) = delete;
 
   /// A run begins.
-  void begin_run() {
+  /// @param posts  whether exchanges are posted, where the communicator can, so that arrived() need not block
+  void begin_run(bool posts) {
+    posts_ = posts;
     withdrawn_ = false;
     scheduled_ = true;
     steps_done_ = steps_to_skip_ = bytes_sent_ = 0;
@@ -48,7 +50,7 @@ class messenger {
   bool withdrawn() const { return withdrawn_; }
   std::size_t bytes_sent() const { return bytes_sent_; }
 
-  // ── one exchange ──
+  // ── one exchange: put together, start, wait until it has arrived, unpack ──
 
   void begin() {
     out_.clear();
@@ -72,8 +74,38 @@ class messenger {
   void receive_note(int peer, std::span<Row> room) {
     if (!room.empty()) in_.push_back({peer, std::as_writable_bytes(room)});
   }
-  void exchange() {
-    take_step(out_, in_);
+  /// @return whether there is anything to wait for
+  [[nodiscard]] bool start() {
+    if (out_.empty() && in_.empty()) return false;
+    if (scheduled_ && steps_done_++ < steps_to_skip_) return false;
+    for (auto& message : out_) {
+      message.withheld = withdrawn_;
+      if (!withdrawn_) bytes_sent_ += message.bytes.size();
+    }
+    if constexpr (can_post)
+      if (posts_) return unless_withdrawn([&] { comm_.post(space_, out_, in_, pending_); });
+    return true;
+  }
+  /// The same for a sum or check of a few numbers.
+  [[nodiscard]] bool start(const message_pair& small) {
+    begin();
+    if (small.out) out_.push_back(*small.out);
+    if (small.in) in_.push_back(*small.in);
+    return start();
+  }
+  /// Whether the exchange that was started has ended. @param block  wait until it has
+  /// @throws what the communicator throws, unless this rank has withdrawn
+  bool arrived(bool block) {
+    if constexpr (can_post)
+      if (posts_) {
+        bool ended = true;
+        unless_withdrawn([&] { block ? pending_.wait() : void(ended = pending_.test()); });
+        return ended;
+      }
+    if (block) unless_withdrawn([&] { comm_.exchange(space_, out_, in_); });
+    return block;
+  }
+  void unpack() {
     if (!withdrawn_) wire_.unpack(space_);
   }
 
@@ -82,35 +114,38 @@ class messenger {
     if (!withdrawn_) wire_.round(space_, elements);
   }
 
-  /// exchange(out, in) for sums and checks of a few numbers.
-  auto small_exchange() {
-    return [this](std::span<const outgoing> out, std::span<const incoming> in) {
-      out_.assign(out.begin(), out.end());
-      take_step(out_, in);
-    };
-  }
-
-  /// For exchanges that the stages alone do not call for: who withdraws must not count them.
+  /// Exchanges that the stages alone do not call for, one after the other: who withdraws must not count them. Blocks.
   template <class Exchanges>
-  void unscheduled(Exchanges&& exchanges) {
+  void exchange_unscheduled(Exchanges exchanges) {
     scheduled_ = false;
-    std::forward<Exchanges>(exchanges)();
+    while (const auto small = exchanges.next())
+      if (start(*small)) arrived(true);
     scheduled_ = true;
   }
 
  private:
-  void take_step(std::span<outgoing> out, std::span<const incoming> in) {
-    if (out.empty() && in.empty()) return;
-    if (scheduled_ && steps_done_++ < steps_to_skip_) return;
-    if (!withdrawn_) {
-      for (const auto& message : out) bytes_sent_ += message.bytes.size();
-      comm_.exchange(space_, out, in);
-      return;
-    }
-    for (auto& message : out) message.withheld = true;
+  static constexpr bool can_post = posting_communicator<Comm, Space>;
+  static_assert(can_post || device_space<Space> || !requires { typename Comm::pending; },
+                "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
+  struct nothing {};
+  template <class C>
+  struct pending_of {
+    using type = nothing;
+  };
+  template <posting_communicator<Space> C>
+  struct pending_of<C> {
+    using type = typename C::pending;
+  };
+
+  /// Where this rank has withdrawn, its peers fail too, as they should. @return whether nothing was thrown
+  template <class Action>
+  bool unless_withdrawn(Action&& action) {
     try {
-      comm_.exchange(space_, out, in);
-    } catch (...) {  // the peers fail too, as they should
+      std::forward<Action>(action)();
+      return true;
+    } catch (...) {
+      if (!withdrawn_) throw;
+      return false;
     }
   }
 
@@ -119,6 +154,8 @@ class messenger {
   wire<T, Space> wire_;
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
+  typename pending_of<Comm>::type pending_;
+  bool posts_ = false;
   bool withdrawn_ = false;
   bool scheduled_ = true;  // whether the next exchange is one that the stages alone call for
   std::size_t steps_done_ = 0, steps_to_skip_ = 0;

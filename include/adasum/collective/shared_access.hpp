@@ -82,6 +82,7 @@ class shared_access {
   void begin_run() {
     ++run_;
     step_ = run_ * steps_per_run;
+    turn_ = 0;  // after a failure, some ranks have added more often than others
   }
 
   /// This rank has nothing more to do in this run, and nobody who fails need wait for it.
@@ -102,11 +103,27 @@ class shared_access {
       return gradient_of(place);
   }
 
-  /// Waits for all ranks. @param bounded whether patience may run out; not where others may still be at work elsewhere
+  /// The first half of a barrier: tells all ranks that this one is there.
+  void arrive() { control_of(self_).step.store(++step_, std::memory_order_release); }
+
+  /// The second half: whether all ranks are there. Does not block.
+  /// @throws communication_error  a rank failed or left in this run
+  bool all_arrived() const {
+    for (std::size_t place = 0; place < size(); ++place) {
+      const auto& peer = control_of(place);
+      const auto is_behind = [&] { return peer.step.load(std::memory_order_acquire) < step_; };
+      if (is_behind()) {
+        if (has_left(place) && is_behind()) give_up(place, "has left");
+        return false;
+      }
+      if (peer.failed_run.load(std::memory_order_acquire) == run_) give_up(place, "failed in this reduction");
+    }
+    return true;
+  }
+
+  /// The same, waiting. @param bounded whether patience may run out; not where others may still be at work elsewhere
   /// @throws communication_error  a rank failed or left in this run, or did not come in time
-  void barrier(bool bounded) {
-    ++step_;
-    control_of(self_).step.store(step_, std::memory_order_release);
+  void await_all(bool bounded) const {
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t place = 0; place < size(); ++place) {
       auto& peer = control_of(place);
@@ -122,27 +139,38 @@ class shared_access {
     }
   }
 
-  /// Lets no rank wait for this one for the rest of the run, and waits until none is at work on its gradient any more:
-  /// those that are will find out at their next barrier, and fail too. One that has not come yet will not begin.
+  /// Lets no rank wait for this one for the rest of the run. Some may still be at work on its gradient: those will find
+  /// out at their next barrier, and fail too. One that has not come yet will not begin.
   void fail() {
     control_of(self_).failed_run.store(run_, std::memory_order_release);
-    step_ = (run_ + 1) * steps_per_run - 1;
-    control_of(self_).step.store(step_, std::memory_order_release);
-    const auto start = std::chrono::steady_clock::now();
+    end_run();
+  }
+  /// After fail(): whether no rank is at work on this one's gradient any more.
+  bool is_left_alone() const {
     for (std::size_t place = 0; place < size(); ++place) {
-      const auto at_work = [&] {
-        const auto step = control_of(place).step.load(std::memory_order_acquire);
-        return step > run_ * steps_per_run && step < step_ && !has_left(place);
-      };
-      while (at_work() && std::chrono::steady_clock::now() - start < patience_) std::this_thread::yield();
+      const auto step = control_of(place).step.load(std::memory_order_acquire);
+      if (step > run_ * steps_per_run && step < step_ && !has_left(place)) return false;
     }
+    return true;
+  }
+  void await_left_alone() const {
+    const auto start = std::chrono::steady_clock::now();
+    while (!is_left_alone() && std::chrono::steady_clock::now() - start < patience_) std::this_thread::yield();
   }
 
-  /// Adds `values` over the ranks, in their order, with the same bits on each. One barrier.
+  /// Adds `values` over the ranks, in their order, with the same bits on each: contribute, a barrier, collect.
   void sum(std::span<double> values) {
+    contribute(values);
+    await_all(true);
+    collect(values);
+  }
+  /// Arrives at the barrier, too.
+  void contribute(std::span<const double> values) {
     turn_ = 1 - turn_;
     std::ranges::copy(values, sums_of(self_));
-    barrier(true);
+    arrive();
+  }
+  void collect(std::span<double> values) const {
     std::ranges::fill(values, 0.0);
     for (std::size_t place = 0; place < size(); ++place) {
       const double* const partial = sums_of(place);

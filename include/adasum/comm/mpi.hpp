@@ -119,17 +119,76 @@ class mpi_communicator {
     return lowest;
   }
 
+ private:
+  struct state;
+
+ public:
+  /// An exchange in flight; see the concept pending_exchange. Messages move while MPI is called: in test() and wait().
+  class pending {
+   public:
+    bool test() {
+      int ended = 0;
+      const int code = MPI_Testall(count(), requests_.data(), &ended, statuses_.data());
+      if (code == MPI_SUCCESS && !ended) return false;
+      require_complete("MPI_Testall", code);
+      return true;
+    }
+    void wait() { require_complete("MPI_Waitall", MPI_Waitall(count(), requests_.data(), statuses_.data())); }
+
+   private:
+    friend mpi_communicator;
+    struct expectation {
+      int peer;
+      int bytes;
+      std::byte* at;
+      int arrived;  ///< bytes; -1: not yet known
+    };
+
+    void begin(const state& on);
+    void receive(int peer, std::span<std::byte> room, std::size_t piece_limit);
+    void send(int peer, std::span<const std::byte> message, std::size_t piece_limit, bool withheld);
+    void posted() { statuses_.resize(requests_.size()); }
+    template <class Visitor>
+    void for_each_arrival(Visitor&& visit);
+    void require_complete(const char* call, int code) const;
+    int count() const { return static_cast<int>(requests_.size()); }
+
+    MPI_Comm comm_ = MPI_COMM_NULL;
+    int rank_ = 0;
+    const char* call_ = "";  // the call that failed when the messages were posted, if one did
+    int code_ = MPI_SUCCESS;
+    // Kept from one exchange to the next, so that none allocates once they have grown to its size.
+    std::vector<MPI_Request> requests_;
+    std::vector<MPI_Status> statuses_;
+    std::vector<expectation> expected_;
+  };
+
   /// Blocks until every message has been sent and received. See the concept communicator_for. The stream of a device is waited
   /// for before its memory is sent; what has arrived in staging is copied to the device in the order of the stream.
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
-    if constexpr (device_space<Space>)
-      state_->exchange_with_device(space, out, in);
-    else
-      state_->exchange(out, in);
+    if constexpr (device_space<Space>) {
+      exchange_with_device(space, out, in);
+    } else {
+      post(space, out, in, state_->blocking);
+      state_->blocking.wait();
+    }
+  }
+
+  /// The same without blocking; not for memory of devices. See the concept posting_communicator.
+  template <class Space>
+    requires(!device_space<Space>)
+  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const {
+    exchange.begin(*state_);
+    for (const auto& room : in) exchange.receive(room.peer, room.bytes, state_->piece_limit);
+    for (const auto& message : out) exchange.send(message.peer, message.bytes, state_->piece_limit, message.withheld);
+    exchange.posted();
   }
 
  private:
+  template <class Space>
+  void exchange_with_device(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const;
+
   static void check(const char* call, int code) {
     if (code != MPI_SUCCESS) throw mpi_error(call, code);
   }
@@ -158,120 +217,13 @@ class mpi_communicator {
       if (comm != MPI_COMM_NULL && !finalised()) MPI_Comm_free(&comm);
     }
 
-    /// Receives stand first among the requests. Pieces of one message follow each other; MPI keeps their order.
-    void exchange(std::span<const outgoing> out, std::span<const incoming> in) {
-      begin();
-      for (const auto& room : in) receive(room.peer, room.bytes, piece_limit);
-      for (const auto& message : out) send(message.peer, message.bytes, piece_limit, message.withheld);
-      complete();
-    }
-
-    template <class Space>
-    void exchange_with_device(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) {
-      const auto on_device = [](const auto& message) { return message.where == residence::space; };
-      const auto limit = [&](const auto& message) {
-        return on_device(message) ? std::min(piece_limit, staging<Space>::piece_bytes) : piece_limit;
-      };
-      begin();
-      if (!stages) {
-        if (std::ranges::any_of(out, on_device) || std::ranges::any_of(in, on_device)) space.fence();
-        for (const auto& room : in) receive(room.peer, room.bytes, limit(room));
-        for (const auto& message : out) send(message.peer, message.bytes, limit(message), message.withheld);
-        return complete();
-      }
-      // A copy that fails must leave no peer waiting: what cannot be sent is withheld, and the failure reported in the end.
-      detail::attempt run;
-      auto& rooms = staging_for<Space>();
-      rooms.begin(out, in);
-      for (const auto& room : in) receive(room.peer, on_device(room) ? rooms.room_for(room.bytes) : room.bytes, limit(room));
-      const auto receives = requests.size();
-      for (const auto& message : out)
-        if (on_device(message) && !message.withheld) run([&] { rooms.start_download(space, message.bytes, limit(message)); });
-      for (const auto& message : out) {
-        if (!on_device(message) || message.withheld || run.failed()) {
-          send(message.peer, message.bytes, limit(message), message.withheld || (on_device(message) && run.failed()));
-          continue;
-        }
-        for_each_piece(rooms.next_download(), limit(message), [&](const std::byte* at, int bytes) {
-          run([&] { rooms.wait_for_piece(); });
-          send(message.peer, {at, static_cast<std::size_t>(bytes)}, piece_limit, run.failed());
-        });
-      }
-      upload_as_they_arrive(space, rooms, receives, run);
-      complete();
-      run.rethrow();
-    }
-
-    template <class Space>
-    void upload_as_they_arrive(const Space& space, staging<Space>& rooms, std::size_t receives, detail::attempt& run) {
-      for (std::size_t left = receives; left > 0 && code == MPI_SUCCESS; --left) {
-        int which = MPI_UNDEFINED;
-        MPI_Status status;
-        call = "MPI_Waitany";
-        code = MPI_Waitany(static_cast<int>(receives), requests.data(), &which, &status);
-        if (code != MPI_SUCCESS) return;
-        auto& piece = expected[static_cast<std::size_t>(which)];
-        code = MPI_Get_count(&status, MPI_BYTE, &piece.arrived);
-        if (piece.arrived == piece.bytes)
-          run([&] { rooms.upload(space, piece.at, static_cast<std::size_t>(piece.bytes)); });
-      }
-      run([&] { rooms.end(space); });
-    }
-
-    void begin() {
-      requests.clear();
-      expected.clear();
-      call = "MPI_Irecv";
-      code = MPI_SUCCESS;
-    }
-    void receive(int peer, std::span<std::byte> room, std::size_t limit) {
-      for_each_piece(room, limit, [&](std::byte* at, int bytes) {
-        if (code != MPI_SUCCESS) return;
-        requests.push_back(MPI_REQUEST_NULL);
-        expected.push_back({peer, bytes, at, -1});
-        code = MPI_Irecv(at, bytes, MPI_BYTE, peer, tag, comm, &requests.back());
-      });
-    }
-    void send(int peer, std::span<const std::byte> message, std::size_t limit, bool withheld) {
-      for_each_piece(message, limit, [&](const std::byte* at, int bytes) {
-        if (code != MPI_SUCCESS) return;
-        call = "MPI_Isend";
-        requests.push_back(MPI_REQUEST_NULL);
-        code = MPI_Isend(at, withheld ? 0 : bytes, MPI_BYTE, peer, tag, comm, &requests.back());
-      });
-    }
-    void complete() {
-      statuses.resize(requests.size());
-      const int waited = MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
-      check(call, code);
-      require_complete(waited);
-    }
-
-    void require_complete(int waited) const {
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        if (waited == MPI_ERR_IN_STATUS && statuses[i].MPI_ERROR != MPI_SUCCESS &&
-            statuses[i].MPI_ERROR != MPI_ERR_PENDING)
-          throw mpi_error("MPI_Waitall", statuses[i].MPI_ERROR);
-        if (i >= expected.size()) continue;
-        int bytes = expected[i].arrived;  // waited for before the others, or not yet known
-        if (bytes < 0) check("MPI_Get_count", MPI_Get_count(&statuses[i], MPI_BYTE, &bytes));
-        if (bytes != expected[i].bytes)
-          throw communication_error("adasum::mpi_communicator: rank " + std::to_string(rank) + ": rank " +
-                                    std::to_string(expected[i].peer) + " sent " + std::to_string(bytes) +
-                                    " bytes where " + std::to_string(expected[i].bytes) + " were expected");
-      }
-      check("MPI_Waitall", waited);
-    }
-
-    template <class Byte, class Visitor>
-    static void for_each_piece(std::span<Byte> bytes, std::size_t limit, Visitor&& visit) {
-      std::size_t done = 0;
-      do {
-        const auto count = std::min(limit, bytes.size() - done);
-        visit(bytes.data() + done, static_cast<int>(count));
-        done += count;
-      } while (done < bytes.size());
-    }
+    std::size_t piece_limit;
+    MPI_Comm comm = MPI_COMM_NULL;
+    int rank = 0;
+    int size = 0;
+    pending blocking;  // the exchange of exchange(), kept for its memory
+    bool stages = true;     // whether elements of devices go through the host
+    std::any device_rooms;  // the staging of the kind of device in use
 
     template <class Space>
     staging<Space>& staging_for() {
@@ -279,27 +231,6 @@ class mpi_communicator {
       if (auto* const known = std::any_cast<kind>(&device_rooms)) return **known;
       return *device_rooms.emplace<kind>(std::make_shared<staging<Space>>());
     }
-
-    struct expectation {
-      int peer;
-      int bytes;
-      std::byte* at;
-      int arrived;  ///< bytes; -1: not yet known
-    };
-
-    static constexpr int tag = 0;
-    std::size_t piece_limit;
-    MPI_Comm comm = MPI_COMM_NULL;
-    int rank = 0;
-    int size = 0;
-    // Kept between calls, so that an exchange allocates nothing once it has grown to its size.
-    std::vector<MPI_Request> requests;
-    std::vector<MPI_Status> statuses;
-    std::vector<expectation> expected;
-    const char* call = nullptr;  // the one that failed, if code says so
-    int code = MPI_SUCCESS;
-    bool stages = true;
-    std::any device_rooms;  // of the kind of device in use
   };
 
   /// The ranks that share memory with this one.
@@ -330,6 +261,128 @@ class mpi_communicator {
 
   std::shared_ptr<state> state_;
 };
+
+namespace detail {
+
+/// Pieces of a message, as long as MPI's int allows or as copies overlap; an empty message is one piece. MPI keeps their order.
+template <class Byte, class Visitor>
+void for_each_piece(std::span<Byte> bytes, std::size_t limit, Visitor&& visit) {
+  std::size_t done = 0;
+  do {
+    const auto size = std::min(limit, bytes.size() - done);
+    visit(bytes.data() + done, static_cast<int>(size));
+    done += size;
+  } while (done < bytes.size());
+}
+
+}  // namespace detail
+
+/// Receives are posted first: they stand first among the requests.
+inline void mpi_communicator::pending::begin(const state& on) {
+  comm_ = on.comm;
+  rank_ = on.rank;
+  code_ = MPI_SUCCESS;
+  requests_.clear();
+  expected_.clear();
+}
+
+inline void mpi_communicator::pending::receive(int peer, std::span<std::byte> room, std::size_t piece_limit) {
+  detail::for_each_piece(room, piece_limit, [&](std::byte* at, int bytes) {
+    if (code_ != MPI_SUCCESS) return;
+    call_ = "MPI_Irecv";
+    requests_.push_back(MPI_REQUEST_NULL);
+    expected_.push_back({peer, bytes, at, -1});
+    code_ = MPI_Irecv(at, bytes, MPI_BYTE, peer, 0, comm_, &requests_.back());
+  });
+}
+
+inline void mpi_communicator::pending::send(int peer, std::span<const std::byte> message, std::size_t piece_limit,
+                                            bool withheld) {
+  detail::for_each_piece(message, piece_limit, [&](const std::byte* at, int bytes) {
+    if (code_ != MPI_SUCCESS) return;
+    call_ = "MPI_Isend";
+    requests_.push_back(MPI_REQUEST_NULL);
+    code_ = MPI_Isend(at, withheld ? 0 : bytes, MPI_BYTE, peer, 0, comm_, &requests_.back());
+  });
+}
+
+/// visit(piece) for each that has come whole, as they come; blocks until all have.
+template <class Visitor>
+void mpi_communicator::pending::for_each_arrival(Visitor&& visit) {
+  for (std::size_t left = expected_.size(); left > 0 && code_ == MPI_SUCCESS; --left) {
+    int which = MPI_UNDEFINED;
+    MPI_Status status;
+    call_ = "MPI_Waitany";
+    code_ = MPI_Waitany(static_cast<int>(expected_.size()), requests_.data(), &which, &status);
+    if (code_ != MPI_SUCCESS) return;
+    auto& piece = expected_[static_cast<std::size_t>(which)];
+    call_ = "MPI_Get_count";
+    code_ = MPI_Get_count(&status, MPI_BYTE, &piece.arrived);
+    if (piece.arrived == piece.bytes) visit(piece);
+  }
+}
+
+/// @param call  what ended the exchange, with what code
+inline void mpi_communicator::pending::require_complete(const char* call, int code) const {
+  check(call_, code_);
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (code == MPI_ERR_IN_STATUS && statuses_[i].MPI_ERROR != MPI_SUCCESS && statuses_[i].MPI_ERROR != MPI_ERR_PENDING)
+      throw mpi_error(call, statuses_[i].MPI_ERROR);
+    if (i >= expected_.size()) continue;
+    int bytes = expected_[i].arrived;  // of for_each_arrival
+    if (bytes < 0) check("MPI_Get_count", MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes));
+    if (bytes != expected_[i].bytes)
+      throw communication_error("adasum::mpi_communicator: rank " + std::to_string(rank_) + ": rank " +
+                                std::to_string(expected_[i].peer) + " sent " + std::to_string(bytes) + " bytes where " +
+                                std::to_string(expected_[i].bytes) + " were expected");
+  }
+  check(call, code);
+}
+
+/// A copy that fails must leave no peer waiting: what cannot be sent is withheld, and the failure reported in the end.
+template <class Space>
+void mpi_communicator::exchange_with_device(const Space& space, std::span<const outgoing> out,
+                                            std::span<const incoming> in) const {
+  const auto on_device = [](const auto& message) { return message.where == residence::space; };
+  // The same pieces on all ranks, also where some stage and others need not.
+  const auto limit = [&](const auto& message) {
+    return on_device(message) ? std::min(state_->piece_limit, staging<Space>::piece_bytes) : state_->piece_limit;
+  };
+  auto& messages = state_->blocking;
+  if (!state_->stages) {
+    if (std::ranges::any_of(out, on_device) || std::ranges::any_of(in, on_device)) space.fence();
+    messages.begin(*state_);
+    for (const auto& room : in) messages.receive(room.peer, room.bytes, limit(room));
+    for (const auto& message : out) messages.send(message.peer, message.bytes, limit(message), message.withheld);
+    messages.posted();
+    return messages.wait();
+  }
+  detail::attempt run;
+  auto& rooms = state_->template staging_for<Space>();
+  rooms.begin(out, in);
+  messages.begin(*state_);
+  for (const auto& room : in)
+    messages.receive(room.peer, on_device(room) ? rooms.room_for(room.bytes) : room.bytes, limit(room));
+  for (const auto& message : out)
+    if (on_device(message) && !message.withheld) run([&] { rooms.start_download(space, message.bytes, limit(message)); });
+  for (const auto& message : out) {
+    if (!on_device(message) || message.withheld || run.failed()) {
+      messages.send(message.peer, message.bytes, limit(message), message.withheld || (on_device(message) && run.failed()));
+      continue;
+    }
+    detail::for_each_piece(rooms.next_download(), limit(message), [&](const std::byte* at, int bytes) {
+      run([&] { rooms.wait_for_piece(); });
+      messages.send(message.peer, {at, static_cast<std::size_t>(bytes)}, state_->piece_limit, run.failed());
+    });
+  }
+  messages.posted();
+  messages.for_each_arrival([&](const auto& piece) {
+    run([&] { rooms.upload(space, piece.at, static_cast<std::size_t>(piece.bytes)); });
+  });
+  run([&] { rooms.end(space); });
+  messages.wait();
+  run.rethrow();
+}
 
 struct mpi_communicator::memory::window {
   window(const std::shared_ptr<state>& whole, std::size_t bytes) : node(*whole), ranks(node.ranks) {

@@ -42,6 +42,13 @@ class thread_communicator {
     std::size_t stride_;
     std::vector<line> lines_;
   };
+  /// A message that waits for its receiver. It belongs to the sender, which waits until it is taken.
+  struct posted {
+    int peer;
+    std::span<const std::byte> bytes;
+    posted* next = nullptr;
+    bool taken = false;
+  };
   struct shared_state;
 
  public:
@@ -106,31 +113,52 @@ class thread_communicator {
     return shared;
   }
 
+  /// An exchange in flight; see the concept pending_exchange. Messages are copied by the receiver's test() and wait().
+  class pending {
+   public:
+    bool test() { return group_->progress(*this, false, copy_on_host); }
+    void wait() { group_->progress(*this, true, copy_on_host); }
+
+   private:
+    friend thread_communicator;
+    shared_state* group_ = nullptr;
+    int self_ = 0;
+    // Kept from one exchange to the next, so that none allocates once they have grown to its size.
+    std::vector<posted> sent_;
+    std::vector<incoming> rooms_;
+    std::size_t received_ = 0, taken_ = 0;  // how many have been
+    std::string problem_;
+  };
+
   /// Blocks until every message has been copied. See the concept communicator_for. Between ranks whose spaces are streams of
   /// devices, elements are copied from device memory to device memory, by the receiver's stream, once the sender's is done.
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    auto& group = *membership_->group;
+    auto& mine = membership_->blocking;
     if constexpr (device_space<Space>) {
       if (std::ranges::any_of(out, [](const outgoing& message) { return message.where == residence::space && !message.withheld; }))
         space.fence();
-      membership_->group->exchange(rank(), out, in, [&](const incoming& room, const std::byte* from) {
+      group.post(rank(), out, in, mine);
+      group.progress(mine, true, [&](const incoming& room, const std::byte* from) {
         if (room.where == residence::host) return copy_on_host(room, from);
         space.transfer(from, room.bytes.data(), room.bytes.size());
         space.fence();
       });
     } else {
-      membership_->group->exchange(rank(), out, in, copy_on_host);
+      group.post(rank(), out, in, mine);
+      mine.wait();
     }
   }
 
- private:
-  /// A message that waits for its receiver. It belongs to the sender, which waits until it is taken.
-  struct posted {
-    std::span<const std::byte> bytes;
-    posted* next = nullptr;
-    bool taken = false;
-  };
+  /// The same without blocking; not for memory of devices. See the concept posting_communicator.
+  template <class Space>
+    requires(!device_space<Space>)
+  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const {
+    membership_->group->post(rank(), out, in, exchange);
+  }
 
+ private:
   static void copy_on_host(const incoming& room, const std::byte* from) {
     std::memcpy(room.bytes.data(), from, room.bytes.size());
   }
@@ -151,7 +179,6 @@ class thread_communicator {
   struct rank_state {
     std::condition_variable changed;   // something happened that this rank may wait for
     std::vector<message_queue> inbox;  // one for each sender
-    std::vector<posted> sent;          // this rank's messages of the exchange in progress
     bool left = false;
   };
 
@@ -160,21 +187,37 @@ class thread_communicator {
       for (auto& rank : ranks) rank.inbox.resize(ranks.size());
     }
 
+    void post(int self, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) {
+      exchange.group_ = this;
+      exchange.self_ = self;
+      exchange.received_ = exchange.taken_ = 0;
+      exchange.problem_.clear();
+      exchange.rooms_.assign(in.begin(), in.end());
+      exchange.sent_.clear();
+      for (const auto& message : out)
+        exchange.sent_.push_back({message.peer, message.withheld ? message.bytes.first(0) : message.bytes});
+      const std::scoped_lock lock(mutex);
+      for (auto& message : exchange.sent_) {
+        at(message.peer).inbox[index(self)].push(&message);
+        at(message.peer).changed.notify_one();
+      }
+    }
+
+    /// Takes the messages that are there, and waits for the others if it may. @return whether the exchange has ended
     /// @param copy  copy(room, from): called for each message, without the lock
     template <class Copy>
-    void exchange(int self, std::span<const outgoing> out, std::span<const incoming> in, Copy&& copy) {
-      std::string problem;
-      auto& me = at(self);
-      me.sent.clear();
-      for (const auto& message : out) me.sent.push_back({message.withheld ? message.bytes.first(0) : message.bytes});
+    bool progress(pending& exchange, bool may_wait, Copy&& copy) {
+      auto& me = at(exchange.self_);
+      auto& problem = exchange.problem_;
       std::unique_lock lock(mutex);
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        at(out[i].peer).inbox[index(self)].push(&me.sent[i]);
-        at(out[i].peer).changed.notify_one();
-      }
-      for (const auto& room : in) {
+      const auto reached = [&](auto condition) {
+        if (may_wait) me.changed.wait(lock, condition);
+        return may_wait || condition();
+      };
+      for (; exchange.received_ < exchange.rooms_.size(); ++exchange.received_) {
+        const auto& room = exchange.rooms_[exchange.received_];
         auto& queue = me.inbox[index(room.peer)];
-        me.changed.wait(lock, [&] { return queue.first || at(room.peer).left; });
+        if (!reached([&] { return queue.first || at(room.peer).left; })) return false;
         if (!queue.first) {
           problem = "rank " + std::to_string(room.peer) + " has left";
           continue;
@@ -195,16 +238,19 @@ class thread_communicator {
         message.taken = true;
         at(room.peer).changed.notify_one();
       }
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        auto& peer = at(out[i].peer);
-        me.changed.wait(lock, [&] { return me.sent[i].taken || peer.left; });
-        if (me.sent[i].taken) continue;
-        peer.inbox[index(self)].clear();
-        problem = "rank " + std::to_string(out[i].peer) + " has left";
+      for (; exchange.taken_ < exchange.sent_.size(); ++exchange.taken_) {
+        const auto& message = exchange.sent_[exchange.taken_];
+        auto& peer = at(message.peer);
+        if (!reached([&] { return message.taken || peer.left; })) return false;
+        if (message.taken) continue;
+        peer.inbox[index(exchange.self_)].clear();
+        problem = "rank " + std::to_string(message.peer) + " has left";
       }
       lock.unlock();
       if (!problem.empty())
-        throw communication_error("adasum::thread_communicator: rank " + std::to_string(self) + ": " + problem);
+        throw communication_error("adasum::thread_communicator: rank " + std::to_string(exchange.self_) + ": " +
+                                  problem);
+      return true;
     }
 
     /// The block that the ranks make with their number'th call.
@@ -240,6 +286,7 @@ class thread_communicator {
     std::shared_ptr<shared_state> group;
     int rank;
     std::size_t shares = 0;  // calls of share()
+    pending blocking;        // the exchange of exchange(), kept for its memory
   };
 
   explicit thread_communicator(std::shared_ptr<membership> m) : membership_(std::move(m)) {}

@@ -136,6 +136,22 @@ concept stream_ordered_communicator =
       comm.enqueue(space, out, in);
     };
 
+/// An exchange in flight: test() says whether it has ended, without blocking; wait() returns when it has. Both throw as
+/// exchange() does, and it has ended then. An object is used for one exchange after another, so that it can keep its memory.
+template <class P>
+concept pending_exchange = std::default_initializable<P> && requires(P& pending) {
+  { pending.test() } -> std::same_as<bool>;
+  pending.wait();
+};
+
+/// A refinement: post(space, out, in, pending) starts what exchange() does and returns at once. The messages are made
+/// and taken while test() and wait() run, by this thread or by the network; no thread is made for them.
+template <class C, class E>
+concept posting_communicator =
+    communicator_for<C, E> && pending_exchange<typename C::pending> &&
+    requires(const C& comm, const E& space, std::span<const outgoing> out, std::span<const incoming> in,
+             typename C::pending& pending) { comm.post(space, out, in, pending); };
+
 /// Memory that ranks share, as it is seen from one of them.
 ///   ranks          the ranks that share it, ascending; this one included
 ///   of(place)      the memory of ranks()[place], aligned to 64 bytes, zero when it was made

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 namespace adasum {
@@ -27,5 +28,15 @@ struct incoming {
   std::span<std::byte> bytes;
   residence where = residence::host;
 };
+
+namespace detail {
+
+/// One exchange of at most one message each way.
+struct message_pair {
+  std::optional<outgoing> out;
+  std::optional<incoming> in;
+};
+
+}  // namespace detail
 
 }  // namespace adasum

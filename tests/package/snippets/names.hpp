@@ -18,4 +18,6 @@ struct names {
   std::vector<float> a, b, out, gradient;
   std::vector<std::vector<float>> gradients;
   adasum::segments segs;
+  static void compute();
+  static void compute(std::size_t layer, std::span<float> gradient);
 };

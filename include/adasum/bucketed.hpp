@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/concepts.hpp"
+#include "core/error.hpp"
+#include "core/gradient.hpp"
+#include "core/options.hpp"
+#include "core/report.hpp"
+#include "core/segments.hpp"
+#include "plan.hpp"
+#include "rules/adasum.hpp"
+#include "schedule/automatic.hpp"
+
+namespace adasum {
+
+/// Reduces gradients while a backward pass still computes others. Parameters are marked ready one by one, in any order;
+/// their gradients are fused into buckets, each reduced by a plan of its own (plan.hpp) as soon as it is complete, beside
+/// the computation. Made by make_bucketed.
+///
+///     for (layer i = last; …; --i) {
+///       compute(i, buckets.gradient(i));
+///       buckets.ready(i);
+///     }
+///     buckets.wait();
+///
+/// A backward pass ends with the first parameters, so bucket 0 holds the last ones, and buckets are reduced in this order,
+/// one at a time, on every rank: in whatever orders the ranks compute, they start the same reductions. The result of
+/// each is bitwise that of a blocking plan for the bucket's segments. A rule that weighs the whole model at once sees one
+/// bucket at a time.
+///
+/// Communication goes on in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
+template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
+class bucketed {
+  using plan_type = allreduce_plan<T, Space, Comm, Rule, Schedule>;
+
+ public:
+  /// Where a parameter's gradient is.
+  struct place {
+    std::size_t bucket;
+    std::size_t segment;  ///< the first of its segments there
+    index_range elements;
+  };
+
+  /// Collective where the ranks share memory, as plan.buffer() is. Arguments as for make_bucketed.
+  template <bool Checked>
+  bucketed(const Space& space, const Comm& comm, std::span<const segments> parameters, std::size_t bucket_bytes,
+           const Rule& rule, const Schedule& order, const basic_options<Checked>& choices)
+      : space_(space), parameters_(parameters.size()) {
+    for (std::size_t last = parameters.size(), first = last; last > 0; last = first) {
+      std::size_t bytes = 0;
+      do {
+        bytes += parameters[--first].total() * sizeof(T);
+      } while (first > 0 && bytes + parameters[first - 1].total() * sizeof(T) <= std::max(bytes, bucket_bytes));
+      std::vector<std::size_t> lengths;
+      std::size_t begin = 0;
+      for (auto i = first; i < last; ++i) {
+        parameters_[i].at = {buckets_.size(), lengths.size(), {begin, begin + parameters[i].total()}};
+        begin += parameters[i].total();
+        for (std::size_t k = 0; k < parameters[i].size(); ++k) lengths.push_back(parameters[i].length(k));
+      }
+      buckets_.push_back({plan_allreduce<T>(space, comm, segments(lengths), rule, order, choices), {first, last}});
+    }
+    for (auto& one : buckets_) {
+      one.memory = one.plan.buffer();
+      one.missing = one.parameters.size();
+    }
+    reports_.resize(buckets_.size());
+  }
+  bucketed(const bucketed&) = delete;
+  bucketed& operator=(const bucketed&) = delete;
+  /// In the middle of a pass: as wait(), but that no gradient of the caller's is written any more.
+  ~bucketed() {
+    if (!is_in_pass_) return;
+    for (auto& one : parameters_) one.callers = {};
+    try {
+      wait();
+    } catch (...) {  // the other ranks know
+    }
+  }
+
+  /// Memory for the gradient of parameter i: write it there, and then say ready(i). After wait(), the result is there.
+  std::span<T> gradient(std::size_t i) {
+    const auto& at = parameter_at(i, "gradient").at;
+    return buckets_[at.bucket].memory.subspan(at.elements.begin, at.elements.size());
+  }
+
+  /// The gradient of parameter i lies in gradient(i), which belongs to this object until wait() has returned. Starts the
+  /// reduction of a bucket that is complete now, and goes on with those in flight. Does not wait for other ranks.
+  /// @throws bad_input  there is no parameter i, or it is ready already; nothing has happened then
+  void ready(std::size_t i) {
+    mark(i, {});
+    test();
+  }
+
+  /// The same for a gradient that lies elsewhere. It is copied to gradient(i), and the result back to it at the end: it must
+  /// be there until wait() has returned.
+  /// @throws bad_input  as above; or it is not as long as the parameter
+  template <mutable_gradient Gradient>
+  void ready(std::size_t i, Gradient&& callers) {
+    static_assert(std::is_same_v<element_t<Gradient>, T>, "the buckets were made for another element type");
+    mark(i, detail::span_of(callers));
+    test();
+  }
+
+  /// Goes on as far as is possible without waiting for other ranks. @return whether all buckets have been reduced
+  bool test() {
+    for (; at_ < buckets_.size(); ++at_) {
+      auto& plan = buckets_[at_].plan;
+      if (!plan.is_in_flight()) {
+        if (buckets_[at_].missing > 0) return false;
+        plan.start();
+      }
+      if (!plan.test()) return false;
+      finish_one();
+    }
+    return true;
+  }
+
+  /// Ends the pass: returns when all buckets have been reduced. What fails in one of them is thrown at the end, when the
+  /// others have been reduced.
+  /// @return a report for each bucket, overwritten by the next pass
+  /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too
+  /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified
+  std::span<const report* const> wait() {
+    for (; at_ < buckets_.size(); ++at_) finish_one();
+    at_ = 0;
+    is_in_pass_ = false;
+    for (auto& one : parameters_) one.is_ready = false;
+    for (auto& one : buckets_) one.missing = one.parameters.size();
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    return reports_;
+  }
+
+  std::size_t parameters() const { return parameters_.size(); }
+  std::size_t buckets() const { return buckets_.size(); }
+  /// In which bucket, and where in it, the gradient of parameter i is.
+  const place& place_of(std::size_t i) const { return parameter_at(i, "place_of").at; }
+
+ private:
+  struct parameter {
+    place at;
+    std::span<T> callers;  // where its gradient came from, and the result goes
+    bool is_ready = false;
+  };
+  struct bucket {
+    plan_type plan;
+    index_range parameters;
+    std::span<T> memory{};
+    std::size_t missing{};  // parameters that are not ready
+  };
+
+  const parameter& parameter_at(std::size_t i, const char* call) const {
+    if (i < parameters_.size()) return parameters_[i];
+    throw bad_input(std::string("adasum::bucketed::") + call + ": parameter " + std::to_string(i) + " of " +
+                    std::to_string(parameters_.size()));
+  }
+
+  /// @param callers  where the gradient lies, if not in its bucket
+  void mark(std::size_t i, std::optional<std::span<T>> callers) {
+    const auto name = [&] { return "adasum::bucketed::ready: parameter " + std::to_string(i); };
+    if (parameter_at(i, "ready").is_ready) throw bad_input(name() + " is ready already; wait() ends the pass");
+    auto& one = parameters_[i];
+    if (callers && callers->size() != one.at.elements.size())
+      throw bad_input(name() + " has " + std::to_string(one.at.elements.size()) + " elements, its gradient " +
+                      std::to_string(callers->size()));
+    if (callers && callers->data() == nullptr && !callers->empty())
+      throw bad_input(name() + ": its gradient is a null pointer");
+    is_in_pass_ = true;
+    one.callers = callers.value_or(std::span<T>{});
+    copy(one.callers, gradient(i));
+    one.is_ready = true;
+    --buckets_[one.at.bucket].missing;
+  }
+
+  /// The reduction of the bucket at_ is ended, or refused if it cannot begin. What it throws is kept.
+  void finish_one() {
+    auto& one = buckets_[at_];
+    try {
+      if (one.missing > 0) one.plan.refuse(missing_in(one), one.memory);
+      if (!one.plan.is_in_flight()) one.plan.start();
+      reports_[at_] = &one.plan.wait();
+      for (auto i = one.parameters.begin; i < one.parameters.end; ++i) copy(gradient(i), parameters_[i].callers);
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+
+  std::string missing_in(const bucket& one) const {
+    auto i = one.parameters.begin;
+    while (parameters_[i].is_ready) ++i;
+    return "adasum::bucketed::wait: parameter " + std::to_string(i) + " is not ready";
+  }
+
+  /// Nothing where either is not there, or both are the same.
+  void copy(std::span<const T> from, std::span<T> to) const {
+    if (from.empty() || to.empty() || from.data() == to.data()) return;
+    space_.copy(from.data(), to.data(), to.size());
+    space_.fence();
+  }
+
+  Space space_;
+  std::vector<parameter> parameters_;
+  std::vector<bucket> buckets_;
+  std::vector<const report*> reports_;
+  std::size_t at_ = 0;  // buckets before this one have been reduced
+  bool is_in_pass_ = false;
+  std::exception_ptr error_;
+};
+
+/// Buckets for parameters of these lengths, or cut into these segments; every rank makes them with the same arguments.
+/// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
+///                      range of segments, one for each parameter
+/// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large
+///                      enough that latency does not matter, small enough that the last bucket, which nothing hides, is
+///                      short
+/// @throws bad_input  as plan_allreduce does
+template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, class Parameters, rule Rule = rules::adasum,
+          schedule Schedule = schedules::automatic, bool Checked = options::checked_by_default>
+auto make_bucketed(const Space& space, const Comm& comm, const Parameters& parameters, std::size_t bucket_bytes,
+                   const Rule& rule = {}, const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
+  std::vector<segments> cut;
+  if constexpr (std::is_convertible_v<const Parameters&, segments_view>) {
+    const segments_view whole_ones = parameters;
+    for (std::size_t k = 0; k < whole_ones.size(); ++k) cut.push_back(segments::whole(whole_ones.range(k).size()));
+  } else {
+    for (const auto& one : parameters)
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(one)>>)
+        cut.push_back(segments(std::span(&one, 1)));
+      else
+        cut.push_back(one);
+  }
+  return bucketed<T, Space, Comm, Rule, Schedule>(space, comm, cut, bucket_bytes, rule, order, choices);
+}
+
+}  // namespace adasum
