@@ -46,7 +46,8 @@ report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule,
 /// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum, and its report.
 ///
 /// Where the space and the communicator both work in the order of a stream (cuda_space with nccl_communicator) it is enqueued and
-/// returns nothing: plan_allreduce_async, made, enqueued and thrown away. combine_allreduce waits for a report there.
+/// returns nothing: plan_allreduce_async, made, enqueued and thrown away. Keep the space from call to call, since it holds what would
+/// else be made each time; a plan that is kept too allocates nothing at all. combine_allreduce waits for a report there.
 template <class Space, class Comm, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
           bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
@@ -54,8 +55,11 @@ auto adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient,
                       const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
   using T = element_t<Gradient>;
   if constexpr (stream_ordered_space<Space, T, rules::adasum> && stream_ordered_communicator<Comm, Space>) {
-    detail::require_segments_match(segments, detail::span_of(gradient).size(), "adasum::adasum_allreduce");
-    plan_allreduce_async<T>(space, comm, segments, rules::adasum{}, order, choices)(gradient);
+    // The plan finds a wrong length, and tells the others where ranks compare what they are about to do.
+    const std::array<std::size_t, 2> offsets{0, detail::span_of(gradient).size()};
+    const bool usable = detail::are_boundaries(segments);
+    plan_allreduce_async<T>(space, comm, usable ? segments : segments_view{offsets}, rules::adasum{}, order, choices)
+        .run(gradient, usable ? "" : "adasum::adasum_allreduce: the boundaries of the segments must begin at 0 and not decrease");
   } else {
     return combine_allreduce(space, comm, rules::adasum{}, gradient, segments, order, choices);
   }

@@ -30,7 +30,7 @@ namespace adasum {
 ///   * a rank that throws has enqueued nothing, and the other ranks' streams wait for it, as with any NCCL call; with
 ///     options::check_agreement all ranks compare first what they are about to do, for which the host does wait.
 ///
-/// It must live until what it has enqueued is done. All ranks enqueue their plans in the same order.
+/// It must live until what it has enqueued is done, and longer than graphs that recorded it. All ranks enqueue their plans in the same order.
 template <scalar T, class Space, class Comm, tree_rule Rule, schedule Schedule>
   requires stream_ordered_space<Space, T, Rule> && stream_ordered_communicator<Comm, Space>
 class stream_allreduce_plan {
@@ -61,13 +61,18 @@ class stream_allreduce_plan {
   /// @throws communication_error, cuda_error  what could not be enqueued
   template <mutable_gradient Gradient>
   void operator()(Gradient&& gradient) {
+    run(gradient, {});
+  }
+
+  /// The same for callers that may have found something wrong with this rank's input: as if operator() had found it.
+  template <mutable_gradient Gradient>
+  void run(Gradient&& gradient, std::string problem) {
     static_assert(std::is_same_v<element_t<Gradient>, T>, "the plan was made for another element type");
     const auto elements = detail::span_of(gradient);
-    std::string problem;
-    if (elements.size() != length())
+    if (problem.empty() && elements.size() != length())
       problem = "adasum::stream_allreduce_plan: the gradient has " + std::to_string(elements.size()) +
                 " elements, the plan is for " + std::to_string(length());
-    else
+    if (problem.empty())
       try {
         detail::require_reachable(space_, std::span<const T>(elements), [] { return std::string("the gradient"); },
                                   "adasum::stream_allreduce_plan");

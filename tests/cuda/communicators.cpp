@@ -8,6 +8,9 @@
 #include "distributed/support/ranks.hpp"
 #include "distributed/support/schedules.hpp"
 #include "support/random_gradients.hpp"
+#ifdef ADASUM_EMULATED_CUDA
+#include "support/emulated_cuda/runtime.hpp"
+#endif
 
 using namespace adasum;
 using namespace adasum::test;
@@ -83,6 +86,68 @@ TEST_CASE("other rules, nodes, a 16-bit wire, a policy for what is not finite") 
   CHECK(without[0].found.excluded().size() == 1);
   CHECK(without[0].gradient[5] == doctest::Approx((gradients[0][5] + gradients[1][5] + gradients[3][5]) / 3));
 }
+
+#ifdef ADASUM_EMULATED_CUDA
+namespace {
+
+/// A device that is lost in the middle of a reduction.
+struct space_that_breaks : cuda_space {
+  using cuda_space::cuda_space;
+  bool breaks = false;
+
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    if (breaks) emulated_cuda::break_device(true);
+    cuda_space::measure<T>(window, vectors, gram);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rank whose device is lost tells the others, and none of them waits") {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    const auto ranks = on_ranks(3, [&](const thread_communicator& comm) {
+      const stream queue;
+      space_that_breaks exec(queue);
+      exec.breaks = comm.rank() == 0;  // the only one that measures in every schedule
+      options choices;
+      choices.check_agreement = false;
+      const device_array<float> gradient(std::vector<float>(30000, 1));
+      std::exception_ptr thrown;
+      try {
+        auto plan = plan_allreduce<float>(exec, comm, segments{30000}, order, choices);
+        plan(gradient.all());
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      emulated_cuda::break_device(false);
+      if (thrown) std::rethrow_exception(thrown);
+      return 0;
+    });
+    CHECK(ranks[0].template threw<cuda_error>());
+    CHECK_MESSAGE(ranks[1].template threw<communication_error>(), ranks[1].description());
+    CHECK_MESSAGE(ranks[2].template threw<communication_error>(), ranks[2].description());
+  });
+}
+
+TEST_CASE("in the plan's own buffer nothing is allocated from the second run on, and little is waited for") {
+  const auto ranks = on_ranks(1, [&](const thread_communicator& comm) {
+    const stream queue;
+    auto plan = plan_allreduce<float>(cuda_space(queue), comm, segments{300000});
+    const std::vector<float> values(300000, 1);
+    plan.space().transfer(values.data(), plan.buffer().data(), plan.buffer().size_bytes());
+    plan();
+    const auto before = emulated_cuda::count();
+    plan();
+    const auto after = emulated_cuda::count();
+    CHECK(after.allocations == before.allocations);
+    CHECK(after.host_waits - before.host_waits < 20);
+    return 0;
+  });
+  CHECK_MESSAGE(ranks[0].value, ranks[0].description());
+}
+#endif
 
 TEST_CASE("a plan: its buffer is memory of the device, and memory of the host is refused on all ranks") {
   const segments cut{5000};

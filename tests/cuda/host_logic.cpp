@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What cuda_space asks of the runtime: of the emulated one, which counts.
+#include <adasum/comm/staging.hpp>
+
 #include "cuda/support/device.hpp"
 #include "support/emulated_cuda/runtime.hpp"
 #include "support/random_gradients.hpp"
@@ -78,6 +80,74 @@ TEST_CASE("tables of windows are kept, the oldest forgotten, not those of a grap
   CHECK(emulated_cuda::count().allocations == before);
   tables.find(whole(segments{1}), 4096, queue, 0);  // forgotten, made again
   CHECK(emulated_cuda::count().allocations > before);
+}
+
+TEST_CASE("more windows than are kept, all of them in graphs: each call has its own table") {
+  const stream queue;
+  const cuda_space exec(queue);
+  const auto reduce = [&](std::size_t length) {
+    const device_array<float> a(std::vector<float>(length, 2)), out(std::vector<float>(length, 0));
+    adasum_pair(exec, a.all(), a.all(), out.all());
+    exec.fence();
+    return out.values();
+  };
+  for (std::size_t length = 1; length <= cuda_backend::tile_tables::most + 10; ++length) {
+    reduce(length);
+    const device_array<float> a(std::vector<float>(length, 2));
+    cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
+    adasum_pair(exec, a.all(), a.all(), a.all());
+    cudaGraph_t graph = nullptr;
+    cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
+    cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
+  }
+  CHECK(reduce(5000) == std::vector<float>(5000, 2));
+}
+
+TEST_CASE("a graph keeps the memory that it was recorded with, whatever larger calls come later") {
+  const stream queue;
+  const cuda_space exec(queue);
+  const auto small = on_device(random_gradients<float>(3, 30000, 1));
+  const device_array<float> out(std::vector<float>(30000, 7));
+  const auto run = [&] { adasum_tree(exec, spans_of(small), out.all()); };
+  run();
+  const auto expected = out.values();
+  cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
+  run();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
+  cuda_backend::check("cudaGraphInstantiate", cudaGraphInstantiate(&ready, graph, 0));
+  const auto large = on_device(random_gradients<float>(6, 300000, 2));
+  adasum_tree(exec, spans_of(large), large[0].all());
+  exec.fence();
+  std::vector<device_array<float>> others;  // where freed memory would be given away again
+  for (std::size_t size = 16; size < 4096; size *= 2) others.emplace_back(std::vector<float>(size, 5));
+  cuda_backend::check("cudaGraphLaunch", cudaGraphLaunch(ready, queue));
+  exec.fence();
+  CHECK(out.values() == expected);
+  for (const auto& other : others)
+    for (const float value : other.values()) CHECK(value == 5);
+  cuda_backend::check("cudaGraphExecDestroy", cudaGraphExecDestroy(ready));
+  cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
+}
+
+TEST_CASE("rooms for staging: none is handed out after memory could not be had") {
+  const stream queue;
+  const cuda_space exec(queue);
+  staging<cuda_space> rooms;
+  std::vector<std::byte> bytes(1000);
+  const incoming in{0, bytes, residence::space};
+  emulated_cuda::break_device(true);
+  CHECK_THROWS_AS(rooms.begin(exec, {}, std::span(&in, 1)), cuda_error);
+  emulated_cuda::break_device(false);
+  rooms.begin(exec, {}, std::span(&in, 1));
+  CHECK(rooms.room_for(bytes).data() != nullptr);
+}
+
+TEST_CASE("too many blocks are refused by name, none are nothing to do") {
+  const auto never = [](std::size_t blocks) { cuda_backend::launch("add_tiles", cuda_backend::write_some_words<>, {blocks, 1}, nullptr, cuda_backend::words{}, 0, nullptr); };
+  never(0);
+  CHECK_THROWS_WITH_AS(never(std::size_t{1} << 31), doctest::Contains("too many segments"), bad_input);
 }
 
 TEST_CASE("first_tiles counts the tiles before each segment") {

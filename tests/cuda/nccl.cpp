@@ -138,6 +138,30 @@ TEST_CASE("a plan is enqueued without waiting, and allocates nothing from the se
   }
 }
 
+TEST_CASE("adasum_allreduce by itself does not make the host wait either") {
+  const segments cut{5000, 3};
+  const auto ranks = on_nccl(1, [&](const nccl_communicator& comm, const cuda_space& exec) {
+    const device_array<float> gradient(std::vector<float>(cut.total(), 1));
+    const auto before = emulated_cuda::count().host_waits;
+    adasum_allreduce(exec, comm, gradient.all(), cut, schedules::recursive_halving{}, checked(false));
+    return emulated_cuda::count().host_waits - before;
+  });
+  REQUIRE_MESSAGE(ranks[0].value, ranks[0].description());
+  CHECK(*ranks[0].value == 0);
+}
+
+TEST_CASE("no segments at all") {
+  const std::vector<std::size_t> none{0};
+  const auto ranks = on_nccl(2, [&](const nccl_communicator& comm, const cuda_space& exec) {
+    const device_array<float> gradient{std::vector<float>{}};
+    auto plan = plan_allreduce_async<float>(exec, comm, segments_view{none}, rules::adasum{}, schedules::recursive_halving{});
+    plan(gradient.all());
+    exec.fence();
+    return 0;
+  });
+  for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
+}
+
 TEST_CASE("the plan with a report: any rule, notes and sums of the host through the device") {
   const segments cut{1000, 3};
   const auto gradients = random_gradients<float>(3, cut.total(), 2);
@@ -173,6 +197,10 @@ TEST_CASE("disagreement and bad input: an error on every rank where that is chec
           const segments mine = comm.rank() == 1 ? segments{40, 60} : segments{100};
           plan_allreduce_async<float>(exec, comm, mine, rules::adasum{}, schedules::gram{}, checked(true))(gradient);
         }).find("number of segments") != std::string::npos);
+  CHECK(refused([](const auto& comm, const auto& exec, auto gradient) {
+          const segments mine = comm.rank() == 1 ? segments{50} : segments{100};
+          adasum_allreduce(exec, comm, gradient, mine, schedules::gram{}, checked(true));
+        }).find("the plan is for 50") != std::string::npos);
   // Unchecked, with a report: the rank whose input is bad withholds its bytes.
   refused([](const auto& comm, const auto& exec, auto gradient) {
     auto plan = plan_allreduce<float>(exec, comm, segments{100}, rules::adasum{}, schedules::recursive_halving{}, checked(false));

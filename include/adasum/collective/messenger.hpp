@@ -82,6 +82,8 @@ class messenger {
       message.withheld = withdrawn_;
       if (!withdrawn_) bytes_sent_ += message.bytes.size();
     }
+    if constexpr (device_space<Space>)
+      for (auto& room : in_) room.discarded = withdrawn_ && room.where == residence::space;
     if constexpr (can_post)
       if (posts_) return unless_withdrawn([&] { comm_.post(space_, out_, in_, pending_); });
     return true;

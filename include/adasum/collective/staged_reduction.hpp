@@ -342,11 +342,16 @@ class staged_reduction {
       shared_->fail();
       waiting_ = waiting::to_be_left_alone;
     }
-    try {
-      away_.emplace(space_.template allocate<T>(length()));
-      data_ = away_->data();
-    } catch (...) {  // no memory: the others wait for messages that cannot be sent
-      end(nullptr);
+    if constexpr (device_space<Space>) {
+      // The device may be what failed. What it would receive is discarded, so nobody follows this address.
+      if (!data_) data_ = reinterpret_cast<T*>(alignof(std::max_align_t));
+    } else {
+      try {
+        away_.emplace(space_.template allocate<T>(length()));
+        data_ = away_->data();
+      } catch (...) {  // no memory: the others wait for messages that cannot be sent
+        end(nullptr);
+      }
     }
   }
 
@@ -572,7 +577,7 @@ class staged_reduction {
       else
         messages_.exchange_unscheduled(sum_over(level, values));
     };
-    spread_ = last && in_place(level);
+    spread_ = last && in_place(level) && !device_space<Space>;  // a device has no cache to use: it copies once, at the end
     T* const out = data + part_of(level).begin;
     const round_memory arrays{gram_of(level), std::span(weights_).first(segments_.size() * n),
                               std::span(norms_).first(n), std::span(total_).first(packed_size(n)), scratch_};

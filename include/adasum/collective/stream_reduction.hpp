@@ -37,12 +37,11 @@ class stream_reduction {
       vectors_.resize(std::max(vectors_.size(), n));
       std::vector<double> counts(n);
       for (std::size_t i = 0; i < n; ++i) counts[i] = static_cast<double>(level.leaves[i + 1] - level.leaves[i]);
-      leaves_.push_back(space_.template allocate<double>(n));
-      space_.upload(counts.data(), leaves_.back().data(), n * sizeof(double));
+      leaves_.push_back(space_.template allocate_in_order<double>(n));
+      space_.write(counts, leaves_.back().data());
     }
-    received_.emplace(space_.template allocate<T>(received));
-    partial_grams_.emplace(space_.template allocate<double>(partial_grams));
-    space_.fence();  // `counts` are gone after this
+    received_.emplace(space_.template allocate_in_order<T>(received));
+    partial_grams_.emplace(space_.template allocate_in_order<double>(partial_grams));
   }
   stream_reduction(const stream_reduction&) = delete;
   stream_reduction& operator=(const stream_reduction&) = delete;
@@ -157,7 +156,7 @@ class stream_reduction {
   }
 
   template <class Element>
-  using buffer = decltype(std::declval<const Space&>().template allocate<Element>(0));
+  using buffer = decltype(std::declval<const Space&>().template allocate_in_order<Element>(0));
 
   Space space_;
   Comm comm_;

@@ -224,6 +224,7 @@ class mpi_communicator {
     pending blocking;  // the exchange of exchange(), kept for its memory
     bool stages = true;     // whether elements of devices go through the host
     std::any device_rooms;  // the staging of the kind of device in use
+    std::vector<std::byte> nowhere;  // for what is discarded
 
     template <class Space>
     staging<Space>& staging_for() {
@@ -349,25 +350,31 @@ void mpi_communicator::exchange_with_device(const Space& space, std::span<const 
     return on_device(message) ? std::min(state_->piece_limit, staging<Space>::piece_bytes) : state_->piece_limit;
   };
   auto& messages = state_->blocking;
-  if (!state_->stages) {
-    if (std::ranges::any_of(out, on_device) || std::ranges::any_of(in, on_device)) space.fence();
-    messages.begin(*state_);
-    for (const auto& room : in) messages.receive(room.peer, room.bytes, limit(room));
-    for (const auto& message : out) messages.send(message.peer, message.bytes, limit(message), message.withheld);
-    messages.posted();
-    return messages.wait();
-  }
+  auto& nowhere = state_->nowhere;
   detail::attempt run;
+  if (!state_->stages && (std::ranges::any_of(out, on_device) || std::ranges::any_of(in, on_device)))
+    run([&] { space.fence(); });
   auto& rooms = state_->template staging_for<Space>();
-  rooms.begin(out, in);
+  if (state_->stages) run([&] { rooms.begin(space, out, in); });
+  const auto withheld = [&](const outgoing& message) { return message.withheld || (on_device(message) && run.failed()); };
+
+  std::size_t longest = 0;
+  for (const auto& room : in) longest = std::max(longest, on_device(room) ? room.bytes.size() : 0);
+  if (run.failed() || std::ranges::any_of(in, &incoming::discarded)) nowhere.resize(longest);
   messages.begin(*state_);
   for (const auto& room : in)
-    messages.receive(room.peer, on_device(room) ? rooms.room_for(room.bytes) : room.bytes, limit(room));
-  for (const auto& message : out)
-    if (on_device(message) && !message.withheld) run([&] { rooms.start_download(space, message.bytes, limit(message)); });
+    messages.receive(room.peer,
+                     !on_device(room)                  ? room.bytes
+                     : room.discarded || run.failed() ? std::span(nowhere).first(room.bytes.size())
+                     : state_->stages                 ? rooms.room_for(room.bytes)
+                                                      : room.bytes,
+                     limit(room));
+  if (state_->stages)
+    for (const auto& message : out)
+      if (on_device(message) && !message.withheld) run([&] { rooms.start_download(space, message.bytes, limit(message)); });
   for (const auto& message : out) {
-    if (!on_device(message) || message.withheld || run.failed()) {
-      messages.send(message.peer, message.bytes, limit(message), message.withheld || (on_device(message) && run.failed()));
+    if (!on_device(message) || !state_->stages || withheld(message)) {
+      messages.send(message.peer, message.bytes, limit(message), withheld(message));
       continue;
     }
     detail::for_each_piece(rooms.next_download(), limit(message), [&](const std::byte* at, int bytes) {
@@ -376,10 +383,12 @@ void mpi_communicator::exchange_with_device(const Space& space, std::span<const 
     });
   }
   messages.posted();
-  messages.for_each_arrival([&](const auto& piece) {
-    run([&] { rooms.upload(space, piece.at, static_cast<std::size_t>(piece.bytes)); });
-  });
-  run([&] { rooms.end(space); });
+  if (state_->stages) {
+    messages.for_each_arrival([&](const auto& piece) {
+      run([&] { rooms.upload(space, piece.at, static_cast<std::size_t>(piece.bytes)); });
+    });
+    run([&] { rooms.end(space); });
+  }
   messages.wait();
   run.rethrow();
 }

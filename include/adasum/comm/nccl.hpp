@@ -43,7 +43,10 @@ class nccl_error : public communication_error {
 /// adasum_allreduce and plan_allreduce_async are enqueued on the space's stream, as ncclAllReduce is: the host waits for nothing.
 /// combine_allreduce and plan_allreduce give a report, and so wait for the stream at each exchange. Messages are groups of
 /// ncclSend and ncclRecv. As with NCCL itself: one thread at a time, the same calls on all ranks in the same order, and what
-/// the ranks say of sizes must agree (options::check_agreement compares it first).
+/// the ranks say of sizes must agree (options::check_agreement compares it first). The communicator must be a blocking one
+/// (the default of ncclConfig_t). Small sums are made of messages to all ranks concerned, added in one order, and not by
+/// ncclAllReduce: so they have the same bits on every rank whatever algorithm NCCL would choose, also for a part of the ranks.
+/// A rank whose device fails for good cannot tell the others: abort the communicator then (ncclCommAbort).
 class nccl_communicator {
  public:
   /// @throws bad_input   a null communicator
@@ -57,10 +60,10 @@ class nccl_communicator {
   /// Starts messages of elements in memory of the device, in the order of the space's stream. See stream_ordered_communicator.
   template <device_space Space>
   void enqueue(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
-    check("ncclGroupStart", ncclGroupStart());
+    group together;
     for (const auto& room : in) receive(space, room.bytes, room.peer);
     for (const auto& message : out) send(space, message.bytes, message.peer);
-    check("ncclGroupEnd", ncclGroupEnd());
+    together.end();
   }
 
   /// Blocks until every message has been sent and received. See the concept communicator_for. Before each message goes a word
@@ -69,7 +72,7 @@ class nccl_communicator {
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     rooms<Space>& room = state_->rooms_for<Space>();
     const auto sent = bytes_of(out), received = bytes_of(in);
-    room.reserve(sent + received);
+    room.reserve(sent + received, space.device());
     std::byte *const here = room.host.data(), *const there = room.device.get();
 
     for_each(out, here, [](const outgoing& message, std::byte* word, std::byte* copy) {
@@ -79,17 +82,16 @@ class nccl_communicator {
         std::memcpy(copy, message.bytes.data(), message.bytes.size());
     });
     space.upload(here, there, sent);
-    check("ncclGroupStart", ncclGroupStart());
+    group together;
     for_each(in, there + sent, [&](const incoming& message, std::byte* word, std::byte* copy) {
       receive(space, {word, sizeof(std::uint64_t)}, message.peer);
-      receive(space, message.where == residence::host ? std::span(copy, message.bytes.size()) : message.bytes, message.peer);
+      receive(space, is_copied(message) ? std::span(copy, message.bytes.size()) : message.bytes, message.peer);
     });
     for_each(out, there, [&](const outgoing& message, std::byte* word, std::byte* copy) {
       send(space, {word, sizeof(std::uint64_t)}, message.peer);
-      send(space, message.where == residence::host ? std::span<const std::byte>(copy, message.bytes.size()) : message.bytes,
-           message.peer);
+      send(space, is_copied(message) ? std::span<const std::byte>(copy, message.bytes.size()) : message.bytes, message.peer);
     });
-    check("ncclGroupEnd", ncclGroupEnd());
+    together.end();
     space.download(there + sent, here + sent, received);
     space.fence();
 
@@ -111,6 +113,24 @@ class nccl_communicator {
  private:
   static constexpr std::uint64_t withheld = static_cast<std::uint64_t>(-1);
 
+  /// Calls that NCCL takes together. Closed in any case: an open group would swallow all later calls of this thread.
+  class group {
+   public:
+    group() { check("ncclGroupStart", ncclGroupStart()); }
+    group(const group&) = delete;
+    group& operator=(const group&) = delete;
+    ~group() {
+      if (open_) static_cast<void>(ncclGroupEnd());
+    }
+    void end() {
+      open_ = false;
+      check("ncclGroupEnd", ncclGroupEnd());
+    }
+
+   private:
+    bool open_ = true;
+  };
+
   static void check(const char* call, ncclResult_t code) {
     if (code != ncclSuccess) throw nccl_error(call, code);
   }
@@ -128,8 +148,11 @@ class nccl_communicator {
   static constexpr std::size_t word_bytes = 16;
   template <class Message>
   static std::size_t copied_bytes(const Message& message) {
-    return message.where == residence::host ? (message.bytes.size() + 15) / 16 * 16 : 0;
+    return is_copied(message) ? (message.bytes.size() + 15) / 16 * 16 : 0;
   }
+  // What is withheld or discarded has no memory of its own; NCCL wants some on both sides all the same.
+  static bool is_copied(const outgoing& message) { return message.where == residence::host || message.withheld; }
+  static bool is_copied(const incoming& message) { return message.where == residence::host || message.discarded; }
   template <class Message>
   static std::size_t bytes_of(std::span<const Message> messages) {
     std::size_t bytes = 0;
@@ -155,18 +178,28 @@ class nccl_communicator {
     typename Space::host_memory host{0};
     std::unique_ptr<std::byte, free_device_memory> device;
     std::size_t capacity = 0;
+    int on = -1;  // which device
 
-    void reserve(std::size_t bytes) {
-      if (bytes <= capacity) return;
+    void reserve(std::size_t bytes, int which) {
+      if (bytes <= capacity && on == which) return;
       const auto more = std::max({bytes, 2 * capacity, std::size_t{4096}});
+      capacity = 0;
+      int before = 0;
       void* memory = nullptr;
-      if (const auto code = cudaMalloc(&memory, more); code != cudaSuccess) {
-        static_cast<void>(cudaGetLastError());
-        throw communication_error(std::string("adasum::nccl_communicator: cudaMalloc failed: ") + cudaGetErrorString(code));
-      }
+      check_cuda("cudaGetDevice", cudaGetDevice(&before));
+      check_cuda("cudaSetDevice", cudaSetDevice(which));
+      const auto made = cudaMalloc(&memory, more);
+      check_cuda("cudaSetDevice", cudaSetDevice(before));
+      check_cuda("cudaMalloc", made);
       device.reset(static_cast<std::byte*>(memory));
       host = typename Space::host_memory(more);
       capacity = more;
+      on = which;
+    }
+    static void check_cuda(const char* call, cudaError_t code) {
+      if (code == cudaSuccess) return;
+      static_cast<void>(cudaGetLastError());
+      throw communication_error(std::string("adasum::nccl_communicator: ") + call + " failed: " + cudaGetErrorString(code));
     }
   };
 

@@ -25,14 +25,29 @@ class staging {
   /// Long enough that a message's latency does not count, short enough that copies and messages overlap.
   static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
-  /// Waits until the uploads of the last exchange have left their rooms.
-  void begin(std::span<const outgoing> out, std::span<const incoming> in) {
-    if (uploading_) uploaded_.wait();
-    uploading_ = false;
+  staging() = default;
+  staging(const staging&) = delete;
+  staging& operator=(const staging&) = delete;
+  /// Waits for copies that still run.
+  ~staging() {
+    try {
+      settle();
+    } catch (...) {  // the device has failed: nothing runs there any more
+    }
+  }
+
+  /// Waits until the copies of the last exchange have left their rooms.
+  void begin(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) {
+    if (copying_ && !recorded_) space.fence();  // that exchange failed in between
+    settle();
     std::size_t bytes = 0;
     for (const auto& message : out) bytes += rounded(message.where == residence::space ? message.bytes.size() : 0);
     for (const auto& room : in) bytes += rounded(room.where == residence::space ? room.bytes.size() : 0);
-    if (bytes > capacity_) memory_ = typename Space::host_memory(capacity_ = std::max(bytes, 2 * capacity_));
+    if (bytes > capacity_) {
+      const auto more = std::max(bytes, 2 * capacity_);
+      memory_ = typename Space::host_memory(more);
+      capacity_ = more;
+    }
     used_ = pieces_ = pieces_waited_for_ = 0;
     next_download_ = 0;
     downloads_.clear();
@@ -51,6 +66,7 @@ class staging {
     std::size_t done = 0;
     do {
       const auto bytes = std::min(piece, on_device.size() - done);
+      copying_ = true;
       space.download(on_device.data() + done, room.data() + done, bytes);
       if (pieces_ == events_.size()) events_.emplace_back();
       space.record(events_[pieces_++]);
@@ -65,13 +81,15 @@ class staging {
   void upload(const Space& space, const std::byte* at, std::size_t bytes) {
     for (const auto& [room, on_device] : targets_)
       if (at >= room.data() && at < room.data() + room.size()) {
+        copying_ = true;
         space.upload(at, on_device + (at - room.data()), bytes);
-        uploading_ = true;
         return;
       }
   }
   void end(const Space& space) {
-    if (uploading_) space.record(uploaded_);
+    if (!copying_) return;
+    space.record(last_copy_);
+    recorded_ = true;
   }
 
  private:
@@ -79,6 +97,10 @@ class staging {
     std::span<std::byte> room;
     std::byte* on_device;
   };
+  void settle() {
+    if (recorded_) last_copy_.wait();
+    copying_ = recorded_ = false;
+  }
   static constexpr std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
   std::span<std::byte> take(std::size_t bytes) {
     const auto at = used_;
@@ -92,8 +114,8 @@ class staging {
   std::size_t pieces_ = 0, pieces_waited_for_ = 0, next_download_ = 0;
   std::vector<std::span<const std::byte>> downloads_;
   std::vector<target> targets_;
-  typename Space::event uploaded_;
-  bool uploading_ = false;
+  typename Space::event last_copy_;
+  bool copying_ = false, recorded_ = false;  // copies were started; and last_copy_ stands behind them
 };
 
 }  // namespace adasum

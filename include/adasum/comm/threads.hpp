@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/attempt.hpp"
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
@@ -137,14 +138,20 @@ class thread_communicator {
     auto& group = *membership_->group;
     auto& mine = membership_->blocking;
     if constexpr (device_space<Space>) {
-      if (std::ranges::any_of(out, [](const outgoing& message) { return message.where == residence::space && !message.withheld; }))
-        space.fence();
-      group.post(rank(), out, in, mine);
-      group.progress(mine, true, [&](const incoming& room, const std::byte* from) {
-        if (room.where == residence::host) return copy_on_host(room, from);
-        space.transfer(from, room.bytes.data(), room.bytes.size());
-        space.fence();
+      // A device that fails must leave no peer waiting: its elements are withheld, and the failure reported in the end.
+      detail::attempt run;
+      const auto sends_elements = [](const outgoing& message) { return message.where == residence::space && !message.withheld; };
+      if (std::ranges::any_of(out, sends_elements)) run([&] { space.fence(); });
+      group.post(rank(), out, in, mine, run.failed());
+      run.even_after_failure([&] {
+        group.progress(mine, true, [&](const incoming& room, const std::byte* from) {
+          if (room.where == residence::host) return copy_on_host(room, from);
+          if (room.discarded || run.failed()) return;
+          space.transfer(from, room.bytes.data(), room.bytes.size());
+          space.fence();
+        });
       });
+      run.rethrow();
     } else {
       group.post(rank(), out, in, mine);
       mine.wait();
@@ -187,7 +194,8 @@ class thread_communicator {
       for (auto& rank : ranks) rank.inbox.resize(ranks.size());
     }
 
-    void post(int self, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) {
+    /// @param no_elements  withhold what lies in memory of the space
+    void post(int self, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange, bool no_elements = false) {
       exchange.group_ = this;
       exchange.self_ = self;
       exchange.received_ = exchange.taken_ = 0;
@@ -195,7 +203,9 @@ class thread_communicator {
       exchange.rooms_.assign(in.begin(), in.end());
       exchange.sent_.clear();
       for (const auto& message : out)
-        exchange.sent_.push_back({message.peer, message.withheld ? message.bytes.first(0) : message.bytes});
+        exchange.sent_.push_back({message.peer, message.withheld || (no_elements && message.where == residence::space)
+                                                    ? message.bytes.first(0)
+                                                    : message.bytes});
       const std::scoped_lock lock(mutex);
       for (auto& message : exchange.sent_) {
         at(message.peer).inbox[index(self)].push(&message);

@@ -101,6 +101,7 @@ concept device_space = requires(const E& space, const void* from, void* to, std:
 /// the steps are there too, with Gram matrices and weights in memory of the space, which stay until the step is taken again:
 ///   measure_on_device(window, vectors) → gram          weigh_on_device(rule, gram, segments, n, leaves) → weights
 ///   mix_on_device(window, vectors, weights, out)       add_pieces(pieces, number, count, values): values[i] = Σₖ pieces[k·count + i]
+///   write(values, to): numbers of the host             allocate_in_order(count): as allocate, without waiting
 template <class E, class T, class Rule>
 concept stream_ordered_space =
     execution_space<E, T> && device_space<E> &&
@@ -111,6 +112,8 @@ concept stream_ordered_space =
       { space.weigh_on_device(rule, numbers, count, count, numbers) } -> std::same_as<double*>;
       space.template mix_on_device<T>(window, vectors, numbers, out);
       space.add_pieces(numbers, count, count, gram);
+      space.write(std::span(numbers, count), gram);
+      { space.template allocate_in_order<T>(count).data() } -> std::same_as<T*>;
     };
 
 // ── communicator: among whom ────────────────────────────────────────────────────────────────────────────────────────

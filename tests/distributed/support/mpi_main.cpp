@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <iostream>
 #include <sstream>
+#ifdef ADASUM_SKIPPED_WITHOUT_DEVICE
+#include <cuda_runtime.h>
+#endif
 
 /// main() of the doctest programs that run on MPI. All ranks run the same test cases; the program fails if one of them
 /// fails. Rank 0 prints its summary, others only what failed.
@@ -15,6 +18,14 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 
+#ifdef ADASUM_SKIPPED_WITHOUT_DEVICE
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::puts("skipped: there is no CUDA device here");
+    MPI_Finalize();
+    return ADASUM_SKIPPED_WITHOUT_DEVICE;
+  }
+#endif
   std::ostringstream text;
   doctest::Context context(argc, argv);
   context.setCout(&text);

@@ -39,6 +39,8 @@ struct {
   std::atomic<std::size_t> allocations, host_waits, kernels;
 } counters;
 
+thread_local bool broken = false;
+
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "emulated CUDA: %s\n", what);
   std::abort();
@@ -233,6 +235,8 @@ void run_grid(dim3 grid, dim3 block, bool cooperative, const std::function<void(
 
 }  // namespace
 
+void break_device(bool now) { broken = now; }
+
 counts count() { return {counters.allocations, counters.host_waits, counters.kernels}; }
 
 void enqueue(cudaStream_t on, std::function<void()> work) { stream_of(on).enqueue(std::move(work)); }
@@ -240,6 +244,7 @@ void enqueue(cudaStream_t on, std::function<void()> work) { stream_of(on).enqueu
 cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::function<void()> thread) {
   const bool cooperative = config.numAttrs > 0 && config.attrs[0].val.cooperative;
   const auto blocks = config.gridDim.x;
+  if (broken) return cudaErrorInvalidValue;
   if (blocks == 0 || config.blockDim.x == 0 || config.blockDim.x > 1024 || config.dynamicSmemBytes > shared_bytes ||
       (cooperative && blocks > 2 * multiprocessors))
     return cudaErrorInvalidConfiguration;
@@ -264,6 +269,7 @@ const char* cudaGetErrorName(cudaError_t code) {
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorCooperativeLaunchTooLarge: return "cudaErrorCooperativeLaunchTooLarge";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
   }
   return "unknown";
@@ -285,6 +291,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   }
   return cudaSuccess;
 }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
 cudaError_t cudaDeviceSynchronize() {
   ++counters.host_waits;
   std::vector<std::shared_ptr<stream>> all;
@@ -316,6 +323,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t on) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t on) {
+  if (broken) return cudaErrorInvalidValue;
   if (stream_of(on).capture) return cudaErrorStreamCaptureUnsupported;
   ++counters.host_waits;
   stream_of(on).run_all();
@@ -362,6 +370,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t what) { return delete what, cudaSuccess
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t what) { return delete what, cudaSuccess; }
 
 cudaError_t cudaMalloc(void** made, std::size_t bytes) {
+  if (broken) return cudaErrorMemoryAllocation;
   ++counters.allocations;
   *made = device_memory().allocate(bytes);
   return *made ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -381,6 +390,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t on) {
   return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void** made, std::size_t bytes) {
+  if (broken) return cudaErrorMemoryAllocation;
   ++counters.allocations;
   *made = std::malloc(bytes);
   const std::scoped_lock lock(pinned_mutex);

@@ -17,6 +17,9 @@ struct counts {
 };
 counts count();
 
+/// From now on (or no longer), what this thread asks of the runtime fails: kernels, waiting, memory.
+void break_device(bool now);
+
 /// Work for a stream, as kernels are: run when somebody waits for it.
 void enqueue(cudaStream_t, std::function<void()> work);
 

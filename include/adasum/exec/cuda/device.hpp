@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "error.hpp"
@@ -54,10 +55,15 @@ struct launch_shape {
   bool cooperative = false;      ///< all blocks at once, so that they can wait for each other
 };
 
-/// Enqueues kernel(arguments…). @param name for the error, if the launch fails
+/// Enqueues kernel(arguments…); no blocks are nothing to do. @return what the runtime said
+/// @throws bad_input  more blocks than a launch can have
 template <class... Parameters, class... Arguments>
-void launch(const char* name, void (*kernel)(Parameters...), const launch_shape& shape, cudaStream_t stream,
-            Arguments&&... arguments) {
+cudaError_t try_launch(void (*kernel)(Parameters...), const launch_shape& shape, cudaStream_t stream, Arguments&&... arguments) {
+  constexpr std::size_t most_blocks = (std::size_t{1} << 31) - 1;
+  if (shape.blocks == 0) return cudaSuccess;
+  if (shape.blocks > most_blocks)
+    throw bad_input("adasum::cuda_space: " + std::to_string(shape.blocks) + " blocks are needed, and a launch has at most " +
+                    std::to_string(most_blocks) + ": too many segments for so many vectors");
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
@@ -68,7 +74,14 @@ void launch(const char* name, void (*kernel)(Parameters...), const launch_shape&
   config.stream = stream;
   config.attrs = &cooperative;
   config.numAttrs = shape.cooperative ? 1 : 0;
-  check(name, cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+/// The same. @param name for the error @throws cuda_error if the launch fails
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), const launch_shape& shape, cudaStream_t stream,
+            Arguments&&... arguments) {
+  check(name, try_launch(kernel, shape, stream, std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace adasum::cuda_backend

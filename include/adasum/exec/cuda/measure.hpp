@@ -18,7 +18,7 @@
 ///
 ///     |Ĝ(i, j) − gᵢ·gⱼ| ≤ (32 + 2·255 + ⌈tiles/256⌉)·2⁻⁵³ Σ |gᵢ[x]·gⱼ[x]|,   in practice far below
 ///
-/// The order is fixed, no atomics: the same bits in every run, on every device.
+/// The order is fixed, no atomics: the same bits in every run.
 namespace adasum::cuda_backend {
 
 /// A fixed number of sums that are reduced together.

@@ -55,6 +55,39 @@ class buffer {
   int device_ = 0;
 };
 
+/// Memory of a device that belongs to no stream's order (cudaMalloc), which message layers can share between processes. Allocating
+/// and freeing it wait for the device.
+template <class T>
+class shareable_buffer {
+ public:
+  shareable_buffer() = default;
+  /// @throws cuda_error
+  shareable_buffer(std::size_t count, int device) : count_(count) {
+    if (count == 0) return;
+    const device_scope here(device);
+    void* memory = nullptr;
+    check("cudaMalloc", cudaMalloc(&memory, count * sizeof(T)));
+    data_ = static_cast<T*>(memory);
+  }
+  shareable_buffer(shareable_buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+  shareable_buffer& operator=(shareable_buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  ~shareable_buffer() {
+    if (data_ && cudaFree(data_) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_ = 0;
+};
+
 /// Memory of the host that a device copies from and to by itself (page-locked). Allocating it waits for the device.
 template <class T>
 class pinned_buffer {
@@ -86,11 +119,10 @@ class pinned_buffer {
   std::size_t count_ = 0;
 };
 
-/// A moment on a stream, for which the host can wait.
+/// A moment on a stream, for which the host can wait. Made when it is recorded first, on the device that is current then.
 class event {
  public:
-  /// @throws cuda_error
-  event() { check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&native_, cudaEventDisableTiming)); }
+  event() = default;
   event(event&& other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
   event& operator=(event&& other) noexcept {
     std::swap(native_, other.native_);
@@ -100,9 +132,15 @@ class event {
     if (native_ && cudaEventDestroy(native_) != cudaSuccess) static_cast<void>(cudaGetLastError());
   }
 
-  void record(cudaStream_t stream) { check("cudaEventRecord", cudaEventRecord(native_, stream)); }
-  /// Blocks until all that stood before the moment has ended.
-  void wait() const { check("cudaEventSynchronize", cudaEventSynchronize(native_)); }
+  /// @throws cuda_error
+  void record(cudaStream_t stream) {
+    if (!native_) check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&native_, cudaEventDisableTiming));
+    check("cudaEventRecord", cudaEventRecord(native_, stream));
+  }
+  /// Blocks until all that stood before the moment has ended; not at all if it was never recorded.
+  void wait() const {
+    if (native_) check("cudaEventSynchronize", cudaEventSynchronize(native_));
+  }
 
  private:
   cudaEvent_t native_ = nullptr;

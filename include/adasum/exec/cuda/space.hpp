@@ -15,7 +15,6 @@
 #include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "addresses.hpp"
 #include "device.hpp"
 #include "elements.hpp"
 #include "measure.hpp"
@@ -23,6 +22,7 @@
 #include "mix.hpp"
 #include "on_chip.hpp"
 #include "weigh.hpp"
+#include "words.hpp"
 #include "workspace.hpp"
 
 namespace adasum {
@@ -38,7 +38,7 @@ namespace adasum {
 /// the host reads inner products, and nowhere else.
 ///
 /// One kernel for each of measure and mix whatever the number of segments; the order of additions is fixed by the window
-/// alone, so results have the same bits in every run and on every device. For float, double, __half, __nv_bfloat16 and other
+/// alone, so results have the same bits in every run, and on devices of one architecture. For float, double, __half, __nv_bfloat16 and other
 /// types with their bits. The stream must live longer than the space and the memory that it allocates. Copies are handles to the
 /// same workspace: one host thread at a time, as with a cuBLAS handle.
 ///
@@ -58,9 +58,14 @@ class cuda_space {
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
   std::string_view arithmetic() const { return "tiles of 16 KiB"; }
 
-  /// Uninitialised memory of the device, in the order of the stream. @throws cuda_error
+  /// Uninitialised memory of the device, which message layers can share; waits for the device. @throws cuda_error
   template <scalar T>
-  cuda_backend::buffer<T> allocate(std::size_t count) const {
+  cuda_backend::shareable_buffer<T> allocate(std::size_t count) const {
+    return {count, device_};
+  }
+  /// The same in the order of the stream, which waits for nothing. @throws cuda_error
+  template <scalar T>
+  cuda_backend::buffer<T> allocate_in_order(std::size_t count) const {
     return {count, stream_, device_};
   }
 
@@ -85,7 +90,7 @@ class cuda_space {
     const cuda_backend::device_scope here(device_);
     const auto count = window.segments.size() * vectors.size();
     double* const room = room_for(workspace_->weights, count);
-    cuda_backend::check("cudaMemcpyAsync", cudaMemcpyAsync(room, weights, count * sizeof(double), cudaMemcpyHostToDevice, stream_));
+    write(std::span(weights, count), room);
     mix_on_device<T>(window, vectors, room, out);
   }
 
@@ -196,6 +201,15 @@ class cuda_space {
                  values);
   }
 
+  /// Enqueues to[i] = values[i] from memory of the host, which is not needed any more when this returns.
+  void write(std::span<const double> values, double* to) const {
+    const cuda_backend::device_scope here(device_);
+    constexpr std::size_t few = 8 * cuda_backend::words_at_once;  // above, one copy is faster than so many launches
+    if (values.size() <= few) return cuda_backend::write_words(values, to, stream_);
+    transfer(values.data(), to, values.size_bytes());
+    fence();
+  }
+
   // ── device_space ──
 
   /// Enqueues a copy between any two places of the device's or the host's. From or to ordinary (not pinned) memory of the host,
@@ -224,7 +238,11 @@ class cuda_space {
       static_cast<void>(cudaGetLastError());
       return false;
     }
-    return found.type != cudaMemoryTypeUnregistered || cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, device_) != 0;
+    if (found.type == cudaMemoryTypeUnregistered) return cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, device_) != 0;
+    if (found.type != cudaMemoryTypeDevice || found.device == device_) return true;
+    int reachable = 0;  // whether that is enabled too cannot be asked
+    cuda_backend::check("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&reachable, device_, found.device));
+    return reachable != 0;
   }
 
  private:
@@ -259,7 +277,7 @@ class cuda_space {
   const void* const* addresses(std::span<const T* const> vectors) const {
     static_assert(sizeof(double) == sizeof(void*));
     double* const room = room_for(workspace_->addresses, vectors.size());
-    cuda_backend::write_addresses(vectors, reinterpret_cast<const void**>(room), stream_);
+    cuda_backend::write_words<const T*>(vectors, reinterpret_cast<const T**>(room), stream_);
     return reinterpret_cast<const void* const*>(room);
   }
 
@@ -276,9 +294,14 @@ class cuda_space {
     const auto shared_bytes = in_shared * cuda_backend::shared_bytes_per_tile;
     if (shared_bytes > limits.shared_bytes) return false;
     double* const partials = room_for(workspace_->partials, 3 * table.count);
-    cuda_backend::launch("combine_on_chip", kernel, {blocks, cuda_backend::threads_per_block, shared_bytes, true}, stream_, rule,
+    const auto code = cuda_backend::try_launch(kernel, {blocks, cuda_backend::threads_per_block, shared_bytes, true}, stream_, rule,
                  static_cast<const tile*>(table.tiles.data()), table.count,
                  static_cast<const std::size_t*>(table.first_tile.data()), listed<2>(vectors), partials, raw(out));
+    if (code == cudaErrorCooperativeLaunchTooLarge) {  // a share of the device only
+      static_cast<void>(cudaGetLastError());
+      return false;
+    }
+    cuda_backend::check("combine_on_chip", code);
     return true;
   }
 

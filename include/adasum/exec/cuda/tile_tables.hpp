@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <list>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "../../core/error.hpp"
@@ -25,6 +26,8 @@ struct tile_table {
   std::size_t count;               ///< of tiles
   buffer<tile> tiles;              ///< in order
   buffer<std::size_t> first_tile;  ///< of each segment, and behind them their number
+  std::vector<tile> uploaded_tiles;             // kept, since the copies to the device may still run
+  std::vector<std::size_t> uploaded_first_tile;
   bool in_graph = false;           ///< a recorded graph refers to it
 
   bool is_for(const slice& window, std::size_t length) const {
@@ -44,7 +47,8 @@ inline std::vector<std::size_t> first_tiles(std::span<const tile> tiles, std::si
 /// Tables of the windows that were used last, so that reducing the same gradients again uploads nothing.
 class tile_tables {
  public:
-  static constexpr std::size_t most = 64;
+  /// So many are kept besides those of graphs.
+  static constexpr std::size_t most = 256;
 
   /// Enqueues the upload of a table that is not there yet; the host waits for no kernel.
   /// @throws bad_input   a new window while the stream is being recorded in a graph
@@ -58,33 +62,36 @@ class tile_tables {
       if (capturing)
         throw bad_input("adasum::cuda_space: a graph can record only calls whose segments and element type have been used "
                         "before on this space: make the same call once before the capture");
+      forget_oldest(stream);
       tables_.push_front(make(window, longest, stream, device));
-      forget_oldest();
     }
-    tables_.front().in_graph |= capturing;
-    return tables_.front();
+    auto& table = tables_.front();
+    table.in_graph |= capturing;
+    return table;
   }
 
  private:
   static tile_table make(const slice& window, std::size_t longest, cudaStream_t stream, int device) {
-    const auto tiles = tiles_of(window, longest);
-    const auto first = first_tiles(tiles, window.segments.size());
+    auto tiles = tiles_of(window, longest);
+    auto first = first_tiles(tiles, window.segments.size());
     const auto offsets = window.segments.offsets();
     tile_table table{{offsets.begin(), offsets.end()}, window.range, window.origin, longest, tiles.size(),
-                     {tiles.size(), stream, device}, {first.size(), stream, device}};
-    // From ordinary memory the runtime copies before it returns.
-    if (!tiles.empty())
-      check("cudaMemcpyAsync", cudaMemcpyAsync(table.tiles.data(), tiles.data(), tiles.size() * sizeof(tile),
-                                               cudaMemcpyHostToDevice, stream));
-    check("cudaMemcpyAsync", cudaMemcpyAsync(table.first_tile.data(), first.data(), first.size() * sizeof(std::size_t),
-                                             cudaMemcpyHostToDevice, stream));
+                     {tiles.size(), stream, device}, {first.size(), stream, device}, std::move(tiles), std::move(first)};
+    const auto upload = [&](auto& to, const auto& from) {
+      if (!from.empty())
+        check("cudaMemcpyAsync", cudaMemcpyAsync(to.data(), from.data(), from.size() * sizeof(from[0]), cudaMemcpyHostToDevice, stream));
+    };
+    upload(table.tiles, table.uploaded_tiles);
+    upload(table.first_tile, table.uploaded_first_tile);
     return table;
   }
 
-  void forget_oldest() {
-    if (tables_.size() <= most) return;
-    const auto oldest = std::find_if(tables_.rbegin(), tables_.rend(), [](const tile_table& table) { return !table.in_graph; });
-    if (oldest != tables_.rend()) tables_.erase(std::prev(oldest.base()));
+  /// Makes room for one more.
+  void forget_oldest(cudaStream_t stream) {
+    const auto may_go = [](const tile_table& table) { return !table.in_graph; };
+    if (static_cast<std::size_t>(std::ranges::count_if(tables_, may_go)) < most) return;
+    check("cudaStreamSynchronize", cudaStreamSynchronize(stream));  // its upload has ended then
+    tables_.erase(std::prev(std::find_if(tables_.rbegin(), tables_.rend(), may_go).base()));
   }
 
   std::list<tile_table> tables_;  // the last one used first

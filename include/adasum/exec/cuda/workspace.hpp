@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "../../core/error.hpp"
 #include "device.hpp"
@@ -19,17 +21,24 @@ class growing_buffer {
  public:
   /// @throws bad_input  it would have to grow while the stream is being recorded in a graph
   double* at_least(std::size_t count, cudaStream_t stream, int device) {
+    const bool capturing = is_capturing(stream);
     if (count > memory_.size()) {
-      if (is_capturing(stream))
+      if (capturing)
         throw bad_input("adasum::cuda_space: a graph can record only calls that need no new memory: make the same call once "
                         "before the capture");
-      memory_ = buffer<double>(std::max(count, 2 * memory_.size()), stream, device);
+      buffer<double> larger(std::max(count, 2 * memory_.size()), stream, device);
+      if (in_graph_) retired_.push_back(std::move(memory_));
+      memory_ = std::move(larger);
+      in_graph_ = false;
     }
+    in_graph_ |= capturing;
     return memory_.data();
   }
 
  private:
   buffer<double> memory_;
+  bool in_graph_ = false;                // a recorded graph refers to memory_
+  std::vector<buffer<double>> retired_;  // what recorded graphs refer to
 };
 
 /// What a kernel that runs cooperatively can count on.

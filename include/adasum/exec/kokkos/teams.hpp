@@ -3,12 +3,11 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "../../core/gram.hpp"
@@ -34,10 +33,13 @@ struct sums {
 };
 
 /// A pointer is no element of a view: View<T**> has two dimensions.
-template <class T>
 struct vector_address {
-  const T* elements;
+  const void* elements;
 };
+template <class T>
+KOKKOS_INLINE_FUNCTION const T& element_of(const vector_address& vector, std::size_t x) {
+  return static_cast<const T*>(vector.elements)[x];
+}
 
 }  // namespace adasum::kokkos
 
@@ -50,7 +52,8 @@ namespace adasum::kokkos {
 
 /// Kernels for execution spaces whose memory the host does not work on (Kokkos::Cuda, HIP, SYCL): a team of threads for each
 /// tile, one kernel each for measure, for the sums over tiles and for mix, whatever the number of segments. Computes in double.
-/// Sums are made in an order that is fixed for a given team size.
+/// Sums are made in an order that is fixed for a given device and version of Kokkos, which chooses the size of teams. Copies share
+/// memory that they work in: one host thread at a time.
 template <class ExecutionSpace>
 class team_kernels {
  public:
@@ -67,26 +70,31 @@ class team_kernels {
     std::vector<std::size_t> first(segments + 1, 0);  // tiles before each segment
     for (const auto& one : table) ++first[one.segment + 1];
     for (std::size_t k = 0; k < segments; ++k) first[k + 1] += first[k];
+    const auto addresses = addresses_of(vectors);
 
-    const auto tiles = uploaded(instance, std::span(table));
-    const auto first_tile = uploaded(instance, std::span<const std::size_t>(first));
-    const auto pointers = uploaded_addresses(instance, vectors);
-    const auto partials = room<double>(entries * table.size()), sums = room<double>(entries * segments);
-    if (n <= 2)
-      measure_tiles<2, T>(instance, tiles, pointers, n, partials);
-    else
-      measure_tiles<4, T>(instance, tiles, pointers, n, partials);
+    auto& room = *rooms_;
+    const auto tiles = uploaded(instance, room.tiles, std::span(table));
+    const auto first_tile = uploaded(instance, room.first_tile, std::span(first));
+    const auto pointers = uploaded(instance, room.addresses, std::span(addresses));
     const auto count = table.size();
-    Kokkos::parallel_for(
-        "adasum::add_tiles", Kokkos::RangePolicy<ExecutionSpace>(instance, 0, segments * entries),
-        KOKKOS_LAMBDA(const std::size_t at) {
-          const std::size_t k = at / entries, p = at % entries;
-          double sum = 0;
-          for (auto t = first_tile(k); t < first_tile(k + 1); ++t) sum += partials(p * count + t);
-          sums(at) = sum;
-        });
-    Kokkos::deep_copy(instance, on_the_host(gram, sums.extent(0)), sums);
-    instance.fence();
+    const auto partials = room.at_least(room.partials, entries * count), sums = room.at_least(room.sums, entries * segments);
+    if (n <= 2)
+      measure_tiles<2, T>(instance, tiles, count, pointers, n, partials);
+    else
+      measure_tiles<4, T>(instance, tiles, count, pointers, n, partials);
+    if (segments > 0)
+      Kokkos::parallel_for(
+          "adasum::add_tiles", policy(instance, segments * entries), KOKKOS_LAMBDA(const member& team) {
+            const auto at = static_cast<std::size_t>(team.league_rank()), k = at / entries, p = at % entries;
+            double sum = 0;
+            Kokkos::parallel_reduce(
+                Kokkos::TeamThreadRange(team, static_cast<int>(first_tile(k + 1) - first_tile(k))),
+                [&](const int t, double& mine) { mine += partials(p * count + first_tile(k) + static_cast<std::size_t>(t)); },
+                sum);
+            Kokkos::single(Kokkos::PerTeam(team), [&] { sums(at) = sum; });
+          });
+    Kokkos::deep_copy(instance, on_the_host(gram, segments * entries), first_of(sums, segments * entries));
+    instance.fence();  // also for the host's arrays
   }
 
   /// Returns when the host's arrays have been read.
@@ -96,9 +104,11 @@ class team_kernels {
     const auto table = tiles_of(window, tile_length);
     if (table.empty()) return;
     const auto n = vectors.size();
-    const auto tiles = uploaded(instance, std::span(table));
-    const auto pointers = uploaded_addresses(instance, vectors);
-    const auto weight = uploaded(instance, std::span(weights, window.segments.size() * n));
+    const auto addresses = addresses_of(vectors);
+    auto& room = *rooms_;
+    const auto tiles = uploaded(instance, room.tiles, std::span(table));
+    const auto pointers = uploaded(instance, room.addresses, std::span(addresses));
+    const auto weight = uploaded(instance, room.sums, std::span(weights, window.segments.size() * n));
     Kokkos::parallel_for(
         "adasum::mix", policy(instance, table.size()), KOKKOS_LAMBDA(const member& team) {
           const tile one = tiles(static_cast<std::size_t>(team.league_rank()));
@@ -107,7 +117,7 @@ class team_kernels {
             double sum = 0;
             for (std::size_t i = 0; i < n; ++i) {
               const double w = weight(one.segment * n + i);
-              if (w != 0) sum += w * widen(pointers(i).elements[one.begin + static_cast<std::size_t>(x)]);
+              if (w != 0) sum += w * widen(element_of<T>(pointers(i), one.begin + static_cast<std::size_t>(x)));
             }
             narrow(sum, out[one.begin + static_cast<std::size_t>(x)]);
           });
@@ -127,9 +137,8 @@ class team_kernels {
   /// partials[p·tiles + t] is entry p of tile t. The matrix is made in blocks of Width × Width.
   /// (Public, since nvcc takes no device lambda in a private function.)
   template <std::size_t Width, scalar T, class Tiles, class Pointers, class Partials>
-  static void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, const Pointers& vectors, std::size_t n,
-                            const Partials& partials) {
-    const auto count = tiles.extent(0);
+  static void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, std::size_t count, const Pointers& vectors,
+                            std::size_t n, const Partials& partials) {
     if (count == 0) return;
     Kokkos::parallel_for(
         "adasum::measure", policy(instance, count), KOKKOS_LAMBDA(const member& team) {
@@ -145,8 +154,8 @@ class team_kernels {
                     double a[Width], b[Width];
                     for (std::size_t v = 0; v < Width; ++v) {
                       const std::size_t i = i0 + v, j = j0 + v;
-                      a[v] = i < n ? widen(vectors(i).elements[one.begin + static_cast<std::size_t>(x)]) : 0;
-                      b[v] = j < n ? widen(vectors(j).elements[one.begin + static_cast<std::size_t>(x)]) : 0;
+                      a[v] = i < n ? widen(element_of<T>(vectors(i), one.begin + static_cast<std::size_t>(x))) : 0;
+                      b[v] = j < n ? widen(element_of<T>(vectors(j), one.begin + static_cast<std::size_t>(x))) : 0;
                     }
                     for (std::size_t v = 0; v < Width; ++v)
                       for (std::size_t w = 0; w < Width; ++w) mine.at[v * Width + w] += a[v] * b[w];
@@ -169,33 +178,51 @@ class team_kernels {
   template <class Element>
   using device_view = Kokkos::View<Element*, memory_space>;
 
-  template <class T>
-  static auto uploaded_addresses(const ExecutionSpace& instance, std::span<const T* const> vectors) {
-    std::vector<vector_address<T>> addresses;
-    for (const T* const vector : vectors) addresses.push_back({vector});
-    return uploaded(instance, std::span(addresses));
-  }
+  /// Kept between calls: to free memory of a device, Kokkos waits for all of it.
+  struct rooms {
+    device_view<tile> tiles;
+    device_view<std::size_t> first_tile;
+    device_view<vector_address> addresses;
+    device_view<double> partials, sums;
 
-  /// Elements of the longest tile: each of a team's threads, some hundreds, gets some tens of them.
-  static constexpr std::size_t tile_length = std::size_t{1} << 13;
+    template <class Element>
+    static device_view<Element> at_least(device_view<Element>& room, std::size_t count) {
+      if (room.extent(0) < count)
+        room = device_view<Element>(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("adasum")), 2 * count);
+      return room;
+    }
+  };
 
   static auto policy(const ExecutionSpace& instance, std::size_t teams) {
     return Kokkos::TeamPolicy<ExecutionSpace>(instance, static_cast<int>(teams), Kokkos::AUTO);
-  }
-  template <class Element>
-  static device_view<Element> room(std::size_t count) {
-    return device_view<Element>(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("adasum")), count);
   }
   template <class Element>
   static auto on_the_host(Element* elements, std::size_t count) {
     return Kokkos::View<Element*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(elements, count);
   }
   template <class Element>
-  static auto uploaded(const ExecutionSpace& instance, std::span<Element> values) {
-    const auto copy = room<std::remove_const_t<Element>>(values.size());
-    Kokkos::deep_copy(instance, copy, on_the_host<const std::remove_const_t<Element>>(values.data(), values.size()));
-    return copy;
+  static auto first_of(const device_view<Element>& room, std::size_t count) {
+    return Kokkos::View<Element*, memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(room.data(), count);
   }
+  /// `values` must stay until the instance has been fenced.
+  template <class Element, class Values>
+  static device_view<Element> uploaded(const ExecutionSpace& instance, device_view<Element>& room, Values values) {
+    const auto all = rooms::at_least(room, values.size());
+    if (!values.empty())
+      Kokkos::deep_copy(instance, first_of(all, values.size()), on_the_host<const Element>(values.data(), values.size()));
+    return all;
+  }
+  template <class T>
+  static std::vector<vector_address> addresses_of(std::span<const T* const> vectors) {
+    std::vector<vector_address> addresses;
+    for (const T* const vector : vectors) addresses.push_back({vector});
+    return addresses;
+  }
+
+  /// Elements of the longest tile: each of a team's threads, some hundreds, gets some tens of them.
+  static constexpr std::size_t tile_length = std::size_t{1} << 13;
+
+  std::shared_ptr<rooms> rooms_ = std::make_shared<rooms>();
 };
 
 }  // namespace adasum::kokkos
