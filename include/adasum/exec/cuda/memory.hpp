@@ -55,29 +55,27 @@ class buffer {
   int device_ = 0;
 };
 
-/// Memory of a device that belongs to no stream's order (cudaMalloc), which message layers can share between processes. Allocating
-/// and freeing it wait for the device.
-template <class T>
-class shareable_buffer {
+/// Memory in no stream's order. @tparam Memory  static allocate(void**, bytes) and free(void*), of the CUDA runtime
+template <class T, class Memory>
+class unordered_buffer {
  public:
-  shareable_buffer() = default;
-  /// @throws cuda_error
-  shareable_buffer(std::size_t count, int device) : count_(count) {
+  unordered_buffer() = default;
+  /// Waits for the device. @throws cuda_error
+  explicit unordered_buffer(std::size_t count) : count_(count) {
     if (count == 0) return;
-    const device_scope here(device);
     void* memory = nullptr;
-    check("cudaMalloc", cudaMalloc(&memory, count * sizeof(T)));
+    check(Memory::name, Memory::allocate(&memory, count * sizeof(T)));
     data_ = static_cast<T*>(memory);
   }
-  shareable_buffer(shareable_buffer&& other) noexcept
+  unordered_buffer(unordered_buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
-  shareable_buffer& operator=(shareable_buffer&& other) noexcept {
+  unordered_buffer& operator=(unordered_buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(count_, other.count_);
     return *this;
   }
-  ~shareable_buffer() {
-    if (data_ && cudaFree(data_) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  ~unordered_buffer() {
+    if (data_ && Memory::free(data_) != cudaSuccess) static_cast<void>(cudaGetLastError());
   }
 
   T* data() const { return data_; }
@@ -88,36 +86,23 @@ class shareable_buffer {
   std::size_t count_ = 0;
 };
 
-/// Memory of the host that a device copies from and to by itself (page-locked). Allocating it waits for the device.
-template <class T>
-class pinned_buffer {
- public:
-  pinned_buffer() = default;
-  /// @throws cuda_error
-  explicit pinned_buffer(std::size_t count) : count_(count) {
-    if (count == 0) return;
-    void* memory = nullptr;
-    check("cudaMallocHost", cudaMallocHost(&memory, count * sizeof(T)));
-    data_ = static_cast<T*>(memory);
-  }
-  pinned_buffer(pinned_buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
-  pinned_buffer& operator=(pinned_buffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    return *this;
-  }
-  ~pinned_buffer() {
-    if (data_ && cudaFreeHost(data_) != cudaSuccess) static_cast<void>(cudaGetLastError());
-  }
-
-  T* data() const { return data_; }
-  std::size_t size() const { return count_; }
-
- private:
-  T* data_ = nullptr;
-  std::size_t count_ = 0;
+/// Of the current device, such that message layers can share it between processes.
+struct device_memory {
+  static constexpr const char* name = "cudaMalloc";
+  static cudaError_t allocate(void** memory, std::size_t bytes) { return cudaMalloc(memory, bytes); }
+  static cudaError_t free(void* memory) { return cudaFree(memory); }
 };
+template <class T>
+using shareable_buffer = unordered_buffer<T, device_memory>;
+
+/// Of the host, page-locked: a device copies from and to it by itself.
+struct pinned_memory {
+  static constexpr const char* name = "cudaMallocHost";
+  static cudaError_t allocate(void** memory, std::size_t bytes) { return cudaMallocHost(memory, bytes); }
+  static cudaError_t free(void* memory) { return cudaFreeHost(memory); }
+};
+template <class T>
+using pinned_buffer = unordered_buffer<T, pinned_memory>;
 
 /// A moment on a stream, for which the host can wait. Made when it is recorded first, on the device that is current then.
 class event {

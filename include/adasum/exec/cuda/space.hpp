@@ -61,7 +61,8 @@ class cuda_space {
   /// Uninitialised memory of the device, which message layers can share; waits for the device. @throws cuda_error
   template <scalar T>
   cuda_backend::shareable_buffer<T> allocate(std::size_t count) const {
-    return {count, device_};
+    const cuda_backend::device_scope here(device_);
+    return cuda_backend::shareable_buffer<T>(count);
   }
   /// The same in the order of the stream, which waits for nothing. @throws cuda_error
   template <scalar T>
