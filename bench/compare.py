@@ -17,6 +17,7 @@ KEYS = {
     "kokkos": ("elements",),
     "allreduce": ("mpi", "ranks", "elements", "name"),
     "overlap": ("mpi", "ranks", "elements", "buckets", "schedule", "computation"),
+    "compile_time": ("header",),
 }
 # What should be the same in both runs for times to be comparable.
 CONDITIONS = {
