@@ -17,6 +17,7 @@ KEYS = {
     "kokkos": ("elements",),
     "allreduce": ("mpi", "ranks", "elements", "name"),
     "overlap": ("mpi", "ranks", "elements", "buckets", "schedule", "computation"),
+    "memory": ("mpi", "ranks", "elements", "name"),
     "compile_time": ("header",),
 }
 # What should be the same in both runs for times to be comparable.
@@ -75,7 +76,7 @@ def different_conditions(old, new):
 def print_comparison(old, new):
     rows = list(changes(old, new))
     print(f"\nChanges from {old['commit']} ({old['date']}) to {new['commit']} ({new['date']})\n"
-          "Medians. *: changed by more than the quartiles of either run are apart. Seconds, or fractions and ratios.")
+          "Medians. *: changed by more than the quartiles of either run are apart. Seconds, bytes, or fractions and ratios.")
     for line in different_conditions(old, new):
         print(f"Not comparable without care: other {line}")
     for heading in dict.fromkeys(row["heading"] for row in rows):

@@ -106,6 +106,20 @@ def read_overlap(path):
         }
 
 
+def read_memory(path):
+    """One dict per line, over the ranks. Resident memory in bytes; scratch, and what came after the start, in gradients."""
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        gradient = 4 * row["elements"]
+        yield {
+            "mpi": re.sub(r" (Version:\s*|v)(?=\d)", " ", row["mpi"]),
+            **{key: row[key] for key in ("ranks", "elements", "name")},
+            "scratch": summary([bytes / gradient for bytes in row["scratch"]]),
+            "peak_resident": summary(row["peak"]),
+            "added": summary([(peak - before) / gradient for before, peak in zip(row["before"], row["peak"])]),
+        }
+
+
 def read_compile_time(path):
     """One dict, with what the library's header costs over the standard ones in each repetition."""
     document = json.loads(path.read_text())
@@ -250,6 +264,20 @@ def print_overlap(rows):
                                               "communication µs", "together µs", "hidden", "inside"], table)
 
 
+def print_memory(rows):
+    print_heading(
+        "Memory",
+        "Of one rank, median over the ranks. Scratch: what the plan's execution space was asked for, in gradients. Resident memory",
+        "at its peak, and what of it was added since MPI_Init and one short sum, in gradients: 1 is the gradient itself. direct:",
+        "in the plan's own buffer; pages that the ranks share count for each of them that touches them.",
+    )
+    for mpi, ranks in dict.fromkeys((row["mpi"], row["ranks"]) for row in rows):
+        table = [[si(r["elements"]), r["name"], f"{r['scratch']['median']:.2f}", spread(r["peak_resident"], "{:.1f}", 2**-20),
+                  spread(r["added"])]
+                 for r in rows if (r["mpi"], r["ranks"]) == (mpi, ranks)]
+        print_table(f"{mpi}, {ranks} ranks", ["N", "schedule", "scratch / N", "peak resident MiB", "added / N"], table)
+
+
 def print_compile_time(rows):
     print_heading("Compile time", "g++ -std=c++20 -fsyntax-only, processor time: the header over the standard headers that it includes.")
     table = [[row["header"], *(spread(figures) for figures in (row["seconds"]["standard"], row["seconds"]["library"], row["cost"]))]
@@ -306,6 +334,7 @@ def main(build):
         "kokkos": list(kokkos_rows(kokkos)),
         "allreduce": allreduce,
         "overlap": [row for path in sorted(raw.glob("overlap-*.json")) for row in read_overlap(path)],
+        "memory": [row for path in sorted(raw.glob("memory-*.json")) for row in read_memory(path)],
         "compile_time": [read_compile_time(raw / "compile_time.json")],
     }
     (build / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
@@ -318,6 +347,7 @@ def main(build):
     print_kokkos(results["kokkos"], kokkos_context["kokkos"])
     print_allreduce(results["allreduce"])
     print_overlap(results["overlap"])
+    print_memory(results["memory"])
     print_compile_time(results["compile_time"])
     judge(results)
     print(f"\nAll figures: {build / 'results.json'}")
