@@ -3,7 +3,9 @@
 """bench/compare.py OLD.json NEW.json
 
 What changed between two runs of scripts/bench: for each figure that both have, its medians and the change. Marked are those
-whose medians are further apart than the quartiles of either run: what a run by itself scatters is no change.
+whose medians are further apart than the quartiles of either run: what a run by itself scatters is no change. That is no proof
+of one: between two runs of the same code a machine may change too (its clock, its pages), and a short run's quartiles are
+close together.
 """
 
 import json
