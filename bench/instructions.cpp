@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "even_segments.hpp"
 #include "noise.hpp"
 
 namespace {
@@ -50,13 +51,6 @@ std::vector<const T*> addresses(const std::vector<std::vector<T>>& vectors) {
   std::vector<const T*> all;
   for (const auto& vector : vectors) all.push_back(vector.data());
   return all;
-}
-
-/// `total` cut into nearly equal parts.
-adasum::segments even_segments(std::size_t total, std::size_t parts) {
-  std::vector<std::size_t> lengths;
-  for (std::size_t k = 0; k < parts; ++k) lengths.push_back(total * (k + 1) / parts - total * k / parts);
-  return adasum::segments(lengths);
 }
 
 /// Prepares a case of so many elements in so many segments.
