@@ -87,8 +87,9 @@ def print_comparison(old, new):
         width = max(len(f"{row['row']} {row['figure']}") for row in here)
         for row in here:
             what = f"{row['row']} {row['figure']}"
-            change = "" if row["change"] is None else f"{row['change']:+8.1%}"
-            print(f"  {what:{width}} {row['old']:11.4g} {row['new']:11.4g} {change:>8} {'*' if row['marked'] else ''}".rstrip())
+            change = "" if row["change"] is None else f"{row['change']:+.1%}"
+            mark = "*" if row["marked"] else ""
+            print(f"  {what:{width}} {row['old']:11.4g} {row['new']:11.4g} {change:>8} {mark}".rstrip())
     marked = [row for row in rows if row["marked"]]
     print(f"\n{len(marked)} of {len(rows)} figures changed by more than their spread: "
           f"{sum(row['new'] < row['old'] for row in marked)} are lower, {sum(row['new'] > row['old'] for row in marked)} higher")

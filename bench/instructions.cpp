@@ -96,7 +96,8 @@ auto shared(Make&& make) {
 /// What a plan does beside messages and kernels: there is one rank, so it has none of them.
 std::function<void()> plan(std::size_t elements, std::size_t segments) {
   const auto layers = even_segments(elements, segments);
-  auto reduce = shared([&] { return adasum::plan_allreduce<float>(serial_space{}, adasum::self_communicator{}, layers); });
+  auto reduce =
+      shared([&] { return adasum::plan_allreduce<float>(serial_space{}, adasum::self_communicator{}, layers); });
   return [g = gradients<float>(1, elements), reduce]() mutable { (*reduce)(g[0]); };
 }
 

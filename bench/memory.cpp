@@ -63,8 +63,9 @@ std::size_t reduce(std::string_view reducer, const adasum::mpi_communicator& com
     return scratch;
   }
   const auto by = [&](const auto& schedule, bool in_its_buffer = false) {
-    auto plan = adasum::plan_allreduce<float>(counting_space{{}, &scratch}, comm, adasum::segments::whole(length),
-                                              adasum::rules::adasum{}, schedule, adasum::options{.check_agreement = false});
+    auto plan =
+        adasum::plan_allreduce<float>(counting_space{{}, &scratch}, comm, adasum::segments::whole(length),
+                                      adasum::rules::adasum{}, schedule, adasum::options{.check_agreement = false});
     std::vector<float> own(in_its_buffer ? 0 : length);
     const auto gradient = in_its_buffer ? plan.buffer() : std::span(own);
     fill_with_noise(gradient, seed);
@@ -108,8 +109,8 @@ int main(int argc, char** argv) {
     const auto scratch = gathered(comm, reduce(argv[1], comm, length));
     const auto peak = gathered(comm, peak_resident_memory());
     if (comm.rank() == 0) {
-      std::printf("{\"mpi\": \"%s\", \"ranks\": %d, \"elements\": %zu, \"name\": \"%s\"", mpi_version().c_str(), comm.size(),
-                  length, argv[1]);
+      std::printf("{\"mpi\": \"%s\", \"ranks\": %d, \"elements\": %zu, \"name\": \"%s\"", mpi_version().c_str(),
+                  comm.size(), length, argv[1]);
       print("scratch", scratch);
       print("before", before);
       print("peak", peak);

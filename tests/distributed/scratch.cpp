@@ -38,7 +38,8 @@ std::vector<double> scratch(int size, const Schedule& order, adasum::wire_format
   const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
     std::size_t bytes = 0;
     auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
-    auto plan = adasum::plan_allreduce<float>(counting_space{{}, &bytes}, comm, segs, adasum::rules::adasum{}, order, choices);
+    auto plan =
+        adasum::plan_allreduce<float>(counting_space{{}, &bytes}, comm, segs, adasum::rules::adasum{}, order, choices);
     plan(gradient);
     return static_cast<double>(bytes) / sizeof(float);
   });
