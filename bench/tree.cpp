@@ -13,19 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "even_segments.hpp"
 #include "noise.hpp"
 
 namespace {
 
 constexpr std::size_t count = 8, length = std::size_t{1} << 22;
 using gradient_set = std::array<std::vector<float>, count>;
-
-/// `total` cut into nearly equal parts.
-adasum::segments even_segments(std::size_t total, std::size_t parts) {
-  std::vector<std::size_t> lengths;
-  for (std::size_t k = 0; k < parts; ++k) lengths.push_back(total * (k + 1) / parts - total * k / parts);
-  return adasum::segments(lengths);
-}
 
 void tree(gradient_set& g, const adasum::segments& segments) {
   adasum::adasum_tree(adasum::serial_space{}, g, g[0], segments);

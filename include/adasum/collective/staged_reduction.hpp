@@ -155,10 +155,18 @@ class staged_reduction {
         const auto own = level.survives() ? level.parts[level.self].size() : 0;
         members = std::max(members, others + 1);
         received = std::max(received, others * own);
-        packed = std::max({packed, others * level.held.size(), others * own});
+        packed = std::max({packed, sent_to_survivors(level), others * own});
         unpacked = std::max({unpacked, others * own, level.held.size()});
       }
       gram = segments * packed_size(members);
+    }
+
+    /// Elements that a rank sends when its stage meets: the other survivors' parts.
+    static std::size_t sent_to_survivors(const stage& level) {
+      std::size_t sum = 0;
+      for (std::size_t i = 0; i < level.survivors; ++i)
+        if (i != level.self) sum += level.parts[i].size();
+      return sum;
     }
 
     std::size_t members = 1;
