@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iostream>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -18,6 +19,7 @@ struct names {
   std::vector<float> a, b, out, gradient;
   std::vector<std::vector<float>> gradients;
   adasum::segments segs;
+  adasum::report found;
   static void compute();
   static void compute(std::size_t layer, std::span<float> gradient);
 };
