@@ -408,10 +408,11 @@ cudaError_t cudaFreeHost(void* memory) {
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   cudaDeviceSynchronize();
   const arena::running here(device_memory());
-  std::memcpy(to, from, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t on) {
+  if (bytes == 0) return cudaSuccess;
   const bool staged = is_pageable(from), waits = is_pageable(to);
   if ((staged || waits) && stream_of(on).capture) return cudaErrorStreamCaptureUnsupported;  // a graph must not refer to it
   if (staged) {
