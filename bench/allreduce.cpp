@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "agreed.hpp"
 #include "mpi_version.hpp"
 #include "noise.hpp"
 
@@ -94,13 +95,6 @@ double time_batch(const contender& one, int batch, std::span<const float> fresh,
   double seconds = (MPI_Wtime() - start) / batch;
   MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return seconds;
-}
-
-/// Rank 0's answer on every rank, so that all of them go on, or stop, together.
-template <class T>
-T agreed(T value) {
-  MPI_Bcast(&value, sizeof value, MPI_BYTE, 0, MPI_COMM_WORLD);
-  return value;
 }
 
 /// Fills in contender::seconds. Returns how many runs made one batch.

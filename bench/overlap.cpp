@@ -31,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "agreed.hpp"
 #include "mpi_version.hpp"
 #include "noise.hpp"
 
@@ -61,13 +62,6 @@ struct times {
 times slowest(times mine) {
   MPI_Allreduce(MPI_IN_PLACE, &mine, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return mine;
-}
-
-/// Rank 0's answer on every rank, so that all of them go on, or stop, together.
-template <class T>
-T agreed(T value) {
-  MPI_Bcast(&value, sizeof value, MPI_BYTE, 0, MPI_COMM_WORLD);
-  return value;
 }
 
 template <class Buckets>

@@ -76,9 +76,11 @@ class allreduce_plan {
     if (options_.wire != wire_format::same && !detail::packs<Space, T>)
       throw bad_input(std::string("adasum::plan_allreduce: options::wire rounds float gradients; the elements are ") +
                       std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
-    reduction_ = reduction(first_stages(), chosen_name());
+    reduction_ = reduction(detail::stages_or_problem(order_, comm_.rank(), comm_.size(), what(), schedules::gram{},
+                                                     compares() ? &schedule_problem_ : nullptr),
+                           chosen_name());
     last_ = &reduction_->last_report();
-    if (comm_.size() > 1 && options_.check_agreement) prepare_agreement();
+    if (compares()) prepare_agreement();
     if constexpr (detail::needs_shared_memory<Schedule>) {
       reduction_->share_memory();
       if (comm_.size() > 1 && !reduction_->is_direct())
@@ -179,33 +181,12 @@ class allreduce_plan {
     return detail::span_of(gradient);
   }
   std::string problem_of(std::span<const T> elements) const {
-    const auto size = [&] { return std::to_string(elements.size()); };
-    if (elements.size() != length())
-      return "adasum::allreduce_plan: the gradient has " + size() + " elements, the plan is for " +
-             std::to_string(length());
-    if (elements.data() == nullptr && !elements.empty())
-      return "adasum::allreduce_plan: the gradient is a null pointer with " + size() + " elements";
-    try {
-      detail::require_reachable(space_, elements, [] { return std::string("the gradient"); }, "adasum::allreduce_plan");
-    } catch (const bad_input& unreachable) {
-      return unreachable.what();
-    }
-    return {};
+    return detail::problem_with_gradient(space_, elements, length(), "adasum::allreduce_plan");
   }
 
   problem what() const { return {length(), sizeof(T), segments().size(), tree_rule<Rule>}; }
 
-  /// A schedule that cannot be built on this rank is a problem to tell the others, if they compare what they are about to
-  /// do; until then its place is taken by one that always can.
-  std::vector<stage> first_stages() {
-    try {
-      return order_.stages(comm_.rank(), comm_.size(), what());
-    } catch (const bad_input& problem) {
-      if (!options_.check_agreement || comm_.size() == 1) throw;
-      schedule_problem_ = problem.what();
-      return schedules::gram{}.stages(comm_.rank(), comm_.size(), what());
-    }
-  }
+  bool compares() const { return options_.check_agreement && comm_.size() > 1; }
 
   std::string_view chosen_name() const {
     if constexpr (requires { order_.chosen_name(comm_.size(), what()); })
@@ -252,7 +233,7 @@ class allreduce_plan {
     if (in_flight_)
       throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
     auto& chosen = in_place_ && elements.data() == *buffer_ ? *in_place_ : *reduction_;
-    if (comm_.size() > 1 && options_.check_agreement) {
+    if (compares()) {
       auto mine = intention_;
       mine.length = elements.size();
       if (&chosen == in_place_.get()) mine.set(mine.place, "in the plan's buffer");
@@ -280,21 +261,10 @@ class allreduce_plan {
 
   /// What this rank intends at every run, and room for what the others do.
   void prepare_agreement() {
-    auto& mine = intention_;
-    mine.set_segments(segments());
-    mine.set(mine.scalar, to_string(format_of<T>));
-    mine.set(mine.rule, Rule::name);
-    mine.set(mine.schedule, Schedule::name);
-    mine.set(mine.place, "in the caller's memory");
-    // The stages of all ranks, as every rank computes them, tell apart schedules of one name with different parameters.
-    if (schedule_problem_.empty())
-      for (int rank = 0; rank < comm_.size(); ++rank) mine.add_stages(order_.stages(rank, comm_.size(), what()));
-    mine.set(mine.inner_rule, inner_rule::name);
-    mine.set(mine.options, describe(options_));
-    std::string space(Space::name);
-    if constexpr (requires { space_.arithmetic(); }) space += " " + std::string(space_.arithmetic());
-    mine.set(mine.space, space);
-    mine.set(mine.problem, schedule_problem_);
+    intention_ = detail::intention_of<T, Rule, inner_rule, Schedule>(space_, segments(), "in the caller's memory",
+                                                                     describe(options_));
+    if (schedule_problem_.empty()) intention_.add_stages_of(order_, comm_.size(), what());
+    intention_.set(intention_.problem, schedule_problem_);
     intentions_.resize(static_cast<std::size_t>(comm_.size()));
   }
 

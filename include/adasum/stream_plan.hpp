@@ -37,8 +37,9 @@ class stream_allreduce_plan {
   static_assert(!detail::needs_shared_memory<Schedule>, "schedules::direct works on memory that ranks share, not on messages");
 
  public:
-  /// Waits for the stream once.
-  /// @throws bad_input  the schedule cannot be built; an option that needs the host (nonfinite, wire)
+  /// Waits for nothing.
+  /// @throws bad_input  the schedule cannot be built (with options::check_agreement: thrown by the first run, as an
+  ///                    agreement_error on all ranks); an option that needs the host (nonfinite, wire)
   template <bool Checked>
   stream_allreduce_plan(Space space, Comm comm, segments_view segments, Rule rule, Schedule order,
                         const basic_options<Checked>& choices)
@@ -50,8 +51,13 @@ class stream_allreduce_plan {
       throw bad_input("adasum::plan_allreduce_async: options::nonfinite and options::wire are for plan_allreduce, whose host waits");
     const problem what{offsets_.back(), sizeof(T), offsets_.size() - 1, true};
     reduction_.emplace(space_, comm_, std::move(rule), detail::inner_rule_of(order), segments_view{offsets_},
-                       order.stages(comm_.rank(), comm_.size(), what));
-    if (check_agreement_) prepare_agreement(order, what, describe(choices));
+                       detail::stages_or_problem(order, comm_.rank(), comm_.size(), what, schedules::gram{},
+                                                 check_agreement_ ? &schedule_problem_ : nullptr));
+    if (!check_agreement_) return;
+    intention_ = detail::intention_of<T, Rule, inner_rule, Schedule>(space_, this->segments(), "on a stream", describe(choices));
+    intention_.length = length();
+    if (schedule_problem_.empty()) intention_.add_stages_of(order, comm_.size(), what);
+    intentions_.resize(static_cast<std::size_t>(comm_.size()));
   }
   stream_allreduce_plan(stream_allreduce_plan&&) = delete;  // the reduction looks at offsets_
 
@@ -69,16 +75,9 @@ class stream_allreduce_plan {
   void run(Gradient&& gradient, std::string problem) {
     static_assert(std::is_same_v<element_t<Gradient>, T>, "the plan was made for another element type");
     const auto elements = detail::span_of(gradient);
-    if (problem.empty() && elements.size() != length())
-      problem = "adasum::stream_allreduce_plan: the gradient has " + std::to_string(elements.size()) +
-                " elements, the plan is for " + std::to_string(length());
+    if (problem.empty()) problem = schedule_problem_;
     if (problem.empty())
-      try {
-        detail::require_reachable(space_, std::span<const T>(elements), [] { return std::string("the gradient"); },
-                                  "adasum::stream_allreduce_plan");
-      } catch (const bad_input& unreachable) {
-        problem = unreachable.what();
-      }
+      problem = detail::problem_with_gradient(space_, std::span<const T>(elements), length(), "adasum::stream_allreduce_plan");
     if (check_agreement_) {
       auto mine = intention_;
       if (!problem.empty()) mine.set(mine.problem, problem);
@@ -98,25 +97,11 @@ class stream_allreduce_plan {
  private:
   using inner_rule = decltype(detail::inner_rule_of(std::declval<const Schedule&>()));
 
-  void prepare_agreement(const Schedule& order, const problem& what, const std::string& choices) {
-    auto& mine = intention_;
-    mine.length = length();
-    mine.set_segments(segments());
-    mine.set(mine.scalar, to_string(format_of<T>));
-    mine.set(mine.rule, Rule::name);
-    mine.set(mine.schedule, Schedule::name);
-    mine.set(mine.inner_rule, inner_rule::name);
-    mine.set(mine.place, "on a stream");
-    for (int rank = 0; rank < comm_.size(); ++rank) mine.add_stages(order.stages(rank, comm_.size(), what));
-    mine.set(mine.options, choices);
-    mine.set(mine.space, Space::name);
-    intentions_.resize(static_cast<std::size_t>(comm_.size()));
-  }
-
   Space space_;
   Comm comm_;
   std::vector<std::size_t> offsets_;
   bool check_agreement_;
+  std::string schedule_problem_;
   detail::intention intention_;
   std::vector<detail::intention> intentions_;  // of all ranks
   std::optional<detail::stream_reduction<T, Space, Comm, Rule, inner_rule>> reduction_;

@@ -21,26 +21,12 @@ namespace {
 template <scalar T, class Rule, class Schedule>
 std::vector<reduced<T>> reduce_on_streams(const std::vector<std::vector<T>>& gradients, const segments& cut, const Rule& rule,
                                           const Schedule& order, const options& choices = {}) {
-  auto ranks = on_ranks(static_cast<int>(gradients.size()), [&](const thread_communicator& comm) {
+  return results_of(on_ranks(static_cast<int>(gradients.size()), [&](const thread_communicator& comm) {
     const stream queue;
     const device_array<T> gradient(gradients[static_cast<std::size_t>(comm.rank())]);
     auto found = combine_allreduce(cuda_space(queue), comm, rule, gradient.all(), cut, order, choices);
     return reduced<T>{gradient.values(), std::move(found)};
-  });
-  std::vector<reduced<T>> results;
-  for (auto& rank : ranks) {
-    REQUIRE_MESSAGE(rank.value, rank.description());
-    results.push_back(std::move(*rank.value));
-  }
-  return results;
-}
-
-template <scalar T>
-void check_same_on_all_ranks(const std::vector<reduced<T>>& ranks) {
-  for (const auto& rank : ranks) {
-    CHECK(same_bits(rank.gradient, ranks.front().gradient));
-    CHECK(same_findings(rank.found, ranks.front().found));
-  }
+  }));
 }
 
 }  // namespace

@@ -68,12 +68,10 @@ TEST_CASE("tables of windows are kept, the oldest forgotten, not those of a grap
   const auto* const address = kept.tiles.data();
   CHECK(kept.count == 2);
   for (std::size_t length = 1; length < cuda_backend::tile_tables::most; ++length) tables.find(whole(segments{length}), 4096, queue, 0);
-  cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
-  CHECK(tables.find(whole(first), 4096, queue, 0).tiles.data() == address);
-  CHECK_THROWS_AS(tables.find(whole(first), 1024, queue, 0), bad_input);  // another length of tiles
-  cudaGraph_t graph = nullptr;
-  cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
-  cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
+  const graph refers(queue, [&] {
+    CHECK(tables.find(whole(first), 4096, queue, 0).tiles.data() == address);
+    CHECK_THROWS_AS(tables.find(whole(first), 1024, queue, 0), bad_input);  // another length of tiles
+  });
   for (std::size_t length = 100; length < 300; ++length) tables.find(whole(segments{length}), 4096, queue, 0);
   const auto before = emulated_cuda::count().allocations;
   CHECK(tables.find(whole(first), 4096, queue, 0).tiles.data() == address);
@@ -94,11 +92,7 @@ TEST_CASE("more windows than are kept, all of them in graphs: each call has its 
   for (std::size_t length = 1; length <= cuda_backend::tile_tables::most + 10; ++length) {
     reduce(length);
     const device_array<float> a(std::vector<float>(length, 2));
-    cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
-    adasum_pair(exec, a.all(), a.all(), a.all());
-    cudaGraph_t graph = nullptr;
-    cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
-    cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
+    const graph recorded(queue, [&] { adasum_pair(exec, a.all(), a.all(), a.all()); });
   }
   CHECK(reduce(5000) == std::vector<float>(5000, 2));
 }
@@ -111,24 +105,17 @@ TEST_CASE("a graph keeps the memory that it was recorded with, whatever larger c
   const auto run = [&] { adasum_tree(exec, spans_of(small), out.all()); };
   run();
   const auto expected = out.values();
-  cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
-  run();
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
-  cuda_backend::check("cudaGraphInstantiate", cudaGraphInstantiate(&ready, graph, 0));
+  const graph recorded(queue, run);
   const auto large = on_device(random_gradients<float>(6, 300000, 2));
   adasum_tree(exec, spans_of(large), large[0].all());
   exec.fence();
   std::vector<device_array<float>> others;  // where freed memory would be given away again
   for (std::size_t size = 16; size < 4096; size *= 2) others.emplace_back(std::vector<float>(size, 5));
-  cuda_backend::check("cudaGraphLaunch", cudaGraphLaunch(ready, queue));
+  recorded.launch(queue);
   exec.fence();
   CHECK(out.values() == expected);
   for (const auto& other : others)
     for (const float value : other.values()) CHECK(value == 5);
-  cuda_backend::check("cudaGraphExecDestroy", cudaGraphExecDestroy(ready));
-  cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
 }
 
 TEST_CASE("rooms for staging: none is handed out after memory could not be had") {
@@ -153,5 +140,5 @@ TEST_CASE("too many blocks are refused by name, none are nothing to do") {
 TEST_CASE("first_tiles counts the tiles before each segment") {
   const segments cut{5, 0, 9, 0, 4};
   const auto tiles = tiles_of(whole(cut), 4);
-  CHECK(cuda_backend::first_tiles(tiles, cut.size()) == std::vector<std::size_t>{0, 2, 2, 5, 5, 6});
+  CHECK(first_tiles(tiles, cut.size()) == std::vector<std::size_t>{0, 2, 2, 5, 5, 6});
 }

@@ -201,6 +201,10 @@ TEST_CASE("disagreement and bad input: an error on every rank where that is chec
           const segments mine = comm.rank() == 1 ? segments{50} : segments{100};
           adasum_allreduce(exec, comm, gradient, mine, schedules::gram{}, checked(true));
         }).find("the plan is for 50") != std::string::npos);
+  CHECK(refused([](const auto& comm, const auto& exec, auto gradient) {
+          const schedules::hierarchical nodes{std::vector<int>(comm.rank() == 1 ? 1 : 2, 0), rules::mean{}};
+          plan_allreduce_async<float>(exec, comm, segments{100}, rules::adasum{}, nodes, checked(true))(gradient);
+        }).find("nodes are given for 1 ranks") != std::string::npos);
   // Unchecked, with a report: the rank whose input is bad withholds its bytes.
   refused([](const auto& comm, const auto& exec, auto gradient) {
     auto plan = plan_allreduce<float>(exec, comm, segments{100}, rules::adasum{}, schedules::recursive_halving{}, checked(false));

@@ -238,29 +238,15 @@ TEST_CASE("a CUDA graph of a pair and a tree, launched with other numbers") {
     adasum_pair(exec, arrays[0].all(), arrays[1].all(), pair.all(), cut);
     adasum_tree(exec, spans_of(arrays), tree.all(), cut);
   };
-  const auto refused = [&] {
-    cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
-    CHECK_THROWS_WITH_AS(both(), doctest::Contains("once before the capture"), bad_input);
-    cudaGraph_t graph = nullptr;
-    static_cast<void>(cudaStreamEndCapture(queue, &graph));
-    if (graph) cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
-  };
-  refused();
+  const graph too_early(queue, [&] { CHECK_THROWS_WITH_AS(both(), doctest::Contains("once before the capture"), bad_input); });
   both();
-  cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
-  both();
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(queue, &graph));
-  cuda_backend::check("cudaGraphInstantiate", cudaGraphInstantiate(&ready, graph, 0));
+  const graph recorded(queue, both);
   for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i].assign(second[i]);
-  cuda_backend::check("cudaGraphLaunch", cudaGraphLaunch(ready, queue));
+  recorded.launch(queue);
   const auto pair_by_graph = pair.values(), tree_by_graph = tree.values();
   both();
   CHECK(same_bits(pair.values(), pair_by_graph));
   CHECK(same_bits(tree.values(), tree_by_graph));
-  cuda_backend::check("cudaGraphExecDestroy", cudaGraphExecDestroy(ready));
-  cuda_backend::check("cudaGraphDestroy", cudaGraphDestroy(graph));
 }
 
 TEST_CASE("what fails in the runtime is named") {

@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "../core/concepts.hpp"
 #include "../core/error.hpp"
+#include "../core/scalar.hpp"
 #include "../core/segments.hpp"
 #include "../core/stage.hpp"
 
@@ -51,6 +53,11 @@ struct intention {
     segments = segs.size();
     segments_hash = hash(segs.offsets());
   }
+  /// The stages of all ranks, as every rank computes them, tell apart schedules of one name with different parameters.
+  template <class Schedule>
+  void add_stages_of(const Schedule& order, int size, const adasum::problem& what) {
+    for (int rank = 0; rank < size; ++rank) add_stages(order.stages(rank, size, what));
+  }
   void add_stages(const std::vector<stage>& stages) {
     for (const auto& level : stages) {
       schedule_hash = hash(level.members, schedule_hash);
@@ -69,6 +76,39 @@ struct intention {
     return value;
   }
 };
+
+/// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
+/// @param place  where the gradient lies
+template <scalar T, rule Rule, rule Inner, schedule Schedule, class Space>
+intention intention_of(const Space& space, segments_view segments, std::string_view place, std::string_view choices) {
+  intention mine;
+  mine.set_segments(segments);
+  mine.set(mine.scalar, to_string(format_of<T>));
+  mine.set(mine.rule, Rule::name);
+  mine.set(mine.schedule, Schedule::name);
+  mine.set(mine.inner_rule, Inner::name);
+  mine.set(mine.place, place);
+  mine.set(mine.options, choices);
+  std::string name(Space::name);
+  if constexpr (requires { space.arithmetic(); }) name += " " + std::string(space.arithmetic());
+  mine.set(mine.space, name);
+  return mine;
+}
+
+/// This rank's stages. A schedule that cannot be built here is a problem to tell the others, if they compare what they are
+/// about to do; until then its place is taken by one stage of all ranks, which always can be.
+/// @param told  set to what is wrong; null if it is to be thrown
+template <schedule Schedule, class Always>
+std::vector<stage> stages_or_problem(const Schedule& order, int rank, int size, const problem& what, const Always& always,
+                                     std::string* told) {
+  try {
+    return order.stages(rank, size, what);
+  } catch (const bad_input& wrong) {
+    if (!told) throw;
+    *told = wrong.what();
+    return always.stages(rank, size, what);
+  }
+}
 
 /// @throws agreement_error if a rank has bad input, or if two ranks intend different things; the same on every rank
 inline void require_agreement(std::span<const intention> all) {

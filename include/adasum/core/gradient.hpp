@@ -112,5 +112,21 @@ void require_reachable(const Space& space, std::span<const T> array, const auto&
                       std::string(Space::name) + "\" can reach (" + std::to_string(array.size()) + " elements)");
 }
 
+/// What is wrong with a gradient for a plan of this length; empty if nothing.
+template <class Space, class T>
+std::string problem_with_gradient(const Space& space, std::span<const T> elements, std::size_t length, const char* plan) {
+  const auto the_gradient = [] { return std::string("the gradient"); };
+  if (elements.size() != length)
+    return std::string(plan) + ": the gradient has " + std::to_string(elements.size()) + " elements, the plan is for " +
+           std::to_string(length);
+  try {
+    require_not_null(elements, the_gradient, plan);
+    require_reachable(space, elements, the_gradient, plan);
+  } catch (const bad_input& wrong) {
+    return wrong.what();
+  }
+  return {};
+}
+
 }  // namespace detail
 }  // namespace adasum

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "segments.hpp"
@@ -26,6 +27,15 @@ inline std::vector<tile> tiles_of(const slice& window, std::size_t longest) {
       tiles.push_back({k, begin, begin + std::min(longest, piece.end - begin)});
   }
   return tiles;
+}
+
+/// How many of the tiles belong to segments before k, for k = 0 … segments: the tiles of segment k are those from the k-th
+/// number to the next.
+inline std::vector<std::size_t> first_tiles(std::span<const tile> tiles, std::size_t segments) {
+  std::vector<std::size_t> first(segments + 1, 0);
+  for (const auto& one : tiles) ++first[one.segment + 1];
+  for (std::size_t k = 0; k < segments; ++k) first[k + 1] += first[k];
+  return first;
 }
 
 }  // namespace adasum

@@ -30,6 +30,30 @@ class stream {
   cudaStream_t native_ = nullptr;
 };
 
+/// What a call enqueues on a stream, recorded instead of run.
+class graph {
+ public:
+  template <class Call>
+  graph(cudaStream_t stream, Call&& call) {
+    cuda_backend::check("cudaStreamBeginCapture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    call();
+    cuda_backend::check("cudaStreamEndCapture", cudaStreamEndCapture(stream, &recorded_));
+    cuda_backend::check("cudaGraphInstantiate", cudaGraphInstantiate(&ready_, recorded_, 0));
+  }
+  graph(const graph&) = delete;
+  graph& operator=(const graph&) = delete;
+  ~graph() {
+    static_cast<void>(cudaGraphExecDestroy(ready_));
+    static_cast<void>(cudaGraphDestroy(recorded_));
+  }
+
+  void launch(cudaStream_t stream) const { cuda_backend::check("cudaGraphLaunch", cudaGraphLaunch(ready_, stream)); }
+
+ private:
+  cudaGraph_t recorded_ = nullptr;
+  cudaGraphExec_t ready_ = nullptr;
+};
+
 /// An array in memory of the device, `shift` elements behind an address of 256 bytes.
 template <scalar T>
 class device_array {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -87,6 +89,17 @@ auto on_each(std::vector<Communicator> ranks, const Function& function) {
 template <class Function>
 auto on_ranks(int size, const Function& function) {
   return on_each(thread_communicator::group(size), function);
+}
+
+/// What each rank returned. Any exception fails the test.
+template <class Value>
+std::vector<Value> results_of(std::vector<outcome<Value>> ranks) {
+  std::vector<Value> results;
+  for (auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    results.push_back(std::move(*rank.value));
+  }
+  return results;
 }
 
 }  // namespace adasum::test

@@ -93,4 +93,13 @@ inline bool same_findings(const report& a, const report& b) {
   return same;
 }
 
+/// All ranks hold the same bits, and were told the same.
+template <scalar T>
+void check_same_on_all_ranks(const std::vector<reduced<T>>& ranks) {
+  for (const auto& rank : ranks) {
+    CHECK(same_bits(rank.gradient, ranks.front().gradient));
+    CHECK(same_findings(rank.found, ranks.front().found));
+  }
+}
+
 }  // namespace adasum::test

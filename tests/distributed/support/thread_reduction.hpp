@@ -18,26 +18,11 @@ namespace adasum::test {
 template <scalar T, class Rule, class Schedule, class Options = options>
 std::vector<reduced<T>> reduce_on_threads(const std::vector<std::vector<T>>& gradients, const segments& segs,
                                           const Rule& rule, const Schedule& order, const Options& choices = {}) {
-  auto ranks = on_ranks(static_cast<int>(gradients.size()), [&](const thread_communicator& comm) {
+  return results_of(on_ranks(static_cast<int>(gradients.size()), [&](const thread_communicator& comm) {
     auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
     auto found = combine_allreduce(serial_space{}, comm, rule, gradient, segs, order, choices);
     return reduced<T>{std::move(gradient), std::move(found)};
-  });
-  std::vector<reduced<T>> results;
-  for (auto& rank : ranks) {
-    REQUIRE_MESSAGE(rank.value, rank.description());
-    results.push_back(std::move(*rank.value));
-  }
-  return results;
-}
-
-/// All ranks hold the same bits, and were told the same.
-template <scalar T>
-void check_same_on_all_ranks(const std::vector<reduced<T>>& ranks) {
-  for (const auto& rank : ranks) {
-    CHECK(same_bits(rank.gradient, ranks.front().gradient));
-    CHECK(same_findings(rank.found, ranks.front().found));
-  }
+  }));
 }
 
 /// One set of gradients by every schedule.

@@ -78,8 +78,7 @@ class cuda_space {
     const cuda_backend::device_scope here(device_);
     const double* const measured = measure_on_device<T>(window, vectors);
     double* const room = workspace_->host_room(entries);
-    cuda_backend::check("cudaMemcpyAsync",
-                cudaMemcpyAsync(room, measured, entries * sizeof(double), cudaMemcpyDeviceToHost, stream_));
+    download(measured, room, entries * sizeof(double));
     fence();
     std::copy_n(room, entries, gram);
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <list>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -35,14 +34,6 @@ struct tile_table {
            std::ranges::equal(offsets, window.segments.offsets());
   }
 };
-
-/// first_tile[k] is the number of tiles of the segments before k; segments + 1 entries.
-inline std::vector<std::size_t> first_tiles(std::span<const tile> tiles, std::size_t segments) {
-  std::vector<std::size_t> first(segments + 1, 0);
-  for (const auto& one : tiles) ++first[one.segment + 1];
-  for (std::size_t k = 0; k < segments; ++k) first[k + 1] += first[k];
-  return first;
-}
 
 /// Tables of the windows that were used last, so that reducing the same gradients again uploads nothing.
 class tile_tables {

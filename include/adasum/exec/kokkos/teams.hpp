@@ -67,9 +67,7 @@ class team_kernels {
   void measure(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors, double* gram) const {
     const auto n = vectors.size(), entries = packed_size(n), segments = window.segments.size();
     const auto table = tiles_of(window, tile_length);
-    std::vector<std::size_t> first(segments + 1, 0);  // tiles before each segment
-    for (const auto& one : table) ++first[one.segment + 1];
-    for (std::size_t k = 0; k < segments; ++k) first[k + 1] += first[k];
+    const auto first = first_tiles(table, segments);
     const auto addresses = addresses_of(vectors);
 
     auto& room = *rooms_;
