@@ -12,10 +12,10 @@
 #include <cublas_v2.h>
 #include <thrust/execution_policy.h>
 #include <thrust/inner_product.h>
+#include <thrust/iterator/zip_iterator.h>
 #include <thrust/transform.h>
 #include <thrust/transform_reduce.h>
 #include <thrust/tuple.h>
-#include <thrust/iterator/zip_iterator.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -67,7 +67,9 @@ class vectors {
   ~vectors() {
     for (T* const memory : memory_) cudaFree(memory);
   }
-  std::span<T> operator()(std::size_t turn, std::size_t i) const { return {memory_[turn % sets_ * at_once_ + i], length_}; }
+  std::span<T> operator()(std::size_t turn, std::size_t i) const {
+    return {memory_[turn % sets_ * at_once_ + i], length_};
+  }
 
  private:
   std::size_t length_, at_once_, sets_ = 1;
@@ -119,7 +121,8 @@ adasum::segments like_resnet50(std::size_t length) {
 }
 
 template <class T>
-void pair(const std::string& name, std::size_t length, const adasum::segments& cut, std::size_t moved, bool cold = true) {
+void pair(const std::string& name, std::size_t length, const adasum::segments& cut, std::size_t moved,
+          bool cold = true) {
   add<T>(name, length, 2, moved, cold, [cut](const vectors<T>& data, std::size_t turn) {
     adasum::adasum_pair(exec(), data(turn, 0), data(turn, 1), data(turn, 0), cut);
   });
@@ -127,13 +130,14 @@ void pair(const std::string& name, std::size_t length, const adasum::segments& c
 
 /// The same kernels without the one that keeps vectors on the chip.
 void pair_in_two_passes(std::size_t length) {
-  add<float>("pair_two_passes/float", length, 2, 5, false, [cut = one_segment(length)](const vectors<float>& data, std::size_t turn) {
-    const float* const both[] = {data(turn, 0).data(), data(turn, 1).data()};
-    const auto window = whole(cut);
-    const auto* const gram = exec().measure_on_device<float>(window, std::span<const float* const>(both));
-    const auto* const weights = exec().weigh_on_device(adasum::rules::adasum{}, gram, 1, 2);
-    exec().mix_on_device<float>(window, std::span<const float* const>(both), weights, data(turn, 0).data());
-  });
+  add<float>("pair_two_passes/float", length, 2, 5, false,
+             [cut = one_segment(length)](const vectors<float>& data, std::size_t turn) {
+               const float* const both[] = {data(turn, 0).data(), data(turn, 1).data()};
+               const auto window = whole(cut);
+               const auto* const gram = exec().measure_on_device<float>(window, std::span<const float* const>(both));
+               const auto* const weights = exec().weigh_on_device(adasum::rules::adasum{}, gram, 1, 2);
+               exec().mix_on_device<float>(window, std::span<const float* const>(both), weights, data(turn, 0).data());
+             });
 }
 
 void tree(std::size_t n, std::size_t length) {
@@ -145,11 +149,12 @@ void tree(std::size_t n, std::size_t length) {
              });
 }
 void seven_pairs(std::size_t length) {
-  add<float>("seven_pairs/float", length, 8, 17, true, [cut = one_segment(length)](const vectors<float>& data, std::size_t turn) {
-    for (std::size_t width = 1; width < 8; width *= 2)
-      for (std::size_t i = 0; i < 8; i += 2 * width)
-        adasum::adasum_pair(exec(), data(turn, i), data(turn, i + width), data(turn, i), cut);
-  });
+  add<float>("seven_pairs/float", length, 8, 17, true,
+             [cut = one_segment(length)](const vectors<float>& data, std::size_t turn) {
+               for (std::size_t width = 1; width < 8; width *= 2)
+                 for (std::size_t i = 0; i < 8; i += 2 * width)
+                   adasum::adasum_pair(exec(), data(turn, i), data(turn, i + width), data(turn, i), cut);
+             });
 }
 
 /// What one copy of the device moves: the ceiling.
@@ -189,7 +194,8 @@ struct products {
 struct add_products {
   using three = thrust::tuple<double, double, double>;
   __host__ __device__ three operator()(const three& x, const three& y) const {
-    return {thrust::get<0>(x) + thrust::get<0>(y), thrust::get<1>(x) + thrust::get<1>(y), thrust::get<2>(x) + thrust::get<2>(y)};
+    return {thrust::get<0>(x) + thrust::get<0>(y), thrust::get<1>(x) + thrust::get<1>(y),
+            thrust::get<2>(x) + thrust::get<2>(y)};
   }
 };
 struct mixture {
@@ -202,8 +208,8 @@ void with_thrust(std::size_t length) {
     const auto on_stream = thrust::cuda::par.on(the_stream());
     const auto both = thrust::make_zip_iterator(thrust::make_tuple(x, y));
     const auto [aa, ab, bb] = [&] {
-      const auto sums = thrust::transform_reduce(on_stream, both, both + static_cast<std::ptrdiff_t>(length), products{},
-                                                 thrust::make_tuple(0.0, 0.0, 0.0), add_products{});
+      const auto sums = thrust::transform_reduce(on_stream, both, both + static_cast<std::ptrdiff_t>(length),
+                                                 products{}, thrust::make_tuple(0.0, 0.0, 0.0), add_products{});
       return std::tuple(thrust::get<0>(sums), thrust::get<1>(sums), thrust::get<2>(sums));
     }();
     const mixture mix{static_cast<float>(1 - ab / (2 * aa)), static_cast<float>(1 - ab / (2 * bb))};

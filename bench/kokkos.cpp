@@ -41,8 +41,9 @@ int main(int argc, char** argv) {
     add("serial_space", adasum::serial_space{}, length);
     add("kokkos_space", adasum::kokkos_space{execution{}}, length);
   }
-  benchmark::AddCustomContext("kokkos", std::string(execution::name()) + " of Kokkos " + std::to_string(KOKKOS_VERSION / 10000) +
-                                            "." + std::to_string(KOKKOS_VERSION / 100 % 100) + ", " +
+  benchmark::AddCustomContext("kokkos", std::string(execution::name()) + " of Kokkos " +
+                                            std::to_string(KOKKOS_VERSION / 10000) + "." +
+                                            std::to_string(KOKKOS_VERSION / 100 % 100) + ", " +
                                             std::to_string(execution{}.concurrency()) + " threads");
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;

@@ -41,8 +41,8 @@ int main(int argc, char** argv) {
       as_expected &= std::abs(result[i] - (i < ranks ? static_cast<float>(i + 1) : 2.0f)) < 1e-5f;
     if (rank == 0)
       std::printf("%zu ranks, %s, orthogonality %g and %g\n", ranks,
-                  adasum::mpi_communicator::is_gpu_aware() ? "GPU-aware MPI" : "by way of the host", found.orthogonality(0),
-                  found.orthogonality(1));
+                  adasum::mpi_communicator::is_gpu_aware() ? "GPU-aware MPI" : "by way of the host",
+                  found.orthogonality(0), found.orthogonality(1));
   }
   cudaStreamDestroy(stream);
   MPI_Finalize();

@@ -30,7 +30,9 @@ class accumulator {
  public:
   /// @throws bad_input if the boundaries of the segments do not begin at 0 or decrease
   accumulator(Space space, segments_view segments, Rule rule = {})
-      : space_(std::move(space)), rule_(std::move(rule)), offsets_(segments.offsets().begin(), segments.offsets().end()) {
+      : space_(std::move(space)),
+        rule_(std::move(rule)),
+        offsets_(segments.offsets().begin(), segments.offsets().end()) {
     detail::require_boundaries(segments, "adasum::accumulator");
     total_ = space_.template allocate<T>(length());
   }

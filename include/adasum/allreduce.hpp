@@ -21,7 +21,8 @@ template <class Space, class Comm, rule Rule, mutable_gradient Gradient, schedul
           bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
 report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule, Gradient&& gradient,
-                         segments_view segments, const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
+                         segments_view segments, const Schedule& order = {},
+                         const basic_options<Checked>& choices = {}) {
   using T = element_t<Gradient>;
   const auto elements = detail::span_of(gradient);
   try {
@@ -59,7 +60,8 @@ auto adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient,
     const std::array<std::size_t, 2> offsets{0, detail::span_of(gradient).size()};
     const bool usable = detail::are_boundaries(segments);
     plan_allreduce_async<T>(space, comm, usable ? segments : segments_view{offsets}, rules::adasum{}, order, choices)
-        .run(gradient, usable ? "" : "adasum::adasum_allreduce: the boundaries of the segments must begin at 0 and not decrease");
+        .run(gradient,
+             usable ? "" : "adasum::adasum_allreduce: the boundaries of the segments must begin at 0 and not decrease");
   } else {
     return combine_allreduce(space, comm, rules::adasum{}, gradient, segments, order, choices);
   }

@@ -42,8 +42,8 @@ std::vector<const T*> addresses_of(const std::vector<std::span<const T>>& inputs
 /// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of them
 /// where the space can reach them.
 template <scalar T, class Space>
-void require_combinable(const Space& space, std::span<const std::span<const T>> inputs, std::span<T> out, segments_view segments,
-                        const char* call) {
+void require_combinable(const Space& space, std::span<const std::span<const T>> inputs, std::span<T> out,
+                        segments_view segments, const char* call) {
   if (inputs.empty()) throw bad_input(std::string(call) + ": there is no gradient to combine");
   const auto output = [] { return std::string("the output"); };
   require_not_null(std::span<const T>(out), output, call);
@@ -163,7 +163,8 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
 /// @throws bad_input        no gradient, unequal lengths, segments that do not add up to the length, an output that
 ///                          overlaps an input in part; before anything changes
 /// @throws nonfinite_error  with nonfinite_policy::raise; before anything changes
-template <class Space, class Rule, gradient_list Gradients, mutable_gradient Out, bool Checked = options::checked_by_default>
+template <class Space, class Rule, gradient_list Gradients, mutable_gradient Out,
+          bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Out>> && rule<std::remove_cvref_t<Rule>>
 report combine(const Space& space, Rule&& rule, Gradients&& gradients, Out&& out, segments_view segments,
                const basic_options<Checked>& choices = {}) {

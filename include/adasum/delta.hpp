@@ -40,7 +40,8 @@ const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
                       std::to_string(now.size()) + " after, the plan is for " + std::to_string(plan.length()));
     if (start.data() == now.data() && !start.empty())
       throw bad_input(std::string(call) + ": the weights before and after are the same array");
-    detail::require_same_or_apart(start, std::span<const T>(now), [] { return std::string("the weights before"); }, call);
+    detail::require_same_or_apart(
+        start, std::span<const T>(now), [] { return std::string("the weights before"); }, call);
   } catch (const bad_input& problem) {
     plan.refuse(problem.what());
   }

@@ -56,9 +56,10 @@ class allreduce_plan {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule is not pairwise: use schedules::gram, "
                 "schedules::direct or schedules::automatic");
-  static_assert(detail::shares_gradients<Comm, Space> || !detail::needs_shared_memory<Schedule>,
-                "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
-                "can work in");
+  static_assert(
+      detail::shares_gradients<Comm, Space> || !detail::needs_shared_memory<Schedule>,
+      "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
+      "can work in");
 
  public:
   /// Sends nothing, but for schedules::direct, which makes shared memory: collective.
@@ -84,7 +85,8 @@ class allreduce_plan {
     if constexpr (detail::needs_shared_memory<Schedule>) {
       reduction_->share_memory();
       if (comm_.size() > 1 && !reduction_->is_direct())
-        throw bad_input("adasum::plan_allreduce: " + std::string(Schedule::name) + " needs ranks that all share memory");
+        throw bad_input("adasum::plan_allreduce: " + std::string(Schedule::name) +
+                        " needs ranks that all share memory");
     }
   }
 

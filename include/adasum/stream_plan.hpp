@@ -34,7 +34,8 @@ namespace adasum {
 template <scalar T, class Space, class Comm, tree_rule Rule, schedule Schedule>
   requires stream_ordered_space<Space, T, Rule> && stream_ordered_communicator<Comm, Space>
 class stream_allreduce_plan {
-  static_assert(!detail::needs_shared_memory<Schedule>, "schedules::direct works on memory that ranks share, not on messages");
+  static_assert(!detail::needs_shared_memory<Schedule>,
+                "schedules::direct works on memory that ranks share, not on messages");
 
  public:
   /// Waits for nothing.
@@ -48,13 +49,16 @@ class stream_allreduce_plan {
         offsets_(segments.offsets().begin(), segments.offsets().end()),
         check_agreement_(choices.check_agreement && comm_.size() > 1) {
     if (choices.nonfinite != nonfinite_policy::propagate || choices.wire != wire_format::same)
-      throw bad_input("adasum::plan_allreduce_async: options::nonfinite and options::wire are for plan_allreduce, whose host waits");
+      throw bad_input(
+          "adasum::plan_allreduce_async: options::nonfinite and options::wire are for plan_allreduce, whose host "
+          "waits");
     const problem what{offsets_.back(), sizeof(T), offsets_.size() - 1, true};
     reduction_.emplace(space_, comm_, std::move(rule), detail::inner_rule_of(order), segments_view{offsets_},
                        detail::stages_or_problem(order, comm_.rank(), comm_.size(), what, schedules::gram{},
                                                  check_agreement_ ? &schedule_problem_ : nullptr));
     if (!check_agreement_) return;
-    intention_ = detail::intention_of<T, Rule, inner_rule, Schedule>(space_, this->segments(), "on a stream", describe(choices));
+    intention_ =
+        detail::intention_of<T, Rule, inner_rule, Schedule>(space_, this->segments(), "on a stream", describe(choices));
     intention_.length = length();
     if (schedule_problem_.empty()) intention_.add_stages_of(order, comm_.size(), what);
     intentions_.resize(static_cast<std::size_t>(comm_.size()));
@@ -77,7 +81,8 @@ class stream_allreduce_plan {
     const auto elements = detail::span_of(gradient);
     if (problem.empty()) problem = schedule_problem_;
     if (problem.empty())
-      problem = detail::problem_with_gradient(space_, std::span<const T>(elements), length(), "adasum::stream_allreduce_plan");
+      problem = detail::problem_with_gradient(space_, std::span<const T>(elements), length(),
+                                              "adasum::stream_allreduce_plan");
     if (check_agreement_) {
       auto mine = intention_;
       if (!problem.empty()) mine.set(mine.problem, problem);

@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "cuda/support/device.hpp"
-#include "distributed/support/reduction.hpp"
 #include "distributed/support/ranks.hpp"
+#include "distributed/support/reduction.hpp"
 #include "distributed/support/schedules.hpp"
 #include "support/random_gradients.hpp"
 #ifdef ADASUM_EMULATED_CUDA
@@ -19,8 +19,8 @@ namespace {
 
 /// Reduces gradients[rank], each rank on a stream of its own.
 template <scalar T, class Rule, class Schedule>
-std::vector<reduced<T>> reduce_on_streams(const std::vector<std::vector<T>>& gradients, const segments& cut, const Rule& rule,
-                                          const Schedule& order, const options& choices = {}) {
+std::vector<reduced<T>> reduce_on_streams(const std::vector<std::vector<T>>& gradients, const segments& cut,
+                                          const Rule& rule, const Schedule& order, const options& choices = {}) {
   return results_of(on_ranks(static_cast<int>(gradients.size()), [&](const thread_communicator& comm) {
     const stream queue;
     const device_array<T> gradient(gradients[static_cast<std::size_t>(comm.rank())]);
@@ -59,15 +59,18 @@ TEST_CASE("other rules, nodes, a 16-bit wire, a policy for what is not finite") 
 
   options choices;
   choices.wire = wire_format::bfloat16;
-  const auto rounded = reduce_on_streams<float>(gradients, cut, rules::adasum{}, schedules::recursive_halving{}, choices);
+  const auto rounded =
+      reduce_on_streams<float>(gradients, cut, rules::adasum{}, schedules::recursive_halving{}, choices);
   check_same_on_all_ranks(rounded);
   const auto exact = reduce_on_streams<float>(gradients, cut, rules::adasum{}, schedules::recursive_halving{});
-  for (std::size_t x = 0; x < cut.total(); ++x) CHECK(rounded[0].gradient[x] == doctest::Approx(exact[0].gradient[x]).epsilon(0.05).scale(1));
+  for (std::size_t x = 0; x < cut.total(); ++x)
+    CHECK(rounded[0].gradient[x] == doctest::Approx(exact[0].gradient[x]).epsilon(0.05).scale(1));
 
   gradients[2][5] = std::numeric_limits<float>::infinity();
   options exclude;
   exclude.nonfinite = nonfinite_policy::exclude;
-  const auto without = reduce_on_streams<float>(gradients, cut, rules::mean{}, schedules::recursive_doubling{}, exclude);
+  const auto without =
+      reduce_on_streams<float>(gradients, cut, rules::mean{}, schedules::recursive_doubling{}, exclude);
   check_same_on_all_ranks(without);
   CHECK(without[0].found.excluded().size() == 1);
   CHECK(without[0].gradient[5] == doctest::Approx((gradients[0][5] + gradients[1][5] + gradients[3][5]) / 3));
@@ -143,7 +146,8 @@ TEST_CASE("a plan: its buffer is memory of the device, and memory of the host is
     const cuda_space exec(queue);
     auto plan = plan_allreduce<float>(exec, comm, cut);
     CHECK(exec.can_reach(plan.buffer().data()));
-    exec.transfer(gradients[static_cast<std::size_t>(comm.rank())].data(), plan.buffer().data(), plan.buffer().size_bytes());
+    exec.transfer(gradients[static_cast<std::size_t>(comm.rank())].data(), plan.buffer().data(),
+                  plan.buffer().size_bytes());
     plan();
     std::vector<float> in_place(cut.total());
     exec.transfer(plan.buffer().data(), in_place.data(), plan.buffer().size_bytes());

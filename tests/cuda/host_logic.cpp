@@ -67,7 +67,8 @@ TEST_CASE("tables of windows are kept, the oldest forgotten, not those of a grap
   const auto& kept = tables.find(whole(first), 4096, queue, 0);
   const auto* const address = kept.tiles.data();
   CHECK(kept.count == 2);
-  for (std::size_t length = 1; length < cuda_backend::tile_tables::most; ++length) tables.find(whole(segments{length}), 4096, queue, 0);
+  for (std::size_t length = 1; length < cuda_backend::tile_tables::most; ++length)
+    tables.find(whole(segments{length}), 4096, queue, 0);
   const graph refers(queue, [&] {
     CHECK(tables.find(whole(first), 4096, queue, 0).tiles.data() == address);
     CHECK_THROWS_AS(tables.find(whole(first), 1024, queue, 0), bad_input);  // another length of tiles
@@ -132,7 +133,10 @@ TEST_CASE("rooms for staging: none is handed out after memory could not be had")
 }
 
 TEST_CASE("too many blocks are refused by name, none are nothing to do") {
-  const auto never = [](std::size_t blocks) { cuda_backend::launch("add_tiles", cuda_backend::write_some_words<>, {blocks, 1}, nullptr, cuda_backend::words{}, 0, nullptr); };
+  const auto never = [](std::size_t blocks) {
+    cuda_backend::launch("add_tiles", cuda_backend::write_some_words<>, {blocks, 1}, nullptr, cuda_backend::words{}, 0,
+                         nullptr);
+  };
   never(0);
   CHECK_THROWS_WITH_AS(never(std::size_t{1} << 31), doctest::Contains("too many segments"), bad_input);
 }

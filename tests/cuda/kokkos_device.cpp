@@ -62,10 +62,11 @@ TEST_CASE("beside cuda_space: microseconds of a pair of 64 Mi floats") {
   start_kokkos();
   const std::size_t length = std::size_t{1} << 26;
   const Kokkos::View<float*, Kokkos::CudaSpace> a("a", length), b("b", length);
-  Kokkos::parallel_for(Kokkos::RangePolicy<Kokkos::Cuda>(0, length), KOKKOS_LAMBDA(const std::size_t i) {
-    a(i) = static_cast<float>(i % 1013) - 506;
-    b(i) = static_cast<float>(i % 1009) - 504;
-  });
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<Kokkos::Cuda>(0, length), KOKKOS_LAMBDA(const std::size_t i) {
+        a(i) = static_cast<float>(i % 1013) - 506;
+        b(i) = static_cast<float>(i % 1009) - 504;
+      });
   const space by_kokkos;
   const cuda_space by_cuda;
   const auto time = [&](const auto& exec) {
@@ -78,7 +79,8 @@ TEST_CASE("beside cuda_space: microseconds of a pair of 64 Mi floats") {
   };
   for (int turn = 0; turn < 5; ++turn) {
     const double kokkos = time(by_kokkos), cuda = time(by_cuda);
-    std::printf("kokkos_device pair/float/%zu: kokkos %.1f cuda %.1f ratio %.3f\n", length, kokkos, cuda, kokkos / cuda);
+    std::printf("kokkos_device pair/float/%zu: kokkos %.1f cuda %.1f ratio %.3f\n", length, kokkos, cuda,
+                kokkos / cuda);
     CHECK(kokkos > 0);
   }
 }

@@ -22,7 +22,9 @@ static_assert(!stream_ordered_communicator<thread_communicator, cuda_space>);
 /// One communicator for each of so many ranks.
 class nccl_group {
  public:
-  explicit nccl_group(int size) : comms_(static_cast<std::size_t>(size)) { ncclCommInitAll(comms_.data(), size, nullptr); }
+  explicit nccl_group(int size) : comms_(static_cast<std::size_t>(size)) {
+    ncclCommInitAll(comms_.data(), size, nullptr);
+  }
   ~nccl_group() {
     for (const auto comm : comms_) ncclCommDestroy(comm);
   }
@@ -90,7 +92,8 @@ TEST_CASE("rules along the tree know how many gradients a side holds; nodes with
     for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
     return *ranks[5].value;
   };
-  for (const auto& mean : {reduce(rules::mean{}, schedules::recursive_halving{}), reduce(rules::mean{}, schedules::gram{})})
+  for (const auto& mean :
+       {reduce(rules::mean{}, schedules::recursive_halving{}), reduce(rules::mean{}, schedules::gram{})})
     for (std::size_t x = 0; x < cut.total(); ++x) {
       double sum = 0;
       for (const auto& gradient : gradients) sum += gradient[x];
@@ -103,7 +106,8 @@ TEST_CASE("rules along the tree know how many gradients a side holds; nodes with
     adasum_allreduce(serial_space{}, comm, gradient, cut, nodes);
     return gradient;
   });
-  for (std::size_t x = 0; x < cut.total(); ++x) CHECK(on_stream[x] == doctest::Approx((*host[0].value)[x]).epsilon(1e-4).scale(1));
+  for (std::size_t x = 0; x < cut.total(); ++x)
+    CHECK(on_stream[x] == doctest::Approx((*host[0].value)[x]).epsilon(1e-4).scale(1));
 }
 
 TEST_CASE("a plan is enqueued without waiting, and allocates nothing from the second time on") {
@@ -117,7 +121,8 @@ TEST_CASE("a plan is enqueued without waiting, and allocates nothing from the se
     };
     const auto ranks = on_nccl(size, [&](const nccl_communicator& comm, const cuda_space& exec) {
       const device_array<float> gradient(gradients[static_cast<std::size_t>(comm.rank())]);
-      auto plan = plan_allreduce_async<float>(exec, comm, cut, rules::adasum{}, schedules::recursive_halving{}, checked(false));
+      auto plan =
+          plan_allreduce_async<float>(exec, comm, cut, rules::adasum{}, schedules::recursive_halving{}, checked(false));
       plan(gradient.all());
       exec.fence();
       meet(1);
@@ -154,7 +159,8 @@ TEST_CASE("no segments at all") {
   const std::vector<std::size_t> none{0};
   const auto ranks = on_nccl(2, [&](const nccl_communicator& comm, const cuda_space& exec) {
     const device_array<float> gradient{std::vector<float>{}};
-    auto plan = plan_allreduce_async<float>(exec, comm, segments_view{none}, rules::adasum{}, schedules::recursive_halving{});
+    auto plan =
+        plan_allreduce_async<float>(exec, comm, segments_view{none}, rules::adasum{}, schedules::recursive_halving{});
     plan(gradient.all());
     exec.fence();
     return 0;
@@ -190,7 +196,8 @@ TEST_CASE("disagreement and bad input: an error on every rank where that is chec
     return ranks[0].template message_of<error>().value_or("");
   };
   CHECK(refused([](const auto& comm, const auto& exec, auto gradient) {
-          auto plan = plan_allreduce_async<float>(exec, comm, segments{100}, rules::adasum{}, schedules::gram{}, checked(true));
+          auto plan =
+              plan_allreduce_async<float>(exec, comm, segments{100}, rules::adasum{}, schedules::gram{}, checked(true));
           plan(gradient.first(comm.rank() == 1 ? 99 : 100));
         }).find("99") != std::string::npos);
   CHECK(refused([](const auto& comm, const auto& exec, auto gradient) {
@@ -207,7 +214,8 @@ TEST_CASE("disagreement and bad input: an error on every rank where that is chec
         }).find("nodes are given for 1 ranks") != std::string::npos);
   // Unchecked, with a report: the rank whose input is bad withholds its bytes.
   refused([](const auto& comm, const auto& exec, auto gradient) {
-    auto plan = plan_allreduce<float>(exec, comm, segments{100}, rules::adasum{}, schedules::recursive_halving{}, checked(false));
+    auto plan = plan_allreduce<float>(exec, comm, segments{100}, rules::adasum{}, schedules::recursive_halving{},
+                                      checked(false));
     plan(gradient.first(comm.rank() == 1 ? 99 : 100));
   });
   options exclude;

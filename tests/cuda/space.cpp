@@ -16,7 +16,8 @@ using namespace adasum::test;
 
 namespace {
 
-static_assert(execution_space<cuda_space, float> && execution_space<cuda_space, __nv_bfloat16> && device_space<cuda_space>);
+static_assert(execution_space<cuda_space, float> && execution_space<cuda_space, __nv_bfloat16> &&
+              device_space<cuda_space>);
 static_assert(stream_ordered_space<cuda_space, __half, rules::adasum>);
 static_assert(mutable_gradient<thrust::device_vector<float>> && gradient<const thrust::device_vector<double>>);
 
@@ -42,7 +43,8 @@ void combine_in_two_passes(const cuda_space& exec, segments_view cut, std::span<
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("adasum_tree against long double, segments of every kind, any number of vectors", T, ADASUM_TEST_CUDA_SCALARS) {
+TEST_CASE_TEMPLATE("adasum_tree against long double, segments of every kind, any number of vectors", T,
+                   ADASUM_TEST_CUDA_SCALARS) {
   const stream queue;
   const cuda_space exec(queue);
   const segments cut{40, 0, 30001, 1, 9000, 8};
@@ -75,10 +77,12 @@ TEST_CASE_TEMPLATE("results do not depend on where vectors lie", T, ADASUM_TEST_
   }
 }
 
-TEST_CASE_TEMPLATE("a pair on the chip and in two passes: the same bits, at sizes around what fits", T, ADASUM_TEST_CUDA_SCALARS) {
+TEST_CASE_TEMPLATE("a pair on the chip and in two passes: the same bits, at sizes around what fits", T,
+                   ADASUM_TEST_CUDA_SCALARS) {
   const cuda_space exec;
   constexpr auto tile = cuda_backend::tile_length<format_of<T>>;
-  for (const std::size_t length : {std::size_t{1}, tile, 3 * tile + 5, 8 * tile, 9 * tile, 12 * tile, 12 * tile + 1, 15 * tile}) {
+  for (const std::size_t length :
+       {std::size_t{1}, tile, 3 * tile + 5, 8 * tile, 9 * tile, 12 * tile, 12 * tile + 1, 15 * tile}) {
     CAPTURE(length);
     const segments cut{length / 3, length - length / 3};
     const auto g = random_gradients<T>(2, length, length);
@@ -93,7 +97,8 @@ TEST_CASE_TEMPLATE("a pair on the chip and in two passes: the same bits, at size
   }
 }
 
-TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segments, as serial_space", T, ADASUM_TEST_CUDA_SCALARS) {
+TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segments, as serial_space", T,
+                   ADASUM_TEST_CUDA_SCALARS) {
   const cuda_space exec;
   const serial_space serial;
   const segments cut{37, 0, 30000, 5};
@@ -110,7 +115,8 @@ TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segment
       exec.fence();
       serial.measure<T>(window, std::span<const T* const>(here), expected.data());
       // One set of float lanes differs from sums in double by 2⁻²⁴ of the vectors' norms.
-      for (std::size_t p = 0; p < gram.size(); ++p) CHECK(gram[p] == doctest::Approx(expected[p]).epsilon(1e-5).scale(1e4));
+      for (std::size_t p = 0; p < gram.size(); ++p)
+        CHECK(gram[p] == doctest::Approx(expected[p]).epsilon(1e-5).scale(1e4));
       uniform_numbers uniform(5);
       auto weights = uniform.vector(cut.size() * n);
       weights[0] = weights[n] = 0;
@@ -121,12 +127,14 @@ TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segment
       const auto values = mixed.values();
       const double unit = static_cast<double>(rounding_to<T>.unit);
       for (std::size_t x = 0; x < values.size(); ++x)
-        CHECK(std::abs(to_double(values[x]) - to_double(as_expected[x])) <= (4 * unit + 0x1p-22) * static_cast<double>(n));
+        CHECK(std::abs(to_double(values[x]) - to_double(as_expected[x])) <=
+              (4 * unit + 0x1p-22) * static_cast<double>(n));
     }
   }
 }
 
-TEST_CASE_TEMPLATE("edges: zero is neutral, opposed gradients vanish, NaN stays in its segment", T, ADASUM_TEST_CUDA_SCALARS) {
+TEST_CASE_TEMPLATE("edges: zero is neutral, opposed gradients vanish, NaN stays in its segment", T,
+                   ADASUM_TEST_CUDA_SCALARS) {
   const cuda_space exec;
   const segments cut{100, 5000, 64, 200};
   auto g = random_gradients<T>(2, cut.total(), 4);
@@ -199,7 +207,8 @@ TEST_CASE("thrust vectors are gradients as they are") {
   adasum_pair(exec, a, b, out);
   exec.fence();
   std::vector<float> values(1000), expected(1000);
-  cuda_backend::check("cudaMemcpy", cudaMemcpy(values.data(), thrust::raw_pointer_cast(out.data()), 4000, cudaMemcpyDeviceToHost));
+  cuda_backend::check("cudaMemcpy",
+                      cudaMemcpy(values.data(), thrust::raw_pointer_cast(out.data()), 4000, cudaMemcpyDeviceToHost));
   adasum_pair(serial_space{}, g[0], g[1], expected);
   for (std::size_t x = 0; x < values.size(); ++x) CHECK(values[x] == doctest::Approx(expected[x]).epsilon(1e-6));
   thrust::device_vector<float> shorter(999);
@@ -214,7 +223,8 @@ TEST_CASE("copies between float and 16 bits, rounded to nearest even") {
   exec.copy(static_cast<const float*>(from.all().data()), packed.all().data(), 5000);
   exec.copy(static_cast<const __nv_bfloat16*>(packed.all().data()), back.all().data(), 5000);
   const auto values = back.values();
-  for (std::size_t x = 0; x < values.size(); ++x) CHECK(values[x] == static_cast<float>(static_cast<__nv_bfloat16>(g[0][x])));
+  for (std::size_t x = 0; x < values.size(); ++x)
+    CHECK(values[x] == static_cast<float>(static_cast<__nv_bfloat16>(g[0][x])));
 }
 
 TEST_CASE("memory of the host is refused by name, before anything changes") {
@@ -222,8 +232,10 @@ TEST_CASE("memory of the host is refused by name, before anything changes") {
   const device_array<float> a(std::vector<float>(10, 1)), out(std::vector<float>(10, 5));
   std::vector<float> host(10);
   if (cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, exec.device()) != 0) return;  // this device reads it
-  CHECK_THROWS_WITH_AS(adasum_pair(exec, a.all(), host, out.all()), doctest::Contains("gradient 1 does not lie in memory"), bad_input);
-  CHECK_THROWS_WITH_AS(adasum_tree(exec, std::vector{a.all()}, host), doctest::Contains("the output does not lie"), bad_input);
+  CHECK_THROWS_WITH_AS(adasum_pair(exec, a.all(), host, out.all()),
+                       doctest::Contains("gradient 1 does not lie in memory"), bad_input);
+  CHECK_THROWS_WITH_AS(adasum_tree(exec, std::vector{a.all()}, host), doctest::Contains("the output does not lie"),
+                       bad_input);
   CHECK(out.values()[0] == 5);
 }
 
@@ -238,7 +250,8 @@ TEST_CASE("a CUDA graph of a pair and a tree, launched with other numbers") {
     adasum_pair(exec, arrays[0].all(), arrays[1].all(), pair.all(), cut);
     adasum_tree(exec, spans_of(arrays), tree.all(), cut);
   };
-  const graph too_early(queue, [&] { CHECK_THROWS_WITH_AS(both(), doctest::Contains("once before the capture"), bad_input); });
+  const graph too_early(queue,
+                        [&] { CHECK_THROWS_WITH_AS(both(), doctest::Contains("once before the capture"), bad_input); });
   both();
   const graph recorded(queue, both);
   for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i].assign(second[i]);
@@ -250,7 +263,8 @@ TEST_CASE("a CUDA graph of a pair and a tree, launched with other numbers") {
 }
 
 TEST_CASE("what fails in the runtime is named") {
-  CHECK_THROWS_WITH_AS(cuda_backend::check("cudaMallocAsync", cudaErrorMemoryAllocation), doctest::Contains("cudaMallocAsync"), cuda_error);
+  CHECK_THROWS_WITH_AS(cuda_backend::check("cudaMallocAsync", cudaErrorMemoryAllocation),
+                       doctest::Contains("cudaMallocAsync"), cuda_error);
   try {
     cuda_backend::check("cudaStreamSynchronize", cudaErrorInvalidValue);
   } catch (const cuda_error& failed) {

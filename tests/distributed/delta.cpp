@@ -96,7 +96,8 @@ TEST_CASE("delta_allreduce gives the weights back when the ranks disagree or a s
       auto weights = after;
       if (raise && comm.rank() == 1) weights[2] = std::numeric_limits<double>::infinity();
       if (!raise && comm.rank() == 1) choices.nonfinite = adasum::nonfinite_policy::propagate;
-      auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::schedules::automatic{}, choices);
+      auto plan =
+          adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::schedules::automatic{}, choices);
       try {
         adasum::delta_allreduce(plan, before, weights);
         weights.clear();
@@ -130,7 +131,8 @@ TEST_CASE("delta_allreduce: an execution space that fails before the reduction l
       choices.check_agreement = checked;
       space_that_cannot_mix space;
       space.fails = comm.rank() == 1;
-      auto plan = adasum::plan_allreduce<double>(space, comm, adasum::segments{4}, adasum::schedules::automatic{}, choices);
+      auto plan =
+          adasum::plan_allreduce<double>(space, comm, adasum::segments{4}, adasum::schedules::automatic{}, choices);
       const std::vector<double> before{1, 2, 3, 4};
       std::vector<double> weights{2, 3, 4, 5};
       adasum::delta_allreduce(plan, before, weights);

@@ -27,7 +27,8 @@ using vec = std::vector<double>;
 
 /// The node of each rank: even, odd and unequal nodes, interleaved ones, one node, nodes of one rank.
 const std::vector<std::vector<int>> arrangements{
-    {0, 0, 1, 1}, {0, 0, 0, 1, 1}, {0, 1, 0, 1, 2}, {3, 3, 3}, {0, 1, 2}, {2, 2, 1, 1, 1, 7, 7}, {0, 1, 1, 0, 0, 1, 1, 0}, {4},
+    {0, 0, 1, 1}, {0, 0, 0, 1, 1},       {0, 1, 0, 1, 2},          {3, 3, 3},
+    {0, 1, 2},    {2, 2, 1, 1, 1, 7, 7}, {0, 1, 1, 0, 0, 1, 1, 0}, {4},
 };
 
 template <class Inner, class Rule, adasum::scalar T>
@@ -183,8 +184,9 @@ TEST_CASE("weights are told per rank, in the order of ranks") {
 #if defined(ADASUM_TEST_EIGEN)
 TEST_CASE("16-bit elements near the largest: the mean inside the nodes does not overflow") {
   const std::vector<std::vector<Eigen::half>> gradients(4, std::vector<Eigen::half>(segs.total(), Eigen::half(60000)));
-  const auto ranks = reduce_on_threads<Eigen::half>(gradients, segs, adasum::rules::adasum{},
-                                                    adasum::schedules::hierarchical{std::vector{0, 0, 1, 1}, adasum::rules::mean{}});
+  const auto ranks =
+      reduce_on_threads<Eigen::half>(gradients, segs, adasum::rules::adasum{},
+                                     adasum::schedules::hierarchical{std::vector{0, 0, 1, 1}, adasum::rules::mean{}});
   for (const auto x : ranks.front().gradient) CHECK(static_cast<float>(x) == 60000.0f);
 }
 #endif

@@ -39,8 +39,10 @@ int main(int argc, char** argv) {
   std::optional<adasum::mpi_communicator> late(MPI_COMM_WORLD);
   expect(late->size() >= 1, "a communicator between the two");
   // A plan whose buffer lies in an MPI window, which goes with MPI_Finalize.
-  auto plan = std::make_unique<adasum::allreduce_plan<float, adasum::serial_space, adasum::mpi_communicator, adasum::rules::adasum, adasum::schedules::automatic>>(
-      adasum::serial_space{}, *late, adasum::segments{1000}, adasum::rules::adasum{}, adasum::schedules::automatic{}, adasum::options{});
+  auto plan = std::make_unique<adasum::allreduce_plan<float, adasum::serial_space, adasum::mpi_communicator,
+                                                      adasum::rules::adasum, adasum::schedules::automatic>>(
+      adasum::serial_space{}, *late, adasum::segments{1000}, adasum::rules::adasum{}, adasum::schedules::automatic{},
+      adasum::options{});
   std::ranges::fill(plan->buffer(), 1.0f);
   (*plan)();
   expect(plan->buffer()[0] == 1, "a plan in its own buffer");

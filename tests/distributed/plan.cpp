@@ -36,7 +36,8 @@ struct repeated {
 };
 
 template <class Comm, class Schedule>
-repeated run_repeatedly(const Comm& comm, const Schedule& order, const std::vector<float>& gradient, bool checked = false) {
+repeated run_repeatedly(const Comm& comm, const Schedule& order, const std::vector<float>& gradient,
+                        bool checked = false) {
   auto plan = make_plan(comm, order, checked);
   auto first = gradient, again = gradient;
   plan(first);
@@ -199,7 +200,8 @@ TEST_CASE("a part of the plan's buffer is refused, and the other ranks are told"
 }
 
 TEST_CASE("segments without boundaries are refused") {
-  CHECK_THROWS_AS(adasum::plan_allreduce<float>(adasum::serial_space{}, adasum::self_communicator{}, adasum::segments_view{}),
-                  adasum::bad_input);
+  CHECK_THROWS_AS(
+      adasum::plan_allreduce<float>(adasum::serial_space{}, adasum::self_communicator{}, adasum::segments_view{}),
+      adasum::bad_input);
   CHECK_THROWS_AS(adasum::make_accumulator<float>(adasum::serial_space{}, adasum::segments_view{}), adasum::bad_input);
 }

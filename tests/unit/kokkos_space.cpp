@@ -36,7 +36,8 @@ struct kokkos_session {
 using space_type = kokkos_space<Kokkos::DefaultHostExecutionSpace>;
 static_assert(execution_space<space_type, float> && execution_space<space_type, double> && !device_space<space_type>);
 /// The kernels for devices, on the host.
-using team_space = kokkos_space<Kokkos::DefaultHostExecutionSpace, kokkos::team_kernels<Kokkos::DefaultHostExecutionSpace>>;
+using team_space =
+    kokkos_space<Kokkos::DefaultHostExecutionSpace, kokkos::team_kernels<Kokkos::DefaultHostExecutionSpace>>;
 static_assert(execution_space<team_space, float> && device_space<team_space>);
 static_assert(gradient<Kokkos::View<float*>> && mutable_gradient<Kokkos::View<float*>>);
 static_assert(gradient<Kokkos::View<const double*>> && !mutable_gradient<Kokkos::View<const double*>>);
@@ -99,7 +100,8 @@ TEST_CASE_TEMPLATE("adasum_tree against long double, several tiles to a segment"
   }
 }
 
-TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segments, as serial_space", T, ADASUM_TEST_FORMATS) {
+TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segments, as serial_space", T,
+                   ADASUM_TEST_FORMATS) {
   const kokkos_session session;
   const space_type exec;
   const team_space teams;
@@ -124,11 +126,13 @@ TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segment
     // The same sums, perhaps fused, rounded once.
     const double unit = static_cast<double>(rounding_to<T>.unit);
     for (std::size_t x = 0; x < mixed.size(); ++x)
-      CHECK(std::abs(to_double(mixed[x]) - to_double(as_expected[x])) <= 2 * unit * std::abs(to_double(as_expected[x])) + 0x1p-24 * unit);
+      CHECK(std::abs(to_double(mixed[x]) - to_double(as_expected[x])) <=
+            2 * unit * std::abs(to_double(as_expected[x])) + 0x1p-24 * unit);
   }
 }
 
-TEST_CASE_TEMPLATE("16-bit numbers by their bits: every one is read, and found again; between two, the even one", T, Eigen::half, Eigen::bfloat16) {
+TEST_CASE_TEMPLATE("16-bit numbers by their bits: every one is read, and found again; between two, the even one", T,
+                   Eigen::half, Eigen::bfloat16) {
   constexpr auto format = format_of<T>;
   for (unsigned bits = 0; bits < 65536; ++bits) {
     const auto mine = static_cast<std::uint16_t>(bits);
@@ -176,7 +180,8 @@ TEST_CASE("views are gradients as they are: const, unmanaged, subviews") {
 
   const Kokkos::View<const float*, Kokkos::HostSpace> a = view_of(g[0]);
   auto memory = g[1];
-  const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>> b(memory.data(), memory.size());
+  const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>> b(memory.data(),
+                                                                                           memory.size());
   const Kokkos::View<float*, Kokkos::HostSpace> room("room", 200);
   const auto out = Kokkos::subview(room, std::pair<std::size_t, std::size_t>(50, 50 + cut.total()));
   adasum_pair(exec, a, b, out, cut);

@@ -61,8 +61,10 @@ struct adacons_on_vectors {
     }
     auto sorted = alpha;
     std::ranges::sort(sorted);
-    if (average.size() != n) average = sorted;
-    else for (std::size_t k = 0; k < n; ++k) average[k] = momentum * average[k] + (1 - momentum) * sorted[k];
+    if (average.size() != n)
+      average = sorted;
+    else
+      for (std::size_t k = 0; k < n; ++k) average[k] = momentum * average[k] + (1 - momentum) * sorted[k];
     vec smoothed(n);
     for (std::size_t i = 0; i < n; ++i)
       smoothed[i] = average[static_cast<std::size_t>(std::ranges::find(sorted, alpha[i]) - sorted.begin())];
@@ -162,7 +164,8 @@ vec multi_krum_on_vectors(const std::vector<vec>& g, std::size_t f, std::size_t 
     for (std::size_t j = 0; j < n; ++j)
       if (j != i) distances.push_back(std::pow(distance(g[i], g[j]), 2));
     std::ranges::sort(distances);
-    scores.emplace_back(std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(n - f - 2), 0.0), i);
+    scores.emplace_back(
+        std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(n - f - 2), 0.0), i);
   }
   std::ranges::sort(scores);
   vec result(g.front().size(), 0);
@@ -206,7 +209,8 @@ TEST_CASE("every rule: scale, symmetry, one gradient, zeros, duplicates, depende
   check_rule(rules::adacons{}, {.degree = 0, .one_is_itself = false, .accuracy = 1e-7, .widest_scale = 10});
   constexpr auto mean_norm = rules::adacons::scaling::mean_norm;
   check_rule(rules::adacons{.scale = mean_norm}, {.degree = 1, .accuracy = 1e-7, .widest_scale = 10});
-  check_rule(rules::adacons{.scale = mean_norm, .per_segment = true}, {.degree = 1, .accuracy = 1e-7, .widest_scale = 10});
+  check_rule(rules::adacons{.scale = mean_norm, .per_segment = true},
+             {.degree = 1, .accuracy = 1e-7, .widest_scale = 10});
   check_rule(rules::multi_krum{.selected = 2}, {.degree = 1});
   check_rule(rules::multi_krum{.byzantine = 1, .selected = 2, .per_segment = true}, {.degree = 1});
   check_rule(rules::adasum_linear{}, {.degree = 1, .symmetric = false});

@@ -63,7 +63,8 @@ struct intention {
       schedule_hash = hash(level.members, schedule_hash);
       schedule_hash = hash(level.leaves, schedule_hash);
       schedule_hash = hash(level.sum_over, schedule_hash);
-      schedule_hash = hash(std::array{level.survivors, level.held.begin, level.held.end, std::size_t{level.inner}}, schedule_hash);
+      schedule_hash =
+          hash(std::array{level.survivors, level.held.begin, level.held.end, std::size_t{level.inner}}, schedule_hash);
       for (const auto part : level.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
     }
   }
@@ -99,8 +100,8 @@ intention intention_of(const Space& space, segments_view segments, std::string_v
 /// about to do; until then its place is taken by one stage of all ranks, which always can be.
 /// @param told  set to what is wrong; null if it is to be thrown
 template <schedule Schedule, class Always>
-std::vector<stage> stages_or_problem(const Schedule& order, int rank, int size, const problem& what, const Always& always,
-                                     std::string* told) {
+std::vector<stage> stages_or_problem(const Schedule& order, int rank, int size, const problem& what,
+                                     const Always& always, std::string* told) {
   try {
     return order.stages(rank, size, what);
   } catch (const bad_input& wrong) {
@@ -123,11 +124,15 @@ inline void require_agreement(std::span<const intention> all) {
   const auto compare = [&](const char* what, auto field, auto show) {
     for (std::size_t r = 1; r < all.size(); ++r)
       if (std::invoke(field, all[r]) != std::invoke(field, all[0]))
-        throw agreement_error(std::string("adasum: the ranks disagree on the ") + what + ": rank 0 has " + show(all[0]) +
-                              ", " + of_rank(r) + " has " + show(all[r]));
+        throw agreement_error(std::string("adasum: the ranks disagree on the ") + what + ": rank 0 has " +
+                              show(all[0]) + ", " + of_rank(r) + " has " + show(all[r]));
   };
-  const auto text = [](auto field) { return [field](const intention& i) { return intention::get(std::invoke(field, i)); }; };
-  const auto number = [](auto field) { return [field](const intention& i) { return std::to_string(std::invoke(field, i)); }; };
+  const auto text = [](auto field) {
+    return [field](const intention& i) { return intention::get(std::invoke(field, i)); };
+  };
+  const auto number = [](auto field) {
+    return [field](const intention& i) { return std::to_string(std::invoke(field, i)); };
+  };
   const auto compare_text = [&](const char* what, auto field) { compare(what, field, text(field)); };
   compare_text("scalar type", &intention::scalar);
   compare("length of the gradient", &intention::length, number(&intention::length));

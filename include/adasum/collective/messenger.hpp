@@ -60,7 +60,8 @@ class messenger {
   void send(int peer, std::span<const T> elements) {
     if (elements.empty()) return;
     // What is withheld need not be made: the execution space may be what failed.
-    out_.push_back(withdrawn_ ? outgoing{peer, std::as_bytes(elements), residence::space} : wire_.pack(space_, peer, elements));
+    out_.push_back(withdrawn_ ? outgoing{peer, std::as_bytes(elements), residence::space}
+                              : wire_.pack(space_, peer, elements));
   }
   void receive(int peer, std::span<T> room) {
     if (!room.empty()) in_.push_back(wire_.room_for(peer, room));
@@ -127,8 +128,9 @@ class messenger {
 
  private:
   static constexpr bool can_post = posting_communicator<Comm, Space>;
-  static_assert(can_post || device_space<Space> || !requires { typename Comm::pending; },
-                "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
+  static_assert(
+      can_post || device_space<Space> || !requires { typename Comm::pending; },
+      "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
   struct nothing {};
   template <class C>
   struct pending_of {

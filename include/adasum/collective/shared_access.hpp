@@ -67,7 +67,9 @@ class shared_access {
   shared_access& operator=(const shared_access&) = delete;
   /// Whoever still waits for this rank is told that it has left.
   ~shared_access() {
-    if constexpr (requires { { memory_.alive() } -> std::same_as<bool>; })
+    if constexpr (requires {
+                    { memory_.alive() } -> std::same_as<bool>;
+                  })
       if (!memory_.alive()) return;
     control_of(self_).left.store(1, std::memory_order_release);
   }
@@ -193,7 +195,9 @@ class shared_access {
 
   bool has_left(std::size_t place) const {
     if (control_of(place).left.load(std::memory_order_acquire)) return true;
-    if constexpr (requires { { memory_.has_left(place) } -> std::same_as<bool>; })
+    if constexpr (requires {
+                    { memory_.has_left(place) } -> std::same_as<bool>;
+                  })
       return memory_.has_left(place);
     else
       return false;

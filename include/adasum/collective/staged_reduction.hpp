@@ -80,7 +80,8 @@ class staged_reduction {
     report_.reserve_excluded();
   }
 
-  staged_reduction(const staged_reduction&) = delete;  // segments_ belongs to someone else, who would have to be copied too
+  staged_reduction(const staged_reduction&) =
+      delete;  // segments_ belongs to someone else, who would have to be copied too
   staged_reduction& operator=(const staged_reduction&) = delete;
   /// In the middle of a run: withdraws from it, and returns when no other rank needs this one.
   ~staged_reduction() {
@@ -170,7 +171,7 @@ class staged_reduction {
     }
 
     std::size_t members = 1;
-    std::size_t received = 0;            // elements of other members' vectors
+    std::size_t received = 0;              // elements of other members' vectors
     std::size_t packed = 0, unpacked = 0;  // elements of one exchange
     std::size_t gram = 0;
   };
@@ -550,7 +551,8 @@ class staged_reduction {
     const T* room = received_.data();
     for (std::size_t i = 0; i < n; ++i) {
       leaves_[i] = 0;
-      for (auto leaf = level.leaves[i]; leaf < level.leaves[i + 1]; ++leaf) leaves_[i] += takes_part_[rank_of_leaf(leaf)];
+      for (auto leaf = level.leaves[i]; leaf < level.leaves[i + 1]; ++leaf)
+        leaves_[i] += takes_part_[rank_of_leaf(leaf)];
       if (messages_.withdrawn()) continue;
       vectors[i] = i == level.self ? data + part.begin
                    : by_message    ? std::exchange(room, room + part.size())
@@ -585,7 +587,8 @@ class staged_reduction {
       else
         messages_.exchange_unscheduled(sum_over(level, values));
     };
-    spread_ = last && in_place(level) && !device_space<Space>;  // a device has no cache to use: it copies once, at the end
+    spread_ =
+        last && in_place(level) && !device_space<Space>;  // a device has no cache to use: it copies once, at the end
     T* const out = data + part_of(level).begin;
     const round_memory arrays{gram_of(level), std::span(weights_).first(segments_.size() * n),
                               std::span(norms_).first(n), std::span(total_).first(packed_size(n)), scratch_};

@@ -221,9 +221,9 @@ class mpi_communicator {
     MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0;
     int size = 0;
-    pending blocking;  // the exchange of exchange(), kept for its memory
-    bool stages = true;     // whether elements of devices go through the host
-    std::any device_rooms;  // the staging of the kind of device in use
+    pending blocking;                // the exchange of exchange(), kept for its memory
+    bool stages = true;              // whether elements of devices go through the host
+    std::any device_rooms;           // the staging of the kind of device in use
     std::vector<std::byte> nowhere;  // for what is discarded
 
     template <class Space>
@@ -356,7 +356,9 @@ void mpi_communicator::exchange_with_device(const Space& space, std::span<const 
     run([&] { space.fence(); });
   auto& rooms = state_->template staging_for<Space>();
   if (state_->stages) run([&] { rooms.begin(space, out, in); });
-  const auto withheld = [&](const outgoing& message) { return message.withheld || (on_device(message) && run.failed()); };
+  const auto withheld = [&](const outgoing& message) {
+    return message.withheld || (on_device(message) && run.failed());
+  };
 
   std::size_t longest = 0;
   for (const auto& room : in) longest = std::max(longest, on_device(room) ? room.bytes.size() : 0);
@@ -364,14 +366,15 @@ void mpi_communicator::exchange_with_device(const Space& space, std::span<const 
   messages.begin(*state_);
   for (const auto& room : in)
     messages.receive(room.peer,
-                     !on_device(room)                  ? room.bytes
+                     !on_device(room)                 ? room.bytes
                      : room.discarded || run.failed() ? std::span(nowhere).first(room.bytes.size())
                      : state_->stages                 ? rooms.room_for(room.bytes)
                                                       : room.bytes,
                      limit(room));
   if (state_->stages)
     for (const auto& message : out)
-      if (on_device(message) && !message.withheld) run([&] { rooms.start_download(space, message.bytes, limit(message)); });
+      if (on_device(message) && !message.withheld)
+        run([&] { rooms.start_download(space, message.bytes, limit(message)); });
   for (const auto& message : out) {
     if (!on_device(message) || !state_->stages || withheld(message)) {
       messages.send(message.peer, message.bytes, limit(message), withheld(message));
@@ -384,9 +387,8 @@ void mpi_communicator::exchange_with_device(const Space& space, std::span<const 
   }
   messages.posted();
   if (state_->stages) {
-    messages.for_each_arrival([&](const auto& piece) {
-      run([&] { rooms.upload(space, piece.at, static_cast<std::size_t>(piece.bytes)); });
-    });
+    messages.for_each_arrival(
+        [&](const auto& piece) { run([&] { rooms.upload(space, piece.at, static_cast<std::size_t>(piece.bytes)); }); });
     run([&] { rooms.end(space); });
   }
   messages.wait();
@@ -398,8 +400,8 @@ struct mpi_communicator::memory::window {
     // Whole cache lines, and one more: MPI promises no alignment.
     const auto stride = (bytes + 63) / 64 * 64 + 64;
     void* mine = nullptr;
-    check("MPI_Win_allocate_shared", MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node.comm,
-                                                             &mine, &handle));
+    check("MPI_Win_allocate_shared",
+          MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node.comm, &mine, &handle));
     std::memset(mine, 0, stride);
     for (int place = 0; place < static_cast<int>(ranks.size()); ++place) {
       MPI_Aint size = 0;

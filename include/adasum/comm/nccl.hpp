@@ -24,7 +24,9 @@ namespace adasum {
 class nccl_error : public communication_error {
  public:
   nccl_error(const char* call, ncclResult_t code)
-      : communication_error(std::string("adasum: ") + call + " failed: " + ncclGetErrorString(code)), call_(call), code_(code) {}
+      : communication_error(std::string("adasum: ") + call + " failed: " + ncclGetErrorString(code)),
+        call_(call),
+        code_(code) {}
 
   /// The name of the function that failed, such as "ncclSend".
   const char* call() const { return call_; }
@@ -89,7 +91,8 @@ class nccl_communicator {
     });
     for_each(out, there, [&](const outgoing& message, std::byte* word, std::byte* copy) {
       send(space, {word, sizeof(std::uint64_t)}, message.peer);
-      send(space, is_copied(message) ? std::span<const std::byte>(copy, message.bytes.size()) : message.bytes, message.peer);
+      send(space, is_copied(message) ? std::span<const std::byte>(copy, message.bytes.size()) : message.bytes,
+           message.peer);
     });
     together.end();
     space.download(there + sent, here + sent, received);
@@ -101,8 +104,9 @@ class nccl_communicator {
       std::memcpy(&size, word, sizeof size);
       if (size != message.bytes.size())
         problem = "rank " + std::to_string(message.peer) +
-                  (size == withheld ? " has failed" : " sent " + std::to_string(size) + " bytes where " +
-                                                          std::to_string(message.bytes.size()) + " were expected");
+                  (size == withheld ? " has failed"
+                                    : " sent " + std::to_string(size) + " bytes where " +
+                                          std::to_string(message.bytes.size()) + " were expected");
       else if (message.where == residence::host)
         std::memcpy(message.bytes.data(), copy, message.bytes.size());
     });
@@ -199,7 +203,8 @@ class nccl_communicator {
     static void check_cuda(const char* call, cudaError_t code) {
       if (code == cudaSuccess) return;
       static_cast<void>(cudaGetLastError());
-      throw communication_error(std::string("adasum::nccl_communicator: ") + call + " failed: " + cudaGetErrorString(code));
+      throw communication_error(std::string("adasum::nccl_communicator: ") + call +
+                                " failed: " + cudaGetErrorString(code));
     }
   };
 

@@ -35,9 +35,9 @@ class routed_communicator {
       if (node_of_rank[r] == node_of_rank[static_cast<std::size_t>(outer_.rank())]) inner_rank_[r] = in_node++;
     if (in_node != inner_.size() || inner_rank_[static_cast<std::size_t>(outer_.rank())] != inner_.rank())
       throw bad_input("adasum::routed_communicator: rank " + std::to_string(outer_.rank()) + " is number " +
-                      std::to_string(inner_rank_[static_cast<std::size_t>(outer_.rank())]) + " of " + std::to_string(in_node) +
-                      " in its node, but " + std::to_string(inner_.rank()) + " of " + std::to_string(inner_.size()) +
-                      " on the inner communicator");
+                      std::to_string(inner_rank_[static_cast<std::size_t>(outer_.rank())]) + " of " +
+                      std::to_string(in_node) + " in its node, but " + std::to_string(inner_.rank()) + " of " +
+                      std::to_string(inner_.size()) + " on the inner communicator");
   }
 
   int rank() const { return outer_.rank(); }

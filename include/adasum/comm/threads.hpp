@@ -140,7 +140,9 @@ class thread_communicator {
     if constexpr (device_space<Space>) {
       // A device that fails must leave no peer waiting: its elements are withheld, and the failure reported in the end.
       detail::attempt run;
-      const auto sends_elements = [](const outgoing& message) { return message.where == residence::space && !message.withheld; };
+      const auto sends_elements = [](const outgoing& message) {
+        return message.where == residence::space && !message.withheld;
+      };
       if (std::ranges::any_of(out, sends_elements)) run([&] { space.fence(); });
       group.post(rank(), out, in, mine, run.failed());
       run.even_after_failure([&] {
@@ -195,7 +197,8 @@ class thread_communicator {
     }
 
     /// @param no_elements  withhold what lies in memory of the space
-    void post(int self, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange, bool no_elements = false) {
+    void post(int self, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange,
+              bool no_elements = false) {
       exchange.group_ = this;
       exchange.self_ = self;
       exchange.received_ = exchange.taken_ = 0;

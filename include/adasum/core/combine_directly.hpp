@@ -182,8 +182,8 @@ direct_result combine_along_tree(attempt& run, piece_copies<T, Space>& copies, R
   for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
     T* const pair[] = {copies.at(first), copies.at(middle)};
     const double noise_of_pair[] = {noise[first], noise[middle]};
-    const auto merged =
-        combine_any_range<T>(run, copies, pair, noise_of_pair, sum_over_ranks, degree_of(rule), 100, [&](gram_view g, std::span<double> w) {
+    const auto merged = combine_any_range<T>(
+        run, copies, pair, noise_of_pair, sum_over_ranks, degree_of(rule), 100, [&](gram_view g, std::span<double> w) {
           const auto found = rule(pair_gram{g(0, 0), g(1, 0), g(1, 1), count[first], count[middle]});
           w[0] = found.a;
           w[1] = found.b;
@@ -230,14 +230,15 @@ direct_result combine_directly(const Space& space, attempt& run, Rule& rule, std
     for (std::size_t i = 0; i < n; ++i) all[i] = copies.at(i);
     const std::vector<double> noise(n, 0);
     constexpr int never = std::numeric_limits<int>::max() / 2;
-    return combine_any_range<T>(run, copies, all, noise, sum_over_ranks, degree_of(rule), never, [&](gram_view g, std::span<double> w) {
-      if constexpr (pairwise_rule<Rule>) {
-        w[0] = 1;
-      } else {
-        weigh_scratch scratch(n);
-        weigh_all_at_once(rule, g, leaves, w, segment, scratch);
-      }
-    });
+    return combine_any_range<T>(run, copies, all, noise, sum_over_ranks, degree_of(rule), never,
+                                [&](gram_view g, std::span<double> w) {
+                                  if constexpr (pairwise_rule<Rule>) {
+                                    w[0] = 1;
+                                  } else {
+                                    weigh_scratch scratch(n);
+                                    weigh_all_at_once(rule, g, leaves, w, segment, scratch);
+                                  }
+                                });
   };
   auto result = [&] {
     if constexpr (pairwise_rule<Rule>)

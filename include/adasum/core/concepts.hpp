@@ -67,17 +67,16 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 // `segment_batch`, how many segments one local round of measure and mix takes (all, if it is not
 // there); `arithmetic()`, a name that differs between spaces which round differently.
 template <class E, class T = float>
-concept execution_space =
-    scalar<T> && std::copyable<E> &&
-    requires(const E& space, const slice& window, std::span<const T* const> vectors, T* out, double* gram,
-             const double* weights, std::size_t count) {
-      { E::name } -> std::convertible_to<std::string_view>;
-      { space.template allocate<T>(count).data() } -> std::same_as<T*>;
-      space.measure(window, vectors, gram);
-      space.mix(window, vectors, weights, out);
-      space.copy(static_cast<const T*>(out), out, count);
-      space.fence();
-    };
+concept execution_space = scalar<T> && std::copyable<E> &&
+                          requires(const E& space, const slice& window, std::span<const T* const> vectors, T* out,
+                                   double* gram, const double* weights, std::size_t count) {
+                            { E::name } -> std::convertible_to<std::string_view>;
+                            { space.template allocate<T>(count).data() } -> std::same_as<T*>;
+                            space.measure(window, vectors, gram);
+                            space.mix(window, vectors, weights, out);
+                            space.copy(static_cast<const T*>(out), out, count);
+                            space.fence();
+                          };
 
 /// A refinement: the host cannot read or write memory of the space.
 ///   upload(from, to, bytes)    starts a copy from the host's memory to the space's
@@ -87,14 +86,15 @@ concept execution_space =
 ///   event                      a moment: space.record(event) puts it behind all that was started, event.wait() waits for it
 /// Optional: can_reach(address), whether kernels can work there.
 template <class E>
-concept device_space = requires(const E& space, const void* from, void* to, std::size_t bytes, typename E::event& moment) {
-  space.upload(from, to, bytes);
-  space.download(from, to, bytes);
-  space.transfer(from, to, bytes);
-  { typename E::host_memory(bytes).data() } -> std::same_as<std::byte*>;
-  space.record(moment);
-  moment.wait();
-};
+concept device_space =
+    requires(const E& space, const void* from, void* to, std::size_t bytes, typename E::event& moment) {
+      space.upload(from, to, bytes);
+      space.download(from, to, bytes);
+      space.transfer(from, to, bytes);
+      { typename E::host_memory(bytes).data() } -> std::same_as<std::byte*>;
+      space.record(moment);
+      moment.wait();
+    };
 
 /// A refinement: combine_async(rule, window, vectors, out) starts measure → weigh → mix under a rule along the tree and
 /// returns; what it needs of the host's memory it has read by then. For schedules on a stream (collective/stream_reduction.hpp)
@@ -105,8 +105,8 @@ concept device_space = requires(const E& space, const void* from, void* to, std:
 template <class E, class T, class Rule>
 concept stream_ordered_space =
     execution_space<E, T> && device_space<E> &&
-    requires(const E& space, const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out, double* gram,
-             const double* numbers, std::size_t count) {
+    requires(const E& space, const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out,
+             double* gram, const double* numbers, std::size_t count) {
       space.combine_async(rule, window, vectors, out);
       { space.template measure_on_device<T>(window, vectors) } -> std::same_as<double*>;
       { space.weigh_on_device(rule, numbers, count, count, numbers) } -> std::same_as<double*>;
@@ -135,9 +135,8 @@ concept communicator_for = std::copyable<C> && requires(const C& comm, const E& 
 /// returns. Nothing is ever withheld there.
 template <class C, class E>
 concept stream_ordered_communicator =
-    communicator_for<C, E> && requires(const C& comm, const E& space, std::span<const outgoing> out, std::span<const incoming> in) {
-      comm.enqueue(space, out, in);
-    };
+    communicator_for<C, E> && requires(const C& comm, const E& space, std::span<const outgoing> out,
+                                       std::span<const incoming> in) { comm.enqueue(space, out, in); };
 
 /// An exchange in flight: test() says whether it has ended, without blocking; wait() returns when it has. Both throw as
 /// exchange() does, and it has ended then. An object is used for one exchange after another, so that it can keep its memory.
@@ -203,7 +202,9 @@ concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::all_at_onc
 /// Whether a rule looks at inner products at all.
 template <rule R>
 constexpr bool needs_gram = [] {
-  if constexpr (requires { { R::needs_gram } -> std::convertible_to<bool>; })
+  if constexpr (requires {
+                  { R::needs_gram } -> std::convertible_to<bool>;
+                })
     return static_cast<bool>(R::needs_gram);
   else
     return true;
@@ -212,7 +213,9 @@ constexpr bool needs_gram = [] {
 /// How the result follows the gradients' scale: s·gradients give s^degree·result.
 template <rule R>
 constexpr int degree_of(const R& rule) {
-  if constexpr (requires { { rule.degree() } -> std::same_as<int>; })
+  if constexpr (requires {
+                  { rule.degree() } -> std::same_as<int>;
+                })
     return rule.degree();
   else
     return 1;
@@ -221,7 +224,9 @@ constexpr int degree_of(const R& rule) {
 /// How often a rule has fallen back; 0 for one that never does.
 template <rule R>
 constexpr std::size_t fallbacks_of(const R& rule) {
-  if constexpr (requires { { rule.fallbacks } -> std::convertible_to<std::size_t>; })
+  if constexpr (requires {
+                  { rule.fallbacks } -> std::convertible_to<std::size_t>;
+                })
     return rule.fallbacks;
   else
     return 0;

@@ -92,8 +92,9 @@ void require_same_or_apart(std::span<const T> input, std::span<const T> out, con
   const auto end = [&](std::span<const T> s) { return begin(s) + s.size_bytes(); };
   if (begin(input) == begin(out) || input.empty() || out.empty()) return;
   if (begin(input) < end(out) && begin(out) < end(input))
-    throw bad_input(std::string(call) + ": the output overlaps " + what() + " in part (" + std::to_string(input.size()) +
-                    " and " + std::to_string(out.size()) + " elements); they must be the same array or apart");
+    throw bad_input(std::string(call) + ": the output overlaps " + what() + " in part (" +
+                    std::to_string(input.size()) + " and " + std::to_string(out.size()) +
+                    " elements); they must be the same array or apart");
 }
 
 template <class T>
@@ -106,7 +107,9 @@ void require_not_null(std::span<const T> array, const auto& what, const char* ca
 /// For spaces that can tell: memory that their kernels cannot read ends the program on some devices.
 template <class Space, class T>
 void require_reachable(const Space& space, std::span<const T> array, const auto& what, const char* call) {
-  if constexpr (requires { { space.can_reach(array.data()) } -> std::same_as<bool>; })
+  if constexpr (requires {
+                  { space.can_reach(array.data()) } -> std::same_as<bool>;
+                })
     if (!array.empty() && !space.can_reach(array.data()))
       throw bad_input(std::string(call) + ": " + what() + " does not lie in memory that the execution space \"" +
                       std::string(Space::name) + "\" can reach (" + std::to_string(array.size()) + " elements)");
@@ -114,7 +117,8 @@ void require_reachable(const Space& space, std::span<const T> array, const auto&
 
 /// What is wrong with a gradient for a plan of this length; empty if nothing.
 template <class Space, class T>
-std::string problem_with_gradient(const Space& space, std::span<const T> elements, std::size_t length, const char* plan) {
+std::string problem_with_gradient(const Space& space, std::span<const T> elements, std::size_t length,
+                                  const char* plan) {
   const auto the_gradient = [] { return std::string("the gradient"); };
   if (elements.size() != length)
     return std::string(plan) + ": the gradient has " + std::to_string(elements.size()) + " elements, the plan is for " +

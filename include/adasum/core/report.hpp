@@ -113,7 +113,8 @@ class report {
       const auto entries = row(static_cast<std::size_t>(i));
       for (std::size_t k = 0; k < segments_; ++k) {
         entries[k].weight = 0;
-        if (flags[static_cast<std::size_t>(i) * segments_ + k]) entries[k].norm = std::numeric_limits<double>::infinity();
+        if (flags[static_cast<std::size_t>(i) * segments_ + k])
+          entries[k].norm = std::numeric_limits<double>::infinity();
       }
     }
   }

@@ -59,8 +59,8 @@ struct weigh_scratch {
 
   std::vector<double> norm2, mass;
   std::vector<std::size_t> leaves;
-  std::vector<double> gram;         // Gram matrix of some of the vectors, or of all segments together
-  std::vector<double> weights;      // their weights
+  std::vector<double> gram;     // Gram matrix of some of the vectors, or of all segments together
+  std::vector<double> weights;  // their weights
 };
 
 /// Calls visit(first, middle, last) in the order in which a pairwise rule is applied to n vectors.

@@ -2,7 +2,8 @@
 #pragma once
 
 #ifndef __CUDACC__
-#error "adasum/exec/cuda.hpp holds CUDA kernels: compile with nvcc -std=c++20 --expt-relaxed-constexpr, or link adasum::cuda"
+#error \
+    "adasum/exec/cuda.hpp holds CUDA kernels: compile with nvcc -std=c++20 --expt-relaxed-constexpr, or link adasum::cuda"
 #endif
 
 #include "cuda/error.hpp"

@@ -81,7 +81,9 @@ struct hierarchical {
       level.sum_over = std::move(sum_over);
       for (int& member : level.members) member = nodes[static_cast<std::size_t>(member)][place];
       for (auto& leaf : level.leaves) leaf = first_leaf[leaf];
-      const auto shift = [&](index_range range) { return index_range{range.begin + shard.begin, range.end + shard.begin}; };
+      const auto shift = [&](index_range range) {
+        return index_range{range.begin + shard.begin, range.end + shard.begin};
+      };
       level.held = shift(level.held);
       for (auto& part : level.parts) part = shift(part);
       levels.push_back(std::move(level));

@@ -71,7 +71,8 @@ class device_array {
   std::span<T> all() const { return {memory_ + shift_, size_}; }
   operator std::span<T>() const { return all(); }
   void assign(const std::vector<T>& values) {
-    cuda_backend::check("cudaMemcpy", cudaMemcpy(all().data(), values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
+    cuda_backend::check("cudaMemcpy",
+                        cudaMemcpy(all().data(), values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
   }
   /// Waits for the device.
   std::vector<T> values() const {

@@ -48,8 +48,7 @@ void run(const nccl_rank& me, const std::vector<operation>& operations) {
   std::unique_lock lock(group.mutex);
   for (std::size_t i = 0; i < operations.size(); ++i)
     if (operations[i].sends)
-      group.on_the_way[{me.rank, operations[i].peer}].push_back(
-          {operations[i].bytes, operations[i].size, &taken[i]});
+      group.on_the_way[{me.rank, operations[i].peer}].push_back({operations[i].bytes, operations[i].size, &taken[i]});
   group.changed.notify_all();
   for (const auto& one : operations) {
     if (one.sends) continue;
@@ -104,7 +103,8 @@ ncclResult_t ncclGroupEnd() {
   return ncclSuccess;
 }
 
-ncclResult_t ncclSend(const void* bytes, std::size_t size, ncclDataType_t, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* bytes, std::size_t size, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return add(comm, stream, {true, const_cast<void*>(bytes), size, peer});
 }
 ncclResult_t ncclRecv(void* bytes, std::size_t size, ncclDataType_t, int peer, ncclComm_t comm, cudaStream_t stream) {

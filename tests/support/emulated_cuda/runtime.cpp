@@ -51,7 +51,8 @@ thread_local bool broken = false;
 class arena {
  public:
   arena() {
-    begin_ = static_cast<std::byte*>(mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    begin_ =
+        static_cast<std::byte*>(mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (begin_ == MAP_FAILED) fail("no address space for memory of the device");
     free_[begin_] = size;
     ASAN_POISON_MEMORY_REGION(begin_, size);
@@ -214,12 +215,14 @@ void run_block(dim3 block, dim3 block_dim, dim3 grid_dim, const std::function<vo
   blockIdx = block;
   blockDim = block_dim;
   gridDim = grid_dim;
-  fibers::run(block_dim.x, [&](unsigned t) { threadIdx = dim3(t); }, thread, [&](fibers::place where) {
-    if (where == fibers::place::grid) {
-      if (!grid) fail("a kernel waits for the grid that was not launched cooperatively");
-      grid->arrive_and_wait();
-    }
-  });
+  fibers::run(
+      block_dim.x, [&](unsigned t) { threadIdx = dim3(t); }, thread,
+      [&](fibers::place where) {
+        if (where == fibers::place::grid) {
+          if (!grid) fail("a kernel waits for the grid that was not launched cooperatively");
+          grid->arrive_and_wait();
+        }
+      });
 }
 
 void run_grid(dim3 grid, dim3 block, bool cooperative, const std::function<void()>& thread) {
@@ -414,7 +417,8 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t on) {
   if (bytes == 0) return cudaSuccess;
   const bool staged = is_pageable(from), waits = is_pageable(to);
-  if ((staged || waits) && stream_of(on).capture) return cudaErrorStreamCaptureUnsupported;  // a graph must not refer to it
+  if ((staged || waits) && stream_of(on).capture)
+    return cudaErrorStreamCaptureUnsupported;  // a graph must not refer to it
   if (staged) {
     std::vector<std::byte> copy(bytes);
     std::memcpy(copy.data(), from, bytes);
@@ -425,7 +429,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   return waits ? cudaStreamSynchronize(on) : cudaSuccess;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* address) {
-  *found = {device_memory().holds(address) ? cudaMemoryTypeDevice : is_pinned(address) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered, 0};
+  *found = {device_memory().holds(address) ? cudaMemoryTypeDevice
+            : is_pinned(address)           ? cudaMemoryTypeHost
+                                           : cudaMemoryTypeUnregistered,
+            0};
   return cudaSuccess;
 }
 

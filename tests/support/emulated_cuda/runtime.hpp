@@ -11,9 +11,9 @@ namespace emulated_cuda {
 
 /// How often, since the program began, in all threads.
 struct counts {
-  std::size_t allocations = 0;       ///< of device memory and pinned memory
-  std::size_t host_waits = 0;        ///< the host waited for a stream, an event or a copy
-  std::size_t kernels = 0;           ///< were launched
+  std::size_t allocations = 0;  ///< of device memory and pinned memory
+  std::size_t host_waits = 0;   ///< the host waited for a stream, an event or a copy
+  std::size_t kernels = 0;      ///< were launched
 };
 counts count();
 

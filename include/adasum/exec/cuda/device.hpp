@@ -58,12 +58,14 @@ struct launch_shape {
 /// Enqueues kernel(arguments…); no blocks are nothing to do. @return what the runtime said
 /// @throws bad_input  more blocks than a launch can have
 template <class... Parameters, class... Arguments>
-cudaError_t try_launch(void (*kernel)(Parameters...), const launch_shape& shape, cudaStream_t stream, Arguments&&... arguments) {
+cudaError_t try_launch(void (*kernel)(Parameters...), const launch_shape& shape, cudaStream_t stream,
+                       Arguments&&... arguments) {
   constexpr std::size_t most_blocks = (std::size_t{1} << 31) - 1;
   if (shape.blocks == 0) return cudaSuccess;
   if (shape.blocks > most_blocks)
-    throw bad_input("adasum::cuda_space: " + std::to_string(shape.blocks) + " blocks are needed, and a launch has at most " +
-                    std::to_string(most_blocks) + ": too many segments for so many vectors");
+    throw bad_input("adasum::cuda_space: " + std::to_string(shape.blocks) +
+                    " blocks are needed, and a launch has at most " + std::to_string(most_blocks) +
+                    ": too many segments for so many vectors");
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;

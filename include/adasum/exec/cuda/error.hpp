@@ -13,7 +13,8 @@ namespace adasum {
 class cuda_error : public error {
  public:
   cuda_error(const char* call, cudaError_t code)
-      : error(std::string("adasum: ") + call + " failed: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")"),
+      : error(std::string("adasum: ") + call + " failed: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) +
+              ")"),
         call_(call),
         code_(code) {}
 

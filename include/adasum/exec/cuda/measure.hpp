@@ -71,8 +71,11 @@ __device__ inline void add_products(const pack<Format> (&x)[N], sums<N*(N + 1) /
 /// Partial Gram matrices: partials[p·tiles + t] is entry p of tile t. Each vector is read once. @pre n <= N
 template <number_format Format, int N>
 __global__ void __launch_bounds__(threads_per_block, N >= 4 ? 2 : 4)
-    measure_tiles(const tile* tiles, std::size_t count, const __grid_constant__ vector_list<N> vectors, int n, double* partials) {
-  constexpr unsigned in_flight = N >= 8 ? 1 : N >= 4 ? 2 : packs_per_thread;  // registers hold so many packs of each vector
+    measure_tiles(const tile* tiles, std::size_t count, const __grid_constant__ vector_list<N> vectors, int n,
+                  double* partials) {
+  constexpr unsigned in_flight = N >= 8   ? 1
+                                 : N >= 4 ? 2
+                                          : packs_per_thread;  // registers hold so many packs of each vector
   const tile one = tiles[blockIdx.x];
   sums<N*(N + 1) / 2> mine{};
   by_wholeness(is_whole<Format>(one, vectors, n), [&](auto whole) {
@@ -116,7 +119,8 @@ __global__ void __launch_bounds__(threads_per_block)
 #pragma unroll
         for (int v = 0; v < 2 * width; ++v) {
           const int which = v < width ? i0 + v : j0 + v - width;
-          const bool whole = which < n && first + pack<Format>::size <= one.end && is_at_16_bytes<Format>(vectors[which], first);
+          const bool whole =
+              which < n && first + pack<Format>::size <= one.end && is_at_16_bytes<Format>(vectors[which], first);
           x[v] = which >= n ? pack<Format>{}
                  : whole    ? load<Format, true>(vectors[which], first, one.end)
                             : load<Format, false>(vectors[which], first, one.end);
@@ -155,7 +159,8 @@ __device__ inline double add_over_tiles(const double* partials, std::size_t firs
 /// gram[k·entries + p]: one block for each. A segment without tiles gets 0. @param first_tile of each segment, and their number
 template <int = 0>  // a template, so that every unit that includes this may hold it
 __global__ void __launch_bounds__(threads_per_block)
-    add_tiles(const double* partials, std::size_t count, const std::size_t* first_tile, std::size_t entries, double* gram) {
+    add_tiles(const double* partials, std::size_t count, const std::size_t* first_tile, std::size_t entries,
+              double* gram) {
   const std::size_t k = blockIdx.x / entries, p = blockIdx.x % entries;
   const double total = add_over_tiles(partials + p * count, first_tile[k], first_tile[k + 1]);
   if (threadIdx.x == 0) gram[blockIdx.x] = total;

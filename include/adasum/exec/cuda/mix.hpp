@@ -22,7 +22,9 @@ __global__ void __launch_bounds__(threads_per_block)
   const double* const weight = weights + one.segment * static_cast<std::size_t>(n);
   by_wholeness(is_whole<Format>(one, vectors, n) && is_at_16_bytes<Format>(out, one.begin), [&](auto whole) {
     // As many packs at once as leave their results in registers.
-    constexpr unsigned at_once = !decltype(whole)::value ? 1 : pack<Format>::size > 4 ? packs_per_thread / 2 : packs_per_thread;
+    constexpr unsigned at_once = !decltype(whole)::value  ? 1
+                                 : pack<Format>::size > 4 ? packs_per_thread / 2
+                                                          : packs_per_thread;
 #pragma unroll 1
     for (unsigned first = 0; first < packs_per_thread; first += at_once) {
       double result[at_once][pack<Format>::size] = {};

@@ -101,12 +101,13 @@ class cuda_space {
   }
   /// Between float and a 16-bit type, rounded to nearest even. Enqueued.
   template <scalar From, scalar To>
-    requires(!std::same_as<From, To> && (format_of<From> == number_format::binary32 || format_of<To> == number_format::binary32))
+    requires(!std::same_as<From, To> &&
+             (format_of<From> == number_format::binary32 || format_of<To> == number_format::binary32))
   void copy(const From* from, To* to, std::size_t count) const {
     if (count == 0) return;
     const cuda_backend::device_scope here(device_);
-    cuda_backend::launch("convert", cuda_backend::convert<format_of<From>, format_of<To>>, {blocks_for(count), cuda_backend::threads_per_block}, stream_,
-                 raw(from), raw(to), count);
+    cuda_backend::launch("convert", cuda_backend::convert<format_of<From>, format_of<To>>,
+                         {blocks_for(count), cuda_backend::threads_per_block}, stream_, raw(from), raw(to), count);
   }
 
   /// Blocks until the stream has done all that was enqueued.
@@ -143,7 +144,8 @@ class cuda_space {
     double* const gram = room_for(workspace_->gram, entries * segments);
     const auto measure_tiles = [&](auto kernel, const auto& list) {
       cuda_backend::launch("measure_tiles", kernel, {table.count, cuda_backend::threads_per_block}, stream_,
-                   static_cast<const tile*>(table.tiles.data()), table.count, list, static_cast<int>(n), partials);
+                           static_cast<const tile*>(table.tiles.data()), table.count, list, static_cast<int>(n),
+                           partials);
     };
     if (table.count > 0) {
       if (n <= 2)
@@ -151,13 +153,14 @@ class cuda_space {
       else if (n <= 4)
         measure_tiles(cuda_backend::measure_tiles<format_of<T>, 4>, listed<4>(vectors));
       else if (few)
-        measure_tiles(cuda_backend::measure_tiles<format_of<T>, cuda_backend::most_in_registers>, listed<cuda_backend::most_in_registers>(vectors));
+        measure_tiles(cuda_backend::measure_tiles<format_of<T>, cuda_backend::most_in_registers>,
+                      listed<cuda_backend::most_in_registers>(vectors));
       else
         measure_tiles(cuda_backend::measure_tiles_of_many<format_of<T>>, addresses<T>(vectors));
     }
-    cuda_backend::launch("add_tiles", cuda_backend::add_tiles<>, {segments * entries, cuda_backend::threads_per_block}, stream_,
-                 static_cast<const double*>(partials), table.count,
-                 static_cast<const std::size_t*>(table.first_tile.data()), entries, gram);
+    cuda_backend::launch("add_tiles", cuda_backend::add_tiles<>, {segments * entries, cuda_backend::threads_per_block},
+                         stream_, static_cast<const double*>(partials), table.count,
+                         static_cast<const std::size_t*>(table.first_tile.data()), entries, gram);
     return gram;
   }
 
@@ -171,8 +174,9 @@ class cuda_space {
     constexpr unsigned threads = 64;
     double* const weights = room_for(workspace_->weights, segments * n);
     double* const trees = room_for(workspace_->trees, cuda_backend::room_for_trees(segments, n));
-    cuda_backend::launch("weigh_segments", cuda_backend::weigh_segments<Rule>, {(segments + threads - 1) / threads, threads}, stream_, rule,
-                 gram, leaves, segments, n, weights, trees);
+    cuda_backend::launch("weigh_segments", cuda_backend::weigh_segments<Rule>,
+                         {(segments + threads - 1) / threads, threads}, stream_, rule, gram, leaves, segments, n,
+                         weights, trees);
     return weights;
   }
 
@@ -182,8 +186,10 @@ class cuda_space {
     const auto& table = tiles<T>(window, 1);
     if (table.count == 0) return;
     const auto mix_tiles = [&]<class List>(const List& list) {
-      cuda_backend::launch("mix_tiles", cuda_backend::mix_tiles<format_of<T>, List>, {table.count, cuda_backend::threads_per_block}, stream_,
-                   static_cast<const tile*>(table.tiles.data()), list, static_cast<int>(vectors.size()), weights, raw(out));
+      cuda_backend::launch("mix_tiles", cuda_backend::mix_tiles<format_of<T>, List>,
+                           {table.count, cuda_backend::threads_per_block}, stream_,
+                           static_cast<const tile*>(table.tiles.data()), list, static_cast<int>(vectors.size()),
+                           weights, raw(out));
     };
     if (vectors.size() <= 2)
       mix_tiles(listed<2>(vectors));
@@ -197,8 +203,8 @@ class cuda_space {
   void add_pieces(const double* pieces, std::size_t number, std::size_t count, double* values) const {
     if (count == 0) return;
     const cuda_backend::device_scope here(device_);
-    cuda_backend::launch("add_pieces", cuda_backend::add_pieces<>, {blocks_for(count), cuda_backend::threads_per_block}, stream_, pieces, number, count,
-                 values);
+    cuda_backend::launch("add_pieces", cuda_backend::add_pieces<>, {blocks_for(count), cuda_backend::threads_per_block},
+                         stream_, pieces, number, count, values);
   }
 
   /// Enqueues to[i] = values[i] from memory of the host, which is not needed any more when this returns.
@@ -238,7 +244,8 @@ class cuda_space {
       static_cast<void>(cudaGetLastError());
       return false;
     }
-    if (found.type == cudaMemoryTypeUnregistered) return cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, device_) != 0;
+    if (found.type == cudaMemoryTypeUnregistered)
+      return cuda_backend::attribute(cudaDevAttrPageableMemoryAccess, device_) != 0;
     if (found.type != cudaMemoryTypeDevice || found.device == device_) return true;
     int reachable = 0;  // whether that is enabled too cannot be asked
     cuda_backend::check("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&reachable, device_, found.device));
@@ -258,7 +265,9 @@ class cuda_space {
   static std::size_t blocks_for(std::size_t count) {
     return (count + cuda_backend::threads_per_block - 1) / cuda_backend::threads_per_block;
   }
-  double* room_for(cuda_backend::growing_buffer& memory, std::size_t count) const { return memory.at_least(count, stream_, device_); }
+  double* room_for(cuda_backend::growing_buffer& memory, std::size_t count) const {
+    return memory.at_least(count, stream_, device_);
+  }
 
   template <scalar T>
   const cuda_backend::tile_table& tiles(const slice& window, unsigned part) const {
@@ -286,7 +295,8 @@ class cuda_space {
   bool combine_on_chip(const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out) const {
     const auto& table = tiles<T>(window, 1);
     const auto kernel = cuda_backend::combine_on_chip<format_of<T>, Rule>;
-    const auto limits = workspace_->limits_of(kernel, cuda_backend::threads_per_block, cuda_backend::blocks_per_multiprocessor, device_);
+    const auto limits = workspace_->limits_of(kernel, cuda_backend::threads_per_block,
+                                              cuda_backend::blocks_per_multiprocessor, device_);
     const auto blocks = std::min(limits.blocks, table.count);
     if (blocks == 0) return false;
     const auto of_one = (table.count + blocks - 1) / blocks;
@@ -294,9 +304,10 @@ class cuda_space {
     const auto shared_bytes = in_shared * cuda_backend::shared_bytes_per_tile;
     if (shared_bytes > limits.shared_bytes) return false;
     double* const partials = room_for(workspace_->partials, 3 * table.count);
-    const auto code = cuda_backend::try_launch(kernel, {blocks, cuda_backend::threads_per_block, shared_bytes, true}, stream_, rule,
-                 static_cast<const tile*>(table.tiles.data()), table.count,
-                 static_cast<const std::size_t*>(table.first_tile.data()), listed<2>(vectors), partials, raw(out));
+    const auto code = cuda_backend::try_launch(kernel, {blocks, cuda_backend::threads_per_block, shared_bytes, true},
+                                               stream_, rule, static_cast<const tile*>(table.tiles.data()), table.count,
+                                               static_cast<const std::size_t*>(table.first_tile.data()),
+                                               listed<2>(vectors), partials, raw(out));
     if (code == cudaErrorCooperativeLaunchTooLarge) {  // a share of the device only
       static_cast<void>(cudaGetLastError());
       return false;

@@ -22,12 +22,12 @@ struct tile_table {
   std::vector<std::size_t> offsets;  // the window and the length that it was made for
   index_range range;
   std::size_t origin, longest;
-  std::size_t count;               ///< of tiles
-  buffer<tile> tiles;              ///< in order
-  buffer<std::size_t> first_tile;  ///< of each segment, and behind them their number
-  std::vector<tile> uploaded_tiles;             // kept, since the copies to the device may still run
+  std::size_t count;                 ///< of tiles
+  buffer<tile> tiles;                ///< in order
+  buffer<std::size_t> first_tile;    ///< of each segment, and behind them their number
+  std::vector<tile> uploaded_tiles;  // kept, since the copies to the device may still run
   std::vector<std::size_t> uploaded_first_tile;
-  bool in_graph = false;           ///< a recorded graph refers to it
+  bool in_graph = false;  ///< a recorded graph refers to it
 
   bool is_for(const slice& window, std::size_t length) const {
     return longest == length && range == window.range && origin == window.origin &&
@@ -51,8 +51,9 @@ class tile_tables {
       tables_.splice(tables_.begin(), tables_, at);
     } else {
       if (capturing)
-        throw bad_input("adasum::cuda_space: a graph can record only calls whose segments and element type have been used "
-                        "before on this space: make the same call once before the capture");
+        throw bad_input(
+            "adasum::cuda_space: a graph can record only calls whose segments and element type have been used "
+            "before on this space: make the same call once before the capture");
       forget_oldest(stream);
       tables_.push_front(make(window, longest, stream, device));
     }
@@ -66,11 +67,19 @@ class tile_tables {
     auto tiles = tiles_of(window, longest);
     auto first = first_tiles(tiles, window.segments.size());
     const auto offsets = window.segments.offsets();
-    tile_table table{{offsets.begin(), offsets.end()}, window.range, window.origin, longest, tiles.size(),
-                     {tiles.size(), stream, device}, {first.size(), stream, device}, std::move(tiles), std::move(first)};
+    tile_table table{{offsets.begin(), offsets.end()},
+                     window.range,
+                     window.origin,
+                     longest,
+                     tiles.size(),
+                     {tiles.size(), stream, device},
+                     {first.size(), stream, device},
+                     std::move(tiles),
+                     std::move(first)};
     const auto upload = [&](auto& to, const auto& from) {
       if (!from.empty())
-        check("cudaMemcpyAsync", cudaMemcpyAsync(to.data(), from.data(), from.size() * sizeof(from[0]), cudaMemcpyHostToDevice, stream));
+        check("cudaMemcpyAsync",
+              cudaMemcpyAsync(to.data(), from.data(), from.size() * sizeof(from[0]), cudaMemcpyHostToDevice, stream));
     };
     upload(table.tiles, table.uploaded_tiles);
     upload(table.first_tile, table.uploaded_first_tile);

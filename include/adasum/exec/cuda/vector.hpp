@@ -13,7 +13,9 @@ namespace adasum {
 /// A thrust::device_vector is a gradient as it is. Device memory from elsewhere: std::span(pointer, count).
 template <class T, class Allocator>
 struct gradient_traits<thrust::device_vector<T, Allocator>> {
-  static std::span<T> span(thrust::device_vector<T, Allocator>& v) { return {thrust::raw_pointer_cast(v.data()), v.size()}; }
+  static std::span<T> span(thrust::device_vector<T, Allocator>& v) {
+    return {thrust::raw_pointer_cast(v.data()), v.size()};
+  }
   static std::span<const T> span(const thrust::device_vector<T, Allocator>& v) {
     return {thrust::raw_pointer_cast(v.data()), v.size()};
   }

@@ -21,7 +21,8 @@ namespace adasum::cuda_backend {
 /// Weights of one segment from its packed Gram matrix.
 /// @param leaves  how many gradients each vector combines; null: one
 template <class Rule>
-__device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leaves, std::span<double> weights, tree_nodes nodes) {
+__device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leaves, std::span<double> weights,
+                                  tree_nodes nodes) {
   const auto n = gram.size();
   if (weighing_of_squares(gram) != weighing::good) {
     for (std::size_t i = 0; i < n; ++i) weights[i] = __longlong_as_double(0x7ff8000000000000);  // NaN

@@ -24,8 +24,9 @@ class growing_buffer {
     const bool capturing = is_capturing(stream);
     if (count > memory_.size()) {
       if (capturing)
-        throw bad_input("adasum::cuda_space: a graph can record only calls that need no new memory: make the same call once "
-                        "before the capture");
+        throw bad_input(
+            "adasum::cuda_space: a graph can record only calls that need no new memory: make the same call once "
+            "before the capture");
       buffer<double> larger(std::max(count, 2 * memory_.size()), stream, device);
       if (in_graph_) retired_.push_back(std::move(memory_));
       memory_ = std::move(larger);
@@ -43,7 +44,7 @@ class growing_buffer {
 
 /// What a kernel that runs cooperatively can count on.
 struct cooperative_limits {
-  std::size_t blocks = 0;  ///< at the same time on the device; 0: none
+  std::size_t blocks = 0;        ///< at the same time on the device; 0: none
   std::size_t shared_bytes = 0;  ///< dynamic shared memory of each
 };
 
@@ -76,8 +77,9 @@ struct workspace {
       check("cudaFuncSetAttribute", cudaFuncSetAttribute(key, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                          static_cast<int>(found.shared_bytes)));
       int resident = 0;
-      check("cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, key, static_cast<int>(threads), found.shared_bytes));
+      check(
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, key, static_cast<int>(threads), found.shared_bytes));
       found.blocks = static_cast<std::size_t>(resident) * value(cudaDevAttrMultiProcessorCount);
     }
     return limits.emplace(key, found).first->second;

@@ -55,7 +55,8 @@ KOKKOS_INLINE_FUNCTION std::uint16_t encode(double x) {
     // The fraction with its leading 1, cut where the format's last bit is; below the normal numbers, higher up.
     const int cut = 52 - layout::fraction + (exponent < 1 ? 1 - exponent : 0);
     const std::uint64_t whole = fraction | std::uint64_t{1} << 52;
-    const std::uint64_t kept = whole >> cut, rest = whole & ((std::uint64_t{1} << cut) - 1), half = std::uint64_t{1} << (cut - 1);
+    const std::uint64_t kept = whole >> cut, rest = whole & ((std::uint64_t{1} << cut) - 1),
+                        half = std::uint64_t{1} << (cut - 1);
     magnitude = kept + (rest > half || (rest == half && (kept & 1)) ? 1 : 0);  // a carry goes on into the exponent
     if (exponent >= 1) magnitude += static_cast<std::uint64_t>(exponent - 1) << layout::fraction;
   }

@@ -27,13 +27,15 @@ class host_kernels {
 
   /// Returns when gram is there.
   template <scalar T>
-  void measure(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors, double* gram) const {
+  void measure(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors,
+               double* gram) const {
     const auto packed = packed_size(vectors.size());
     const auto tiles = tiles_of(window, tile_length);
     std::vector<double> sums(tiles.size() * packed);
-    run(instance, "adasum::measure", tiles.size(), [this, window, vectors, packed, tiles = tiles.data(), sums = sums.data()](std::size_t t) {
-      serial_.measure<T>(piece(window, tiles[t]), vectors, sums + t * packed);
-    });
+    run(instance, "adasum::measure", tiles.size(),
+        [this, window, vectors, packed, tiles = tiles.data(), sums = sums.data()](std::size_t t) {
+          serial_.measure<T>(piece(window, tiles[t]), vectors, sums + t * packed);
+        });
     instance.fence();
     std::fill_n(gram, window.segments.size() * packed, 0.0);
     for (std::size_t t = 0; t < tiles.size(); ++t)
@@ -41,13 +43,14 @@ class host_kernels {
   }
 
   template <scalar T>
-  void mix(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors, const double* weights,
-           T* out) const {
+  void mix(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors,
+           const double* weights, T* out) const {
     const auto n = vectors.size();
     const auto tiles = tiles_of(window, tile_length);
-    run(instance, "adasum::mix", tiles.size(), [this, window, vectors, n, weights, out, tiles = tiles.data()](std::size_t t) {
-      serial_.mix<T>(piece(window, tiles[t]), vectors, weights + tiles[t].segment * n, out);
-    });
+    run(instance, "adasum::mix", tiles.size(),
+        [this, window, vectors, n, weights, out, tiles = tiles.data()](std::size_t t) {
+          serial_.mix<T>(piece(window, tiles[t]), vectors, weights + tiles[t].segment * n, out);
+        });
     instance.fence();  // vectors, weights and tiles are the caller's and this call's
   }
 

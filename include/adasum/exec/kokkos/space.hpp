@@ -22,11 +22,13 @@ namespace adasum {
 namespace kokkos {
 
 template <class ExecutionSpace>
-inline constexpr bool works_on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename ExecutionSpace::memory_space>::accessible &&
-                                      Kokkos::SpaceAccessibility<ExecutionSpace, Kokkos::HostSpace>::accessible;
+inline constexpr bool works_on_host =
+    Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename ExecutionSpace::memory_space>::accessible &&
+    Kokkos::SpaceAccessibility<ExecutionSpace, Kokkos::HostSpace>::accessible;
 
 template <class ExecutionSpace>
-using kernels_for = std::conditional_t<works_on_host<ExecutionSpace>, host_kernels<ExecutionSpace>, team_kernels<ExecutionSpace>>;
+using kernels_for =
+    std::conditional_t<works_on_host<ExecutionSpace>, host_kernels<ExecutionSpace>, team_kernels<ExecutionSpace>>;
 
 }  // namespace kokkos
 
@@ -55,7 +57,8 @@ class kokkos_space {
   /// Uninitialised memory of the execution space, owned by the view that is returned.
   template <scalar T>
   Kokkos::View<T*, memory_space> allocate(std::size_t count) const {
-    return Kokkos::View<T*, memory_space>(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("adasum")), count);
+    return Kokkos::View<T*, memory_space>(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("adasum")),
+                                          count);
   }
 
   /// Returns when gram is there.
@@ -75,9 +78,8 @@ class kokkos_space {
   }
   /// Between float and a 16-bit type, rounded to nearest even.
   template <scalar From, scalar To>
-    requires(!std::same_as<From, To>) && requires(const serial_space& serial, const From* from, To* to) {
-      serial.copy(from, to, std::size_t{});
-    }
+    requires(!std::same_as<From, To>) &&
+            requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
   void copy(const From* from, To* to, std::size_t count) const {
     if (count > 0) kernels_.copy(instance_, from, to, count);
   }

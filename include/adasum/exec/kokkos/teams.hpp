@@ -64,7 +64,8 @@ class team_kernels {
 
   /// Returns when gram, an array of the host, is there.
   template <scalar T>
-  void measure(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors, double* gram) const {
+  void measure(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors,
+               double* gram) const {
     const auto n = vectors.size(), entries = packed_size(n), segments = window.segments.size();
     const auto table = tiles_of(window, tile_length);
     const auto first = first_tiles(table, segments);
@@ -75,7 +76,8 @@ class team_kernels {
     const auto first_tile = uploaded(instance, room.first_tile, std::span(first));
     const auto pointers = uploaded(instance, room.addresses, std::span(addresses));
     const auto count = table.size();
-    const auto partials = room.at_least(room.partials, entries * count), sums = room.at_least(room.sums, entries * segments);
+    const auto partials = room.at_least(room.partials, entries * count),
+               sums = room.at_least(room.sums, entries * segments);
     if (n <= 2)
       measure_tiles<2, T>(instance, tiles, count, pointers, n, partials);
     else
@@ -87,7 +89,9 @@ class team_kernels {
             double sum = 0;
             Kokkos::parallel_reduce(
                 Kokkos::TeamThreadRange(team, static_cast<int>(first_tile(k + 1) - first_tile(k))),
-                [&](const int t, double& mine) { mine += partials(p * count + first_tile(k) + static_cast<std::size_t>(t)); },
+                [&](const int t, double& mine) {
+                  mine += partials(p * count + first_tile(k) + static_cast<std::size_t>(t));
+                },
                 sum);
             Kokkos::single(Kokkos::PerTeam(team), [&] { sums(at) = sum; });
           });
@@ -97,8 +101,8 @@ class team_kernels {
 
   /// Returns when the host's arrays have been read.
   template <scalar T>
-  void mix(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors, const double* weights,
-           T* out) const {
+  void mix(const ExecutionSpace& instance, const slice& window, std::span<const T* const> vectors,
+           const double* weights, T* out) const {
     const auto table = tiles_of(window, tile_length);
     if (table.empty()) return;
     const auto n = vectors.size();
@@ -127,16 +131,15 @@ class team_kernels {
   template <scalar From, scalar To>
   void copy(const ExecutionSpace& instance, const From* from, To* to, std::size_t count) const {
     Kokkos::parallel_for(
-        "adasum::copy", Kokkos::RangePolicy<ExecutionSpace>(instance, 0, count), KOKKOS_LAMBDA(const std::size_t x) {
-          assign(from[x], to[x]);
-        });
+        "adasum::copy", Kokkos::RangePolicy<ExecutionSpace>(instance, 0, count),
+        KOKKOS_LAMBDA(const std::size_t x) { assign(from[x], to[x]); });
   }
 
   /// partials[p·tiles + t] is entry p of tile t. The matrix is made in blocks of Width × Width.
   /// (Public, since nvcc takes no device lambda in a private function.)
   template <std::size_t Width, scalar T, class Tiles, class Pointers, class Partials>
-  static void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, std::size_t count, const Pointers& vectors,
-                            std::size_t n, const Partials& partials) {
+  static void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, std::size_t count,
+                            const Pointers& vectors, std::size_t n, const Partials& partials) {
     if (count == 0) return;
     Kokkos::parallel_for(
         "adasum::measure", policy(instance, count), KOKKOS_LAMBDA(const member& team) {
@@ -207,7 +210,8 @@ class team_kernels {
   static device_view<Element> uploaded(const ExecutionSpace& instance, device_view<Element>& room, Values values) {
     const auto all = rooms::at_least(room, values.size());
     if (!values.empty())
-      Kokkos::deep_copy(instance, first_of(all, values.size()), on_the_host<const Element>(values.data(), values.size()));
+      Kokkos::deep_copy(instance, first_of(all, values.size()),
+                        on_the_host<const Element>(values.data(), values.size()));
     return all;
   }
   template <class T>

@@ -202,9 +202,7 @@ struct measure_many {
   }
 
   /// Elements of each vector that are turned into doubles at a time; a multiple of 64.
-  static constexpr std::size_t block_length(std::size_t n) {
-    return std::max<std::size_t>(64, budget / n / 64 * 64);
-  }
+  static constexpr std::size_t block_length(std::size_t n) { return std::max<std::size_t>(64, budget / n / 64 * 64); }
 
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void to_doubles(const T* from, std::size_t count, std::size_t padded, std::size_t ahead,
@@ -254,8 +252,8 @@ struct measure_many {
   /// Adds the products of the vectors [i, i + Rows) with the vectors [j, j + tile), or those of [i, i + Rows) with each
   /// other where the tile lies on the diagonal.
   template <std::size_t Bytes, std::size_t Rows, bool Diagonal>
-  [[gnu::always_inline]] static void add_tile(const double* blocks, std::size_t block, std::size_t length, std::size_t i,
-                                              std::size_t j, double* gram) {
+  [[gnu::always_inline]] static void add_tile(const double* blocks, std::size_t block, std::size_t length,
+                                              std::size_t i, std::size_t j, double* gram) {
     constexpr std::size_t step = Bytes / sizeof(double), columns = Diagonal ? Rows : tile;
     vector<double, Bytes> sums[Rows][columns] = {};
     for (std::size_t x = 0; x < length; x += step) {

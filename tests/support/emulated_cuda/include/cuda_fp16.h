@@ -23,9 +23,7 @@ inline __half __ushort_as_half(std::uint16_t bits) {
   return x;
 }
 inline std::uint16_t __half_as_ushort(__half x) { return x.bits; }
-inline float __half2float(__half x) {
-  return static_cast<float>(x);
-}
+inline float __half2float(__half x) { return static_cast<float>(x); }
 inline __half __double2half(double x) {
   const auto value = static_cast<_Float16>(x);
   __half bits;

@@ -104,7 +104,13 @@ cudaError_t cudaMallocAsync(void**, std::size_t, cudaStream_t);
 cudaError_t cudaFreeAsync(void*, cudaStream_t);
 cudaError_t cudaMallocHost(void**, std::size_t);
 cudaError_t cudaFreeHost(void*);
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t, cudaMemcpyKind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t, cudaMemcpyKind, cudaStream_t);
 
@@ -121,7 +127,8 @@ struct cudaFuncAttributes {
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void* kernel);
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int*, const void* kernel, int threads, std::size_t shared_bytes);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int*, const void* kernel, int threads,
+                                                          std::size_t shared_bytes);
 
 enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
 struct cudaLaunchAttribute {
@@ -143,7 +150,8 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t&, std::function<void()> thre
 }
 
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments));
   // Arguments are copied when a kernel is launched; every thread then has a copy of its own.
   return emulated_cuda::enqueue_kernel(
