@@ -60,14 +60,40 @@ void require_combinable(const Space& space, std::span<const std::span<const T>> 
   require_segments_match(segments, out.size(), call);
 }
 
-/// How many segments one round takes.
+/// Cuts segments into rounds of measure and mix. A space that computes from caches names round_bytes: then what one round
+/// has measured is still there when it is mixed, and short segments share the cost of a round.
 template <class Space>
-std::size_t segments_per_round(std::size_t segments) {
-  if constexpr (requires { Space::segment_batch; })
-    return std::min<std::size_t>(segments, Space::segment_batch);
-  else
-    return segments;
-}
+class local_rounds {
+ public:
+  /// @param bytes      of all vectors together, for each element
+  /// @param undivided  whether there must be one round only
+  local_rounds(segments_view segments, std::size_t bytes, bool undivided)
+      : segments_(segments), bytes_(bytes), undivided_(undivided || !has_limit) {}
+
+  /// How many segments a round has at most.
+  std::size_t longest() const { return undivided_ ? segments_.size() : std::min(segments_.size(), most); }
+
+  /// How many segments the round has that begins with the given one: as many as fit, at least one.
+  std::size_t length_from(std::size_t first) const {
+    const std::size_t rest = segments_.size() - first;
+    if (undivided_) return rest;
+    std::size_t count = 1;
+    while (count < std::min(rest, most) && bytes_ * segments_.part(first, count + 1).all().size() <= limit()) ++count;
+    return count;
+  }
+
+ private:
+  static constexpr bool has_limit = requires { Space::round_bytes; };
+  static constexpr std::size_t most = 64;
+  static constexpr std::size_t limit() {
+    if constexpr (has_limit) return Space::round_bytes;
+    return 0;
+  }
+
+  segments_view segments_;
+  std::size_t bytes_;
+  bool undivided_;
+};
 
 /// Which of this process's gradients take part, where not all of them may be finite. One that does not is replaced by
 /// zeros, as a rank's gradient is.
@@ -118,17 +144,18 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
                       std::span<const std::size_t> leaves, T* out, segments_view segments, Observer&& observe,
                       bool measure = true) {
   const std::size_t n = vectors.size();
-  const std::size_t round = weighs_whole_model(rule) ? segments.size() : segments_per_round<Space>(segments.size());
-  // Two vectors, one segment at a time, is the common case and often a short one: no allocation there.
-  constexpr std::size_t few = 2;
-  const bool small = n <= few && round <= 1;
-  std::array<double, 2 * packed_size(few) + 2 * few> on_stack;
+  const local_rounds<Space> rounds(segments, n * sizeof(T), weighs_whole_model(rule));
+  const std::size_t round = rounds.longest();
+  // Two vectors are the common case and often short: no allocation there.
+  constexpr std::size_t few = 2, few_segments = 64;
+  const bool small = n <= few && round <= few_segments;
+  std::array<double, (few_segments + 1) * (packed_size(few) + few)> on_stack;
   std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
   const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
   weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
 
-  for (std::size_t first = 0; first < segments.size(); first += round) {
-    const std::size_t count = std::min(round, segments.size() - first);
+  for (std::size_t first = 0, count = 0; first < segments.size(); first += count) {
+    count = rounds.length_from(first);
     const auto part = segments.part(first, count);
     const slice window{part, part.all(), 0};
     auto rest = memory;

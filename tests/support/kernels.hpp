@@ -11,16 +11,17 @@
 /// test would compile otherwise. Every test is told to include this first.
 namespace adasum::serial {
 
-#define ADASUM_TEST_KERNEL(EXTERN, ENTRY, T)                                                                              \
-  EXTERN template void ENTRY<measure_few<1, T>>(const T* const*, std::size_t, double*);                                   \
-  EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, double*);                                   \
-  EXTERN template void ENTRY<measure_many<T>>(const T* const*, std::size_t, std::size_t, double*, double*);               \
-  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, const double*, T*);                             \
-  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, const double*, T*);                             \
+#define ADASUM_TEST_KERNEL(EXTERN, ENTRY, T)                                                               \
+  EXTERN template void ENTRY<measure_few<1, T>>(const T* const*, std::size_t, double*);                    \
+  EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, double*);                    \
+  EXTERN template void ENTRY<measure_many<T>>(const T* const*, std::size_t, std::size_t, compute_type<T>*, \
+                                              const compute_type<T>**, double*);                           \
+  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, const double*, T*);              \
+  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, const double*, T*);              \
   EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, const double*, T*);
 
 #if defined(__x86_64__)
-#define ADASUM_TEST_KERNELS_OF(EXTERN, T)    \
+#define ADASUM_TEST_KERNELS_OF(EXTERN, T)     \
   ADASUM_TEST_KERNEL(EXTERN, enter_avx512, T) \
   ADASUM_TEST_KERNEL(EXTERN, enter_avx2, T)   \
   ADASUM_TEST_KERNEL(EXTERN, enter_baseline, T)
@@ -29,8 +30,8 @@ namespace adasum::serial {
 #endif
 
 #ifdef ADASUM_TEST_EIGEN
-#define ADASUM_TEST_EIGEN_KERNELS(EXTERN)         \
-  ADASUM_TEST_KERNELS_OF(EXTERN, Eigen::half)     \
+#define ADASUM_TEST_EIGEN_KERNELS(EXTERN)     \
+  ADASUM_TEST_KERNELS_OF(EXTERN, Eigen::half) \
   ADASUM_TEST_KERNELS_OF(EXTERN, Eigen::bfloat16)
 #else
 #define ADASUM_TEST_EIGEN_KERNELS(EXTERN)

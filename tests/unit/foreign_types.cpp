@@ -192,7 +192,7 @@ TEST_CASE_TEMPLATE("a foreign execution space", T, float, double) {
         combine(space, rule, g, out, cut);
         const auto oracle = oracle_with_errors<T>(rule, g, cut);
         CHECK(worst_error_over_bound(out, oracle.values, oracle.gram_error, cut) <= 1);
-        CHECK(space.measures() == measures + 1);  // it names no segment_batch: all segments in one round
+        CHECK(space.measures() == measures + 1);  // it names no round_bytes: all segments in one round
         CHECK(space.fences() > fences);
       };
       check(rules::adasum{});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The 16-bit conversions of the vector kernels, over all 16-bit patterns and the floats around them.
 #include <adasum/exec/serial/instruction_set.hpp>
-#include <adasum/exec/serial/simd.hpp>
+#include <adasum/exec/serial/number_formats.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -64,8 +64,8 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //   copy      to[i] = from[i] for i < count; the two do not overlap.
 //   fence     returns when everything that was started has ended, so that the host may read the results.
 // Optional: copy between a gradient's element type and a 16-bit one, rounding to nearest even, for options::wire;
-// `segment_batch`, how many segments one local round of measure and mix takes (all, if it is not
-// there); `arithmetic()`, a name that differs between spaces which round differently.
+// `round_bytes`, how many bytes of gradients one local round of measure and mix takes where it has several segments (if it
+// is not there, all of them); `arithmetic()`, a name that differs between spaces which round differently.
 template <class E, class T = float>
 concept execution_space = scalar<T> && std::copyable<E> &&
                           requires(const E& space, const slice& window, std::span<const T* const> vectors, T* out,

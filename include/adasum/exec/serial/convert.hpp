@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "simd.hpp"
+#include "elements.hpp"
 
 namespace adasum::serial {
 

@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <string_view>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 /// Which vector instructions a kernel may use, chosen at run time: a program built without -march=native still gets
 /// what its processor has.
 namespace adasum::serial {
@@ -11,7 +15,7 @@ namespace adasum::serial {
 /// Ordered: each includes those before it. Values are stable: ranks compare them.
 enum class instruction_set : unsigned char {
   baseline = 1,  ///< what the compiler was told to assume; vectors of 16 bytes
-  avx2 = 2,      ///< x86-64-v3: 32 bytes, fused multiply-add
+  avx2 = 2,      ///< x86-64-v3: 32 bytes, fused multiply-add, conversions of binary16
   avx512 = 3,    ///< x86-64-v4: 64 bytes
 };
 
@@ -32,7 +36,9 @@ inline instruction_set best_instruction_set() {
     if (has(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512bw"), __builtin_cpu_supports("avx512vl"),
             __builtin_cpu_supports("avx512dq")))
       return instruction_set::avx512;
-    if (has(__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"))) return instruction_set::avx2;
+    unsigned eax, ebx, features = 0, edx;  // clang 14 cannot ask for F16C by name
+    const bool f16c = __get_cpuid(1, &eax, &ebx, &features, &edx) && (features & bit_F16C);
+    if (has(__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"), f16c)) return instruction_set::avx2;
     return instruction_set::baseline;
   }();
   return best;
@@ -49,7 +55,7 @@ template <class Kernel, class... Arguments>
   Kernel::template run<64>(arguments...);
 }
 template <class Kernel, class... Arguments>
-[[gnu::noinline, gnu::target("avx2,fma")]] void enter_avx2(Arguments... arguments) {
+[[gnu::noinline, gnu::target("avx2,fma,f16c")]] void enter_avx2(Arguments... arguments) {
   Kernel::template run<32>(arguments...);
 }
 #endif

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "simd.hpp"
+#include "elements.hpp"
+#include "lanes.hpp"
+#include "prefetch.hpp"
 
 /// The mix kernels: out = Σ wᵢ vᵢ over one contiguous piece. `out` may be one of the vectors.
 namespace adasum::serial {
@@ -39,23 +41,37 @@ struct mix_few {
   [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, double first, double last,
                                               T* out) {
     constexpr std::size_t step = Bytes / sizeof(L);
+    const std::size_t distance = prefetch_distance<T>(N, length);
     std::size_t x = 0;
-    for (; x + 2 * step <= length; x += 2 * step) {
-      vector<L, Bytes> one, two;
-      combine<Bytes, Trailing>(one, first, last, a + x, b + x);
-      combine<Bytes, Trailing>(two, first, last, a + x + step, b + x + step);
-      store<Bytes>(out + x, one);
-      store<Bytes>(out + x + step, two);
+    const auto combine_until = [&](std::size_t end, auto ask) __attribute__((always_inline)) {
+      for (; x + 2 * step <= end; x += 2 * step) {
+        if constexpr (ask) {
+          prefetch<2 * step * sizeof(T)>(a + x + distance);
+          if constexpr (N == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
+        }
+        vector<L, Bytes> one, two;
+        combine<Bytes, Trailing>(one, first, last, a + x, b + x);
+        combine<Bytes, Trailing>(two, first, last, a + x + step, b + x + step);
+        store<Bytes>(out + x, one);
+        store<Bytes>(out + x + step, two);
+      }
+    };
+    if (distance != 0) combine_until(length - distance, std::true_type{});
+    combine_until(length, std::false_type{});
+    vector<L, Bytes> sum;
+    if (x + step <= length) {
+      combine<Bytes, Trailing>(sum, first, last, a + x, b + x);
+      store<Bytes>(out + x, sum);
+      x += step;
     }
-    for (; x < length; x += step) {
-      const std::size_t count = length - x < step ? length - x : step;
+    if (x < length) {
+      const std::size_t bytes = (length - x) * sizeof(T);
       alignas(T) unsigned char left[step * sizeof(T)] = {}, right[step * sizeof(T)] = {};
-      __builtin_memcpy(left, a + x, count * sizeof(T));
-      __builtin_memcpy(right, b + x, count * sizeof(T));
-      vector<L, Bytes> sum;
+      copy_fewer<sizeof(left), sizeof(T)>(left, a + x, bytes);
+      copy_fewer<sizeof(right), sizeof(T)>(right, b + x, bytes);
       combine<Bytes, Trailing>(sum, first, last, reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right));
       store<Bytes>(reinterpret_cast<T*>(left), sum);
-      __builtin_memcpy(static_cast<void*>(out + x), left, count * sizeof(T));
+      copy_fewer<sizeof(left), sizeof(T)>(out + x, left, bytes);
     }
   }
 
@@ -79,60 +95,33 @@ struct mix_few {
 /// Any number of vectors, added in double lanes and rounded once.
 template <scalar T>
 struct mix_many {
-  /// Many streams, read in turns, are more than the processor foresees: ask for elements so far ahead (2 KiB of float).
-  static constexpr std::size_t ahead = 512;
-
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length,
                                          const double* weights, T* out) {
-    constexpr std::size_t step = Bytes / sizeof(compute_type<T>);
+    constexpr std::size_t width = weighted_lanes<Bytes, T>::width;
+    const std::size_t distance = prefetch_distance<T>(n, length);
     std::size_t x = 0;
-    for (; x + step <= length; x += step) {
-      vector<compute_type<T>, Bytes> result;
-      sum<Bytes>(result, vectors, n, x, step, weights);
-      store<Bytes>(out + x, result);
-    }
+    const auto add_until = [&](std::size_t end, auto ask) __attribute__((always_inline)) {
+      for (; x + width <= end; x += width) {
+        weighted_lanes<Bytes, T> sum;
+        for (std::size_t i = 0; i < n; ++i) {
+          if constexpr (ask) prefetch<width * sizeof(T)>(vectors[i] + x + distance);
+          sum.add(weights[i], vectors[i] + x);
+        }
+        sum.store_to(out + x);
+      }
+    };
+    if (distance != 0) add_until(length - distance, std::true_type{});
+    add_until(length, std::false_type{});
     if (x < length) {
-      vector<compute_type<T>, Bytes> result;
-      sum<Bytes>(result, vectors, n, x, length - x, weights);
-      alignas(T) unsigned char rest[step * sizeof(T)];
-      store<Bytes>(reinterpret_cast<T*>(rest), result);
-      __builtin_memcpy(static_cast<void*>(out + x), rest, (length - x) * sizeof(T));
-    }
-  }
-
-  /// Σ wᵢ vᵢ of `count` elements from x on.
-  template <std::size_t Bytes>
-  [[gnu::always_inline]] static void sum(vector<compute_type<T>, Bytes>& result, const T* const* vectors, std::size_t n,
-                                         std::size_t x, std::size_t count, const double* weights) {
-    constexpr std::size_t step = Bytes / sizeof(compute_type<T>);
-    vector<double, Bytes> low_sum = {}, high_sum = {};
-    for (std::size_t i = 0; i < n; ++i) {
-      vector<compute_type<T>, Bytes> value;
-      if (count == step) {
-        __builtin_prefetch(vectors[i] + x + ahead);
-        load<Bytes>(value, vectors[i] + x);
-      } else {
-        alignas(T) unsigned char rest[step * sizeof(T)] = {};
-        __builtin_memcpy(rest, vectors[i] + x, count * sizeof(T));
-        load<Bytes>(value, reinterpret_cast<const T*>(rest));
+      weighted_lanes<Bytes, T> sum;
+      alignas(T) unsigned char rest[width * sizeof(T)] = {};
+      for (std::size_t i = 0; i < n; ++i) {
+        copy_fewer<sizeof(rest), sizeof(T)>(rest, vectors[i] + x, (length - x) * sizeof(T));
+        sum.add(weights[i], reinterpret_cast<const T*>(rest));
       }
-      if constexpr (std::is_same_v<compute_type<T>, double>) {
-        low_sum += weights[i] * value;
-      } else {
-        vector<double, Bytes> low, high;
-        widen<Bytes>(low, high, value);
-        low_sum += weights[i] * low;
-        high_sum += weights[i] * high;
-      }
-    }
-    if constexpr (std::is_same_v<compute_type<T>, double>) {
-      result = low_sum;
-    } else {
-      const auto low = __builtin_convertvector(low_sum, vector<float, Bytes / 2>);
-      const auto high = __builtin_convertvector(high_sum, vector<float, Bytes / 2>);
-      __builtin_memcpy(&result, &low, Bytes / 2);
-      __builtin_memcpy(reinterpret_cast<char*>(&result) + Bytes / 2, &high, Bytes / 2);
+      sum.store_to(reinterpret_cast<T*>(rest));
+      copy_fewer<sizeof(rest), sizeof(T)>(out + x, rest, (length - x) * sizeof(T));
     }
   }
 };

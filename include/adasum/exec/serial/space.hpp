@@ -27,8 +27,8 @@ namespace adasum {
 class serial_space {
  public:
   static constexpr std::string_view name = "serial";
-  /// Segment by segment, so that a segment is still in the cache when it is mixed.
-  static constexpr std::size_t segment_batch = 1;
+  /// What has been measured is still in the second cache when it is mixed.
+  static constexpr std::size_t round_bytes = std::size_t{256} << 10;
 
   serial_space() = default;
   /// Uses the given instructions. @pre the processor has them
@@ -56,11 +56,7 @@ class serial_space {
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
     const std::size_t n = vectors.size(), packed = packed_size(n);
     std::fill_n(gram, window.segments.size() * packed, 0.0);
-    alignas(64) double on_stack[serial::measure_many<T>::budget];
-    std::unique_ptr<double[]> on_heap;
-    double* blocks = on_stack;
-    if (const auto needed = n * serial::measure_many<T>::block_length(n); needed > std::size(on_stack))
-      blocks = (on_heap = std::make_unique_for_overwrite<double[]>(needed)).get();
+    measure_room<T> room(n);
     for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
       double* const sums = gram + k * packed;
       if (n == 1)
@@ -68,7 +64,7 @@ class serial_space {
       else if (n == 2)
         serial::run<serial::measure_few<2, T>>(instructions_, at, piece.size(), sums);
       else
-        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), blocks, sums);
+        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), room.elements, room.at, sums);
     });
   }
 
@@ -100,6 +96,29 @@ class serial_space {
   void fence() const {}
 
  private:
+  /// What serial::measure_many needs for n vectors: on the stack where they are few.
+  template <scalar T>
+  struct measure_room {
+    using kernel = serial::measure_many<T>;
+    using element = typename kernel::element;
+
+    explicit measure_room(std::size_t n) {
+      if (n <= 2) return;
+      if (const auto needed = n * kernel::room_length(); needed > std::size(some_elements))
+        elements = (more_elements = std::make_unique_for_overwrite<element[]>(needed)).get();
+      if (n > std::size(some_pointers)) at = (more_pointers = std::make_unique<const element*[]>(n)).get();
+    }
+    measure_room(const measure_room&) = delete;
+    measure_room& operator=(const measure_room&) = delete;
+
+    alignas(64) element some_elements[32768 / sizeof(element)];
+    const element* some_pointers[64];
+    std::unique_ptr<element[]> more_elements;
+    std::unique_ptr<const element*[]> more_pointers;
+    element* elements = some_elements;
+    const element** at = some_pointers;
+  };
+
   template <scalar T>
   void mix_piece(std::span<const T* const> at, std::span<const double> w, std::size_t length, T* out) const {
     if (at.size() == 1)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "../../core/scalar.hpp"
+#include "number_formats.hpp"
+#include "simd.hpp"
+
+/// How kernels read and write elements: as vectors of the type in which they are multiplied.
+namespace adasum::serial {
+
+/// The type in which elements stored as T are multiplied.
+template <scalar T>
+using compute_type = std::conditional_t<format_of<T> == number_format::binary64, double, float>;
+
+/// Reads as many elements of type From as there are lanes of type To, and converts each. A vector of elements would be the
+/// natural source; GCC 12 turns one into a wider one in pieces of half its bytes, and elements that lie in memory at once.
+template <class To, std::size_t Bytes, class From>
+[[gnu::always_inline]] inline void load_each(vector<To, Bytes>& out, const From* from) {
+  typedef From element __attribute__((may_alias));
+  const auto* const at = reinterpret_cast<const element*>(from);
+  [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    out = vector<To, Bytes>{static_cast<To>(at[I])...};
+  }(std::make_index_sequence<Bytes / sizeof(To)>{});
+}
+
+/// 16-bit elements anywhere in memory.
+template <std::size_t Bytes>
+struct halves_in_memory {
+  typedef std::uint16_t type __attribute__((vector_size(Bytes), aligned(2), may_alias));
+};
+
+#if defined(__x86_64__)
+/// Whether the processor converts vectors of so many bytes from and to binary16 itself, in one instruction. (The compilers'
+/// names for it differ, and <immintrin.h> would double what including this library costs.)
+inline constexpr bool converts_binary16(std::size_t bytes) { return bytes >= 32; }
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void load_binary16(vector<float, Bytes>& out, const void* from) {
+  asm("vcvtph2ps {%1, %0|%0, %1}"
+      : "=v"(out)
+      : "vm"(*static_cast<const typename halves_in_memory<Bytes / 2>::type*>(from)));
+}
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void store_binary16(void* to, const vector<float, Bytes>& value) {
+  vector<std::uint16_t, Bytes / 2> halves;
+  asm("vcvtps2ph {$0, %1, %0|%0, %1, 0}" : "=v"(halves) : "v"(value));  // 0: rounded to nearest even
+  __builtin_memcpy(to, &halves, Bytes / 2);
+}
+#else
+inline constexpr bool converts_binary16(std::size_t) { return false; }
+template <std::size_t Bytes>
+void load_binary16(vector<float, Bytes>& out, const void* from);
+template <std::size_t Bytes>
+void store_binary16(void* to, const vector<float, Bytes>& value);
+#endif
+
+/// Reads Bytes / sizeof(compute_type<T>) elements.
+template <std::size_t Bytes, scalar T>
+[[gnu::always_inline]] inline void load(vector<compute_type<T>, Bytes>& out, const T* from) {
+  if constexpr (sizeof(T) == sizeof(compute_type<T>)) {
+    __builtin_memcpy(&out, from, Bytes);
+  } else if constexpr (format_of<T> == number_format::binary16 && converts_binary16(Bytes)) {
+    load_binary16<Bytes>(out, from);
+  } else {
+    vector<std::uint32_t, Bytes> bits;
+    load_each<std::uint32_t, Bytes>(bits, reinterpret_cast<const std::uint16_t*>(from));
+    if constexpr (format_of<T> == number_format::binary16)
+      from_binary16<Bytes>(out, bits);
+    else
+      bit_copy(out, vector<std::uint32_t, Bytes>(bits << 16));
+  }
+}
+
+/// Writes as many elements as load reads, rounded to T once.
+template <std::size_t Bytes, scalar T>
+[[gnu::always_inline]] inline void store(T* to, const vector<compute_type<T>, Bytes>& value) {
+  if constexpr (sizeof(T) == sizeof(compute_type<T>)) {
+    __builtin_memcpy(static_cast<void*>(to), &value, Bytes);
+  } else if constexpr (format_of<T> == number_format::binary16 && converts_binary16(Bytes)) {
+    store_binary16<Bytes>(to, value);
+  } else {
+    vector<std::uint32_t, Bytes> bits;
+    if constexpr (format_of<T> == number_format::binary16)
+      to_binary16<Bytes>(bits, value);
+    else
+      to_bfloat16<Bytes>(bits, value);
+    const auto halves = __builtin_convertvector(bits, vector<std::uint16_t, Bytes / 2>);
+    __builtin_memcpy(static_cast<void*>(to), &halves, Bytes / 2);
+  }
+}
+
+/// A vector as doubles, in two of the same number of bytes. (By way of one of twice as many: GCC 12 converts each half of
+/// it at once, and vectors of half the bytes in quarters.)
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void widen(vector<double, Bytes>& low, vector<double, Bytes>& high,
+                                         const vector<float, Bytes>& value) {
+  const auto both = __builtin_convertvector(value, vector<double, 2 * Bytes>);
+  __builtin_memcpy(&low, &both, Bytes);
+  __builtin_memcpy(&high, reinterpret_cast<const char*>(&both) + Bytes, Bytes);
+}
+
+/// Whether every element is zero, of either sign.
+template <std::size_t Bytes, scalar T>
+[[gnu::always_inline]] inline bool all_zero(const T* elements, std::size_t length) {
+  using bits = std::conditional_t<sizeof(T) == 8, std::uint64_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+  constexpr auto magnitude = static_cast<bits>(static_cast<bits>(~bits{0}) >> 1);
+  constexpr std::size_t step = Bytes / sizeof(T);
+  std::size_t x = 0;
+  vector<bits, Bytes> any = {};
+  for (; x + step <= length; x += step) {
+    vector<bits, Bytes> value;
+    __builtin_memcpy(&value, elements + x, Bytes);
+    any |= value & magnitude;
+  }
+  bits rest = 0;
+  for (std::size_t i = 0; i < step; ++i) rest = static_cast<bits>(rest | any[i]);
+  for (; x < length; ++x) {
+    bits value;
+    __builtin_memcpy(&value, elements + x, sizeof(T));
+    rest = static_cast<bits>(rest | (value & magnitude));
+  }
+  return rest == 0;
+}
+
+/// Copies `bytes` bytes, fewer than Most, in pieces of Most/2, Most/4, …: short segments would spend most of their time in
+/// calls of memcpy otherwise. @pre Most is a power of two, bytes a multiple of Least
+template <std::size_t Most, std::size_t Least>
+[[gnu::always_inline]] inline void copy_fewer(void* to, const void* from, std::size_t bytes) {
+  constexpr std::size_t half = Most / 2;
+  if (bytes & half) {
+    __builtin_memcpy(to, from, half);
+    to = static_cast<char*>(to) + half;
+    from = static_cast<const char*>(from) + half;
+  }
+  if constexpr (half > Least) copy_fewer<half, Least>(to, from, bytes);
+}
+
+}  // namespace adasum::serial

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "../../core/gram.hpp"
+#include "elements.hpp"
+#include "prefetch.hpp"
+
+#ifdef __NVCC__  // its front end does not know `#pragma GCC unroll`; the host's compiler does
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 1675
+#endif
+
+/// Sums that kernels keep in registers.
+namespace adasum::serial {
+
+/// Independent accumulators per sum, so that an addition need not wait for the one before.
+inline constexpr std::size_t chains = 4;
+
+/// Accumulators of type L (float or double) for the inner products of N vectors, N being 1 or 2.
+template <std::size_t Bytes, class L, std::size_t N, scalar T>
+struct lane_sums {
+  static constexpr std::size_t pairs = packed_size(N);
+  /// Elements that one add() takes from each vector.
+  static constexpr std::size_t width = chains * (Bytes / sizeof(compute_type<T>));
+
+  vector<L, Bytes> sums[pairs][chains] = {};
+
+  [[gnu::always_inline]] void add_products(const vector<L, Bytes> (&value)[N], std::size_t chain) {
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < N; ++i)
+#pragma GCC unroll 2
+      for (std::size_t j = 0; j <= i; ++j) sums[packed_index(i, j)][chain] += value[i] * value[j];
+  }
+
+  /// Adds `width` elements of each vector.
+  [[gnu::always_inline]] void add(const T* const (&at)[N]) {
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < chains; ++c) {
+      vector<compute_type<T>, Bytes> value[N];
+#pragma GCC unroll 2
+      for (std::size_t i = 0; i < N; ++i) load<Bytes>(value[i], at[i] + c * (width / chains));
+      if constexpr (std::is_same_v<L, compute_type<T>>) {
+        add_products(value, c);
+      } else {
+        vector<L, Bytes> low[N], high[N];
+#pragma GCC unroll 2
+        for (std::size_t i = 0; i < N; ++i) widen<Bytes>(low[i], high[i], value[i]);
+        add_products(low, c);
+        add_products(high, c);
+      }
+    }
+  }
+
+  /// Adds as many whole widths as there are in `length` elements, and moves behind them.
+  /// @param ahead  how many elements further on the next ones are asked for; 0 for not at all
+  [[gnu::always_inline]] std::size_t add_all(const T* (&at)[N], std::size_t length, std::size_t ahead) {
+    return ahead == 0 ? add_widths<false>(at, length, ahead) : add_widths<true>(at, length, ahead);
+  }
+
+  [[gnu::always_inline]] double total(std::size_t pair) const {
+    if constexpr (std::is_same_v<L, double>) {
+      return sum_of_lanes<Bytes>((sums[pair][0] + sums[pair][1]) + (sums[pair][2] + sums[pair][3]));
+    } else {
+      vector<double, Bytes> sum = {};
+#pragma GCC unroll 4
+      for (std::size_t c = 0; c < chains; ++c) {
+        vector<double, Bytes> low, high;
+        widen<Bytes>(low, high, sums[pair][c]);
+        sum += low + high;
+      }
+      return sum_of_lanes<Bytes>(sum);
+    }
+  }
+
+ private:
+  template <bool Ask>
+  [[gnu::always_inline]] std::size_t add_widths(const T* (&at)[N], std::size_t length, std::size_t ahead) {
+    std::size_t x = 0;
+    for (; x + width <= length; x += width) {
+      if constexpr (Ask)
+        for (std::size_t i = 0; i < N; ++i) prefetch<width * sizeof(T)>(at[i] + ahead);
+      add(at);
+      for (std::size_t i = 0; i < N; ++i) at[i] += width;
+    }
+    return x;
+  }
+};
+
+/// Σ wᵢ vᵢ of `width` elements, in double lanes.
+template <std::size_t Bytes, scalar T>
+struct weighted_lanes {
+  static constexpr std::size_t step = Bytes / sizeof(double), width = chains * step;
+
+  vector<double, Bytes> sums[chains] = {};
+
+  [[gnu::always_inline]] void add(double weight, const T* from) {
+    if constexpr (sizeof(T) == sizeof(compute_type<T>)) {
+#pragma GCC unroll 4
+      for (std::size_t c = 0; c < chains; ++c) {
+        vector<double, Bytes> value;
+        load_each<double, Bytes>(value, from + c * step);
+        sums[c] += weight * value;
+      }
+    } else {
+#pragma GCC unroll 2
+      for (std::size_t c = 0; c < chains; c += 2) {
+        vector<float, Bytes> value;
+        vector<double, Bytes> low, high;
+        load<Bytes>(value, from + c * step);
+        widen<Bytes>(low, high, value);
+        sums[c] += weight * low;
+        sums[c + 1] += weight * high;
+      }
+    }
+  }
+
+  /// Rounded once.
+  [[gnu::always_inline]] void store_to(T* to) const {
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < chains; ++c) {
+      const auto value = __builtin_convertvector(sums[c], vector<compute_type<T>, step * sizeof(compute_type<T>)>);
+      store<sizeof(value)>(to + c * step, value);
+    }
+  }
+};
+
+}  // namespace adasum::serial
+
+#ifdef __NVCC__
+#pragma nv_diagnostic pop
+#endif
