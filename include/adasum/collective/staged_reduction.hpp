@@ -68,7 +68,7 @@ class staged_reduction {
         received_(space_.template allocate<T>(sizes_.received)),
         messages_(space_, comm_, settings_.wire, sizes_.packed, sizes_.unpacked, sizes_.members),
         gram_(sizes_.gram),
-        sum_room_(sizes_.gram),
+        sum_room_(sizes_.sum),
         weights_(segments.size() * sizes_.members),
         norms_(sizes_.members),
         total_(packed_size(sizes_.members)),
@@ -155,11 +155,13 @@ class staged_reduction {
         const auto others = level.members.size() - 1;
         const auto own = level.survives() ? level.parts[level.self].size() : 0;
         members = std::max(members, others + 1);
+        group = std::max(group, level.sum_over.size());
         received = std::max(received, others * own);
         packed = std::max({packed, sent_to_survivors(level), others * own});
         unpacked = std::max({unpacked, others * own, level.held.size()});
       }
       gram = segments * packed_size(members);
+      sum = sum_order::most_received(group, gram);
     }
 
     /// Elements that a rank sends when its stage meets: the other survivors' parts.
@@ -170,10 +172,10 @@ class staged_reduction {
       return sum;
     }
 
-    std::size_t members = 1;
+    std::size_t members = 1, group = 1;    // the most ranks that meet, and that add inner products
     std::size_t received = 0;              // elements of other members' vectors
     std::size_t packed = 0, unpacked = 0;  // elements of one exchange
-    std::size_t gram = 0;
+    std::size_t gram = 0, sum = 0;         // doubles: of Gram matrices, and received when they are added
   };
 
   std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
@@ -285,9 +287,7 @@ class staged_reduction {
   /// A step of several small ones.
   template <class Exchanges>
   bool exchange_all(Exchanges& exchanges) {
-    while (const auto small = exchanges.next())
-      if (messages_.start(*small)) return wait_for(waiting::messages);
-    return true;
+    return messages_.start_next(exchanges) ? wait_for(waiting::messages) : true;
   }
 
   /// A step of one barrier. @param bounded  see shared_access::await_all
@@ -609,7 +609,7 @@ class staged_reduction {
   /// By message.
   group_sum sum_over(const stage& level, std::span<double> values) {
     const auto self = std::ranges::find(level.sum_over, comm_.rank()) - level.sum_over.begin();
-    return {level.sum_over, static_cast<std::size_t>(self), values, std::span(sum_room_).first(values.size())};
+    return {level.sum_over, static_cast<std::size_t>(self), values, sum_room_};
   }
 
   // ── report ──
