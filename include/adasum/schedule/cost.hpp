@@ -45,7 +45,7 @@ constexpr double seconds(const cost& of, const machine& on = {}) {
          times(of.terms, on.per_term);
 }
 
-/// Counts what collective/staged_reduction.hpp does for the stages of one rank.
+/// Counts what collective/stage_actions.hpp does for the stages of one rank.
 class cost_counter {
  public:
   cost_counter(const std::vector<stage>& stages, int rank, int size, const problem& what)
