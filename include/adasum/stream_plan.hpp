@@ -14,6 +14,7 @@
 #include "collective/stream_reduction.hpp"
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
+#include "core/message.hpp"
 #include "core/options.hpp"
 #include "plan.hpp"
 #include "rules/adasum.hpp"
@@ -88,7 +89,9 @@ class stream_allreduce_plan {
       if (!problem.empty()) mine.set(mine.problem, problem);
       detail::gathering all(std::as_bytes(std::span(&mine, 1)), comm_.rank(), comm_.size(),
                             std::as_writable_bytes(std::span(intentions_)));
-      while (const auto step = all.next()) comm_.exchange(space_, std::span(&*step->out, 1), std::span(&*step->in, 1));
+      std::vector<outgoing> out;
+      std::vector<incoming> in;
+      for (; all.next(out, in); out.clear(), in.clear()) comm_.exchange(space_, out, in);
       detail::require_agreement(intentions_);
     }
     if (!problem.empty()) throw bad_input(problem);

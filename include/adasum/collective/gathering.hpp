@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <span>
+#include <vector>
 
 #include "../core/message.hpp"
 
@@ -25,19 +25,19 @@ class gathering {
     std::ranges::copy(mine, blocks_.begin());  // for now, block i is that of rank (self + i) mod count
   }
 
-  /// @return the next exchange; nothing when all blocks are there
-  std::optional<message_pair> next() {
+  /// Appends the messages of the next exchange. @return whether there is one; otherwise all blocks are there
+  bool next(std::vector<outgoing>& out, std::vector<incoming>& in) {
     if (have_ < count_) {
       const auto have = have_, more = std::min(have, count_ - have);
       have_ *= 2;
-      return message_pair{
-          outgoing{static_cast<int>((self_ + count_ - have) % count_), blocks_.first(more * width_)},
-          incoming{static_cast<int>((self_ + have) % count_), blocks_.subspan(have * width_, more * width_)}};
+      out.push_back({static_cast<int>((self_ + count_ - have) % count_), blocks_.first(more * width_)});
+      in.push_back({static_cast<int>((self_ + have) % count_), blocks_.subspan(have * width_, more * width_)});
+      return true;
     }
     // clang 14 does not accept std::ranges::rotate of libstdc++ 12.
     std::rotate(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>((count_ - self_) % count_ * width_),
                 blocks_.end());
-    return {};
+    return false;
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "../core/concepts.hpp"
 #include "../core/message.hpp"
 #include "../core/options.hpp"
+#include "../core/sum_order.hpp"
 #include "wire.hpp"
 
 /// The messages of one reduction, and how a rank that fails lets no other wait.
@@ -26,8 +28,9 @@ class messenger {
   messenger(const Space& space, const Comm& comm, wire_format format, std::size_t sent, std::size_t received,
             std::size_t members)
       : space_(space), comm_(comm), wire_(space, format, sent, received) {
-    out_.reserve(2 * members + 2);
-    in_.reserve(2 * members + 2);
+    const auto messages = std::max(2 * members + 2, sum_order::most_messages);
+    out_.reserve(messages);
+    in_.reserve(messages);
     wire_.reserve(members);
   }
   messenger(const messenger&) = delete;
@@ -89,12 +92,13 @@ class messenger {
       if (posts_) return unless_withdrawn([&] { comm_.post(space_, out_, in_, pending_); });
     return true;
   }
-  /// The same for a sum or check of a few numbers.
-  [[nodiscard]] bool start(const message_pair& small) {
-    begin();
-    if (small.out) out_.push_back(*small.out);
-    if (small.in) in_.push_back(*small.in);
-    return start();
+  /// Starts the next of the exchanges of a sum or check of a few numbers.
+  /// @return whether there is anything to wait for; otherwise all of them have been made
+  template <class Exchanges>
+  [[nodiscard]] bool start_next(Exchanges& exchanges) {
+    for (begin(); exchanges.next(out_, in_); begin())
+      if (start()) return true;
+    return false;
   }
   /// Whether the exchange that was started has ended. @param block  wait until it has
   /// @throws what the communicator throws, unless this rank has withdrawn
@@ -121,8 +125,7 @@ class messenger {
   template <class Exchanges>
   void exchange_unscheduled(Exchanges exchanges) {
     scheduled_ = false;
-    while (const auto small = exchanges.next())
-      if (start(*small)) arrived(true);
+    while (start_next(exchanges)) arrived(true);
     scheduled_ = true;
   }
 

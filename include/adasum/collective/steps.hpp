@@ -26,6 +26,14 @@ enum class step_kind {
   finish,     ///< the report
 };
 
+/// What a step waits for.
+enum class waiting {
+  nothing,           ///< it is done
+  messages,          ///< of the exchange that it has started
+  barrier,           ///< the other ranks that share memory
+  to_be_left_alone,  ///< those of them that still use this rank's memory, after a failure
+};
+
 struct step {
   step_kind kind;
   std::size_t level;  ///< the stage that it belongs to

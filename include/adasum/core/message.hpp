@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 
 namespace adasum {
@@ -30,15 +29,5 @@ struct incoming {
   /// What arrives is thrown away and must not be written to `bytes`: this rank has failed. (Only in memory of a device_space.)
   bool discarded = false;
 };
-
-namespace detail {
-
-/// One exchange of at most one message each way.
-struct message_pair {
-  std::optional<outgoing> out;
-  std::optional<incoming> in;
-};
-
-}  // namespace detail
 
 }  // namespace adasum

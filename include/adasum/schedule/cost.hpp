@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <vector>
 
 #include "../core/gram.hpp"
 #include "../core/report.hpp"
 #include "../core/stage.hpp"
+#include "../core/sum_order.hpp"
 
 /// What a schedule costs, counted from its stages, and how long that takes: the model of docs/scale.md.
 namespace adasum::schedules {
@@ -45,7 +45,7 @@ constexpr double seconds(const cost& of, const machine& on = {}) {
          times(of.terms, on.per_term);
 }
 
-/// Counts what collective/staged_reduction.hpp does for the stages of one rank.
+/// Counts what collective/stage_actions.hpp does for the stages of one rank.
 class cost_counter {
  public:
   cost_counter(const std::vector<stage>& stages, int rank, int size, const problem& what)
@@ -116,16 +116,15 @@ class cost_counter {
     if (level.sum_over.size() > 1) sum(level.sum_over, what_.segments * packed_size(n) * sizeof(double));
   }
 
-  /// By doubling; ranks beyond a power of two bring their numbers to another and wait for the sum (group_sum.hpp).
+  /// As collective/group_sum.hpp does.
   void sum(const std::vector<int>& group, std::size_t bytes) {
     const auto self = static_cast<std::size_t>(std::ranges::find(group, rank_) - group.begin());
-    const auto doubled = std::bit_floor(group.size());
-    const traffic out{1, bytes, 0}, in{0, 0, bytes}, both{1, bytes, bytes};
-    if (self >= doubled) return add(out), add(in);
-    const bool has_partner = self + doubled < group.size();
-    if (has_partner) add(in);
-    for (std::size_t distance = 1; distance < doubled; distance *= 2) add(both);
-    if (has_partner) add(out);
+    const sum_order order(group.size(), self, bytes);
+    for (std::size_t i = 0; i < order.exchanges(); ++i) {
+      traffic one;
+      order.visit(i, [&](std::size_t) { one.send(bytes); }, [&](std::size_t) { one.receive(bytes); });
+      add(one);
+    }
   }
 
   void gather(const stage& level) {

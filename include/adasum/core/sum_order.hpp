@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "segments.hpp"
+
+/// Who tells whom when a few numbers are added over a group of ranks so that every rank ends with the same bits.
+namespace adasum {
+
+/// The most sums that a rank adds in one exchange, by the length of a message.
+///
+/// An exchange of radix q takes the latency λ and q - 1 messages of μ(bytes) each, and does the work of log₂q doublings.
+/// In schedules::machine, λ is 1 µs and μ 0.2 µs and 0.08 ns for each byte. 4 in place of 2 · 2 pays while μ < λ, up to
+/// 10 KB. 8 in place of 4 · 2 pays while 3μ < λ, and 8 · 8 costs what 4 · 4 · 4 does where 5μ = λ, so that very short
+/// messages go wider still; 16 in place of 4 · 4 would cost more. So much for the inner products of ten
+/// vectors and one segment, or of two vectors and 21 segments. All ranks must have as many segments to meet.
+struct sum_width {
+  std::size_t most_bytes;
+  std::size_t radix;
+};
+inline constexpr sum_width sum_widths[] = {{512, 8}, {8192, 4}, {std::numeric_limits<std::size_t>::max(), 2}};
+
+/// A sum over a group, as one of its ranks sees it; places are positions in the group.
+///
+/// The group is cut into as many nearly equal parts as the radix says, each of these likewise, down to single ranks:
+/// sizes within one level differ by one at most. On the way back, all ranks of a part hold the same sum, and each gets
+/// that of every other part from one of its ranks, and adds them in the order of the parts. So any number of ranks takes
+/// ⌈log P⌉ exchanges to the base of the radix, and a rank sends at most two messages to a part.
+class sum_order {
+ public:
+  sum_order() = default;
+  /// @param ranks  of the group, at least one
+  /// @param bytes  of the numbers of one rank
+  constexpr sum_order(std::size_t ranks, std::size_t self, std::size_t bytes) : ranks_(ranks), self_(self) {
+    widest_ = std::ranges::find_if(sum_widths, [&](sum_width w) { return bytes <= w.most_bytes; })->radix;
+    for (std::size_t reached = 1; reached < ranks; reached *= widest_) ++exchanges_;
+  }
+
+  constexpr std::size_t exchanges() const { return exchanges_; }
+
+  /// Calls, for the exchange of the given number, send(place) for each rank that gets this one's sum, and receive(place)
+  /// for one rank of each other part, in the order of the parts.
+  /// @return how many of those parts come before this rank's own
+  template <class Send, class Receive>
+  constexpr std::size_t visit(std::size_t exchange, Send&& send, Receive&& receive) const {
+    index_range whole{0, ranks_};
+    std::size_t largest = ranks_, level = exchanges_ - 1;
+    auto parts = radix(largest, level + 1);
+    for (; level > exchange; --level) {
+      whole = part(whole, parts, part_of_self(whole, parts));
+      largest = (largest + parts - 1) / parts;
+      parts = radix(largest, level);
+    }
+    const auto own = part_of_self(whole, parts);
+    const auto mine = part(whole, parts, own);
+    const auto index = self_ - mine.begin;
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < parts; ++i) {
+      const auto other = part(whole, parts, i);
+      if (i == own || other.empty()) continue;
+      before += i < own;
+      for (auto theirs = index; theirs < other.size(); theirs += mine.size()) send(other.begin + theirs);
+      receive(other.begin + index % other.size());
+    }
+    return before;
+  }
+
+  /// The most numbers that a rank receives in one exchange of a sum of no more than so many.
+  static constexpr std::size_t most_received(std::size_t ranks, std::size_t numbers) {
+    std::size_t most = 0;
+    for (const auto width : sum_widths)
+      most = std::max(most, (std::min(width.radix, ranks) - 1) * std::min(numbers, width.most_bytes / sizeof(double)));
+    return most;
+  }
+  /// The most messages that a rank sends in one exchange.
+  static constexpr std::size_t most_messages = 2 * (sum_widths[0].radix - 1);
+
+ private:
+  /// Into how many parts so many ranks are cut that are to be single after so many levels: nearly as many on each level,
+  /// and, where that can be, a divisor, so that parts are of one size and nobody sends twice to one.
+  constexpr std::size_t radix(std::size_t ranks, std::size_t levels) const {
+    const auto reached = [&](std::size_t radix) {
+      std::size_t power = 1;
+      for (std::size_t level = 0; level < levels; ++level) power *= radix;
+      return power;
+    };
+    std::size_t least = 2;
+    while (reached(least) < ranks) ++least;
+    for (auto radix = least; radix <= widest_; ++radix)
+      if (ranks % radix == 0) return radix;
+    return least;
+  }
+  static constexpr index_range part(index_range whole, std::size_t parts, std::size_t i) {
+    return {whole.begin + whole.size() * i / parts, whole.begin + whole.size() * (i + 1) / parts};
+  }
+  constexpr std::size_t part_of_self(index_range whole, std::size_t parts) const {
+    return (parts * (self_ - whole.begin + 1) - 1) / whole.size();
+  }
+
+  std::size_t ranks_ = 1, self_ = 0, widest_ = 2, exchanges_ = 0;
+};
+
+}  // namespace adasum

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/collective/group_sum.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
+
+/// Sums over the ranks of a group, all of them in this process.
+
+using adasum::sum_order;
+using adasum::detail::group_sum;
+
+namespace {
+
+constexpr std::size_t group_sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10,  11,  12,  13,   14,  15,
+                                       16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 128, 257, 1000, 1024};
+
+/// For each width, the shortest and the longest sum.
+std::vector<std::size_t> lengths_of_sums() {
+  std::vector<std::size_t> lengths{1};
+  for (const auto width : adasum::sum_widths)
+    if (const auto most = width.most_bytes / sizeof(double); most < 10'000)
+      lengths.insert(lengths.end(), {most, most + 1});
+  return lengths;
+}
+
+/// What each rank has after the sum. Ranks are numbered otherwise than their places in the group.
+std::vector<std::vector<double>> sums(std::vector<std::vector<double>> values) {
+  const auto size = values.size(), count = values.front().size();
+  std::vector<int> group(size);
+  for (std::size_t place = 0; place < size; ++place) group[place] = static_cast<int>(3 * (size - place));
+  std::vector<std::vector<double>> rooms(size, std::vector<double>(sum_order::most_received(size, count)));
+  std::vector<group_sum> ranks;
+  for (std::size_t place = 0; place < size; ++place) ranks.emplace_back(group, place, values[place], rooms[place]);
+  for (;;) {
+    std::map<std::pair<int, int>, std::span<const std::byte>> sent;
+    std::vector<std::vector<adasum::incoming>> received(size);
+    std::size_t going_on = 0;
+    for (std::size_t place = 0; place < size; ++place) {
+      std::vector<adasum::outgoing> out;
+      going_on += ranks[place].next(out, received[place]);
+      CHECK(out.size() <= sum_order::most_messages);
+      for (const auto& message : out) {
+        const bool first = sent.emplace(std::pair(group[place], message.peer), message.bytes).second;
+        CHECK(first);
+      }
+    }
+    if (going_on == 0) return values;
+    CHECK(going_on == size);  // all ranks count the same exchanges
+    for (std::size_t place = 0; place < size; ++place)
+      for (const auto& room : received[place]) {
+        const auto message = sent.extract(std::pair(room.peer, group[place]));
+        REQUIRE(message);
+        REQUIRE(message.mapped().size() == room.bytes.size());
+        std::ranges::copy(message.mapped(), room.bytes.begin());
+      }
+    CHECK(sent.empty());
+  }
+}
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+/// Exchanges of this rank, and messages that it sends.
+std::pair<std::size_t, std::size_t> traffic(std::size_t size, std::size_t self, std::size_t bytes) {
+  const sum_order order(size, self, bytes);
+  std::size_t messages = 0;
+  for (std::size_t i = 0; i < order.exchanges(); ++i)
+    order.visit(i, [&](std::size_t) { ++messages; }, [](std::size_t) {});
+  return {order.exchanges(), messages};
+}
+
+}  // namespace
+
+TEST_CASE("every rank gets the sum, and the same bits") {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> any(-1, 1);
+  for (const auto size : group_sizes)
+    for (const auto count : lengths_of_sums()) {
+      if (size > 65 && count > 100) continue;
+      CAPTURE(size);
+      CAPTURE(count);
+      std::vector<std::vector<double>> values(size, std::vector<double>(count));
+      std::vector<double> expected(count), magnitude(count);
+      for (auto& of_rank : values)
+        for (std::size_t x = 0; x < count; ++x) {
+          of_rank[x] = any(random);
+          expected[x] += of_rank[x];
+          magnitude[x] += std::abs(of_rank[x]);
+        }
+      const auto found = sums(values);
+      // Either sum, in any order, rounds size - 1 times at most, each time by u times Σ|x| and a little at most.
+      const double u = 0x1p-53, bound = 2.0 * static_cast<double>(size) * u * 1.001;
+      for (std::size_t x = 0; x < count; ++x) CHECK(std::abs(found[0][x] - expected[x]) <= bound * magnitude[x]);
+      for (const auto& of_rank : found) CHECK(same_bits(of_rank, found[0]));
+      CHECK(same_bits(sums(values)[0], found[0]));
+    }
+}
+
+TEST_CASE("each rank's number counts once") {
+  for (const auto size : group_sizes) {
+    CAPTURE(size);
+    for (const std::size_t count : {1u, 100u}) {
+      std::vector<std::vector<double>> values(size, std::vector<double>(count));
+      for (std::size_t rank = 0; rank < size; ++rank) values[rank][0] = static_cast<double>(rank * rank + 1);
+      const auto n = static_cast<double>(size);
+      CHECK(sums(values)[size / 2][0] == (n - 1) * n * (2 * n - 1) / 6 + n);  // small integers: exact
+    }
+  }
+}
+
+TEST_CASE("no numbers, no messages' bytes") { CHECK(sums(std::vector<std::vector<double>>(5)).size() == 5); }
+
+TEST_CASE("exchanges: log P to the base of the radix, rounded up") {
+  for (const auto size : group_sizes) {
+    CAPTURE(size);
+    for (const auto [most_bytes, radix] : adasum::sum_widths) {
+      CAPTURE(radix);
+      std::size_t exchanges = 0;
+      for (std::size_t reached = 1; reached < size; reached *= radix) ++exchanges;
+      for (std::size_t self = 0; self < size; ++self) CHECK(traffic(size, self, most_bytes).first == exchanges);
+    }
+  }
+}
+
+TEST_CASE("messages: where the group is a product of radices, as many from each rank") {
+  const auto messages = [](std::size_t size, std::size_t bytes) {
+    const auto first = traffic(size, 0, bytes).second;
+    for (std::size_t self = 1; self < size; ++self) CHECK(traffic(size, self, bytes).second == first);
+    return first;
+  };
+  constexpr std::size_t very_short = 24, rather_short = 4096, any_other = 100'000;
+  CHECK(messages(4, very_short) == 3);
+  CHECK(messages(6, very_short) == 5);
+  CHECK(messages(32, very_short) == 7 + 3);
+  CHECK(messages(64, very_short) == 7 + 7);
+  CHECK(messages(100, very_short) == 4 + 4 + 3);
+  CHECK(messages(1000, very_short) == 7 + 4 + 4 + 4);
+  CHECK(messages(32, rather_short) == 3 + 3 + 1);
+  CHECK(messages(64, rather_short) == 3 + 3 + 3);
+  CHECK(messages(64, any_other) == 6);
+}
