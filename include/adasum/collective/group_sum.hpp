@@ -18,9 +18,11 @@ class group_sum {
   group_sum() = default;
   /// @param group  the ranks, in one order on all of them
   /// @param self   this rank's place in the group
-  /// @param room   sum_order::most_received(group.size(), values.size()) doubles
-  group_sum(std::span<const int> group, std::size_t self, std::span<double> values, std::span<double> room)
-      : order_(group.size(), self, values.size_bytes()), group_(group), values_(values), room_(room) {}
+  /// @param radix  see sum_radix; the same on all of them
+  /// @param room   sum_order::most_received(group.size(), radix) times as many doubles as values
+  group_sum(std::span<const int> group, std::size_t self, std::size_t radix, std::span<double> values,
+            std::span<double> room)
+      : order_(group.size(), self, radix), group_(group), values_(values), room_(room) {}
 
   /// Adds what the last exchange brought, and appends the messages of the next one: none where only others have some.
   /// @return whether there is a next one; otherwise `values` holds the sum

@@ -41,13 +41,13 @@ struct buffer_sizes {
       const auto others = level.members.size() - 1;
       const auto own = level.survives() ? level.parts[level.self].size() : 0;
       members = std::max(members, others + 1);
-      group = std::max(group, level.sum_over.size());
+      const auto products = segments * packed_size(others + 1);
+      gram = std::max(gram, products);
+      sum = std::max(sum, products * sum_order::most_received(level.sum_over.size(), sum_radix(others + 1)));
       received = std::max(received, others * own);
       packed = std::max({packed, sent_to_survivors(level), others * own});
       unpacked = std::max({unpacked, others * own, level.held.size()});
     }
-    gram = segments * packed_size(members);
-    sum = sum_order::most_received(group, gram);
   }
 
   /// Elements that a rank sends when its stage meets: the other survivors' parts.
@@ -58,7 +58,7 @@ struct buffer_sizes {
     return sum;
   }
 
-  std::size_t members = 1, group = 1;    // the most ranks that meet, and that add inner products
+  std::size_t members = 1;               // the most ranks that meet
   std::size_t received = 0;              // elements of other members' vectors
   std::size_t packed = 0, unpacked = 0;  // elements of one exchange
   std::size_t gram = 0, sum = 0;         // doubles: of Gram matrices, and received when they are added

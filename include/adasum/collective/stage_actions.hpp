@@ -428,7 +428,7 @@ class stage_actions {
   /// By message.
   group_sum sum_over(const stage& level, std::span<double> values) {
     const auto self = std::ranges::find(level.sum_over, comm_.rank()) - level.sum_over.begin();
-    return {level.sum_over, static_cast<std::size_t>(self), values, sum_room_};
+    return {level.sum_over, static_cast<std::size_t>(self), sum_radix(level.members.size()), values, sum_room_};
   }
 
   // ── report ──

@@ -3,25 +3,24 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 
 #include "segments.hpp"
 
 /// Who tells whom when a few numbers are added over a group of ranks so that every rank ends with the same bits.
 namespace adasum {
 
-/// The most sums that a rank adds in one exchange, by the length of a message.
+/// Among how many ranks each exchange of a sum adds, for the inner products of so many vectors: n(n + 1)/2 doubles for each
+/// segment.
 ///
 /// An exchange of radix q takes the latency λ and q - 1 messages of μ(bytes) each, and does the work of log₂q doublings.
 /// In schedules::machine, λ is 1 µs and μ 0.2 µs and 0.08 ns for each byte. 4 in place of 2 · 2 pays while μ < λ, up to
 /// 10 KB. 8 in place of 4 · 2 pays while 3μ < λ, and 8 · 8 costs what 4 · 4 · 4 does where 5μ = λ, so that very short
-/// messages go wider still; 16 in place of 4 · 4 would cost more. So much for the inner products of ten
-/// vectors and one segment, or of two vectors and 21 segments. All ranks must have as many segments to meet.
-struct sum_width {
-  std::size_t most_bytes;
-  std::size_t radix;
-};
-inline constexpr sum_width sum_widths[] = {{512, 8}, {8192, 4}, {std::numeric_limits<std::size_t>::max(), 2}};
+/// messages go wider still; 16 in place of 4 · 4 would cost more.
+///
+/// That is for one segment: with many, a smaller radix can cost less, up to a fifth of the sum's time among 1,000 segments.
+/// But then ranks would have to have as many segments each to meet, and one whose segments are wrong could not tell the
+/// others that it fails.
+constexpr std::size_t sum_radix(std::size_t vectors) { return vectors <= 10 ? 8 : vectors <= 44 ? 4 : 2; }
 
 /// A sum over a group, as one of its ranks sees it; places are positions in the group.
 ///
@@ -33,9 +32,9 @@ class sum_order {
  public:
   sum_order() = default;
   /// @param ranks  of the group, at least one
-  /// @param bytes  of the numbers of one rank
-  constexpr sum_order(std::size_t ranks, std::size_t self, std::size_t bytes) : ranks_(ranks), self_(self) {
-    widest_ = std::ranges::find_if(sum_widths, [&](sum_width w) { return bytes <= w.most_bytes; })->radix;
+  /// @param radix  the most parts, at least 2
+  constexpr sum_order(std::size_t ranks, std::size_t self, std::size_t radix)
+      : ranks_(ranks), self_(self), widest_(radix) {
     for (std::size_t reached = 1; reached < ranks; reached *= widest_) ++exchanges_;
   }
 
@@ -68,15 +67,12 @@ class sum_order {
     return before;
   }
 
-  /// The most numbers that a rank receives in one exchange of a sum of no more than so many.
-  static constexpr std::size_t most_received(std::size_t ranks, std::size_t numbers) {
-    std::size_t most = 0;
-    for (const auto width : sum_widths)
-      most = std::max(most, (std::min(width.radix, ranks) - 1) * std::min(numbers, width.most_bytes / sizeof(double)));
-    return most;
+  /// The most ranks that a rank hears from in one exchange.
+  static constexpr std::size_t most_received(std::size_t ranks, std::size_t radix) {
+    return std::min(radix, ranks) - 1;
   }
-  /// The most messages that a rank sends in one exchange.
-  static constexpr std::size_t most_messages = 2 * (sum_widths[0].radix - 1);
+  /// The most messages that a rank sends in one exchange, whatever the radix.
+  static constexpr std::size_t most_messages = 2 * (sum_radix(2) - 1);
 
  private:
   /// Into how many parts so many ranks are cut that are to be single after so many levels: nearly as many on each level,

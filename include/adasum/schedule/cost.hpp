@@ -113,13 +113,14 @@ class cost_counter {
     if (n == 2) total_.pair_elements += part;
     if (n > 2) total_.products += packed_size(n) * part;
     if (n > 2) total_.terms += n * part;
-    if (level.sum_over.size() > 1) sum(level.sum_over, what_.segments * packed_size(n) * sizeof(double));
+    if (level.sum_over.size() > 1) sum(level.sum_over, n);
   }
 
   /// As collective/group_sum.hpp does.
-  void sum(const std::vector<int>& group, std::size_t bytes) {
+  void sum(const std::vector<int>& group, std::size_t vectors) {
+    const std::size_t bytes = what_.segments * packed_size(vectors) * sizeof(double);
     const auto self = static_cast<std::size_t>(std::ranges::find(group, rank_) - group.begin());
-    const sum_order order(group.size(), self, bytes);
+    const sum_order order(group.size(), self, sum_radix(vectors));
     for (std::size_t i = 0; i < order.exchanges(); ++i) {
       traffic one;
       order.visit(i, [&](std::size_t) { one.send(bytes); }, [&](std::size_t) { one.receive(bytes); });
