@@ -4,11 +4,22 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
 #include "plan.hpp"
 #include "stream_plan.hpp"
 
 namespace adasum {
+namespace detail {
+
+/// A schedule for a plan that runs once: making shared memory takes longer than messages save.
+template <schedule Schedule>
+Schedule for_one_run(Schedule order) {
+  if constexpr (std::is_same_v<Schedule, schedules::automatic>) order.in_place = false;
+  return order;
+}
+
+}  // namespace detail
 
 /// The combination of all ranks' gradients under any rule, in place, segment by segment:
 ///
@@ -16,7 +27,7 @@ namespace adasum {
 ///
 /// A pairwise rule combines along the tree of tree_order.hpp, whatever the schedule; all ranks end bitwise identical.
 /// Collective: every rank calls it with the same rule, segments, schedule and options. Returns when the result is there.
-/// Sets up buffers and partners each time; plan_allreduce does it once. Errors as in allreduce_plan::operator().
+/// Sets up buffers and partners each time; plan_allreduce does it once, and can work in memory that the ranks share. Errors as in allreduce_plan::operator().
 template <class Space, class Comm, rule Rule, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
           bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
@@ -31,9 +42,9 @@ report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule,
     // The others go by the segments, most likely; where these are not even in order, by the length.
     const std::array<std::size_t, 2> offsets{0, elements.size()};
     const auto usable = detail::are_boundaries(segments) ? segments : segments_view{offsets};
-    plan_allreduce<T>(space, comm, usable, rule, order, choices).refuse(problem.what());
+    plan_allreduce<T>(space, comm, usable, rule, detail::for_one_run(order), choices).refuse(problem.what());
   }
-  return plan_allreduce<T>(space, comm, segments, rule, order, choices)(elements);
+  return plan_allreduce<T>(space, comm, segments, rule, detail::for_one_run(order), choices)(elements);
 }
 
 /// The same with all elements in one segment.

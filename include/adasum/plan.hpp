@@ -62,7 +62,8 @@ class allreduce_plan {
       "can work in");
 
  public:
-  /// Sends nothing, but for schedules::direct, which makes shared memory: collective.
+  /// With schedules::automatic and direct, makes memory that the ranks share, where the communicator offers that: collective,
+  /// as destroying the plan is then. Otherwise sends nothing.
   /// @throws bad_input  the schedule cannot be built (with options::check_agreement: thrown by the first run, as an
   ///                    agreement_error on all ranks); options::wire is for float gradients; not all ranks share memory
   template <bool Checked>
@@ -77,10 +78,12 @@ class allreduce_plan {
     if (options_.wire != wire_format::same && !detail::packs<Space, T>)
       throw bad_input(std::string("adasum::plan_allreduce: options::wire rounds float gradients; the elements are ") +
                       std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
-    reduction_ = reduction(detail::stages_or_problem(order_, comm_.rank(), comm_.size(), what(), schedules::gram{},
-                                                     compares() ? &schedule_problem_ : nullptr),
-                           chosen_name());
-    last_ = &reduction_->last_report();
+    auto stages = detail::stages_or_problem(order_, comm_.rank(), comm_.size(), what(), schedules::gram{},
+                                            compares() ? &schedule_problem_ : nullptr);
+    if constexpr (is_automatic)
+      if (order_.in_place && comm_.size() > 1) make_in_place();
+    if (!in_place_) reduction_ = reduction(std::move(stages), chosen_name());
+    last_ = &usual().last_report();
     if (compares()) prepare_agreement();
     if constexpr (detail::needs_shared_memory<Schedule>) {
       reduction_->share_memory();
@@ -162,8 +165,8 @@ class allreduce_plan {
   const Space& space() const { return space_; }
   /// What the last run found; an empty report before the first.
   const report& last_report() const { return *last_; }
-  /// The rule in use, with its state if it has any.
-  Rule& current_rule() { return reduction_->current_rule(); }
+  /// The rule in use, with its state if it has any: that of gradients in buffer(), where these are reduced in another way.
+  Rule& current_rule() { return usual().current_rule(); }
 
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
   /// @param elements  buffer(), if the other ranks reduce theirs
@@ -173,6 +176,7 @@ class allreduce_plan {
   }
 
  private:
+  static constexpr bool is_automatic = std::is_same_v<Schedule, schedules::automatic>;
   using inner_rule = decltype(detail::inner_rule_of(std::declval<const Schedule&>()));
   using reduction_type = detail::staged_reduction<T, Space, Comm, Rule, inner_rule>;
   using memory = decltype(std::declval<const Space&>().template allocate<T>(0));
@@ -208,22 +212,36 @@ class allreduce_plan {
     return std::make_unique<reduction_type>(space_, comm_, rule_, segments(), std::move(settings));
   }
 
-  void make_buffer() {
+  void make_in_place() {
+    if (std::exchange(shares_memory_, true)) return;
     if constexpr (detail::shares_gradients<Comm, Space> && requires { order_.stages_in_place(0, 1, what()); }) {
       auto stages = schedule_problem_.empty() ? order_.stages_in_place(comm_.rank(), comm_.size(), what())
                                               : schedules::gram{}.stages(comm_.rank(), comm_.size(), what());
-      in_place_ = reduction(std::move(stages),
-                            std::is_same_v<Schedule, schedules::automatic> ? schedules::direct::name : Schedule::name);
+      in_place_ = reduction(std::move(stages), is_automatic ? schedules::direct::name : Schedule::name);
       in_place_->share_memory();
       // automatic: where not all ranks share memory, halving is the better choice.
-      if (std::is_same_v<Schedule, schedules::automatic> && !in_place_->is_direct()) in_place_.reset();
+      if (is_automatic && !in_place_->is_direct()) in_place_.reset();
     }
-    if (in_place_) buffer_ = in_place_->shared_gradient();
-    if (!buffer_.value_or(nullptr)) buffer_ = reduction_->shared_gradient();
+  }
+
+  void make_buffer() {
+    make_in_place();
+    buffer_ = usual().shared_gradient();
     if (!*buffer_) {
       own_memory_ = space_.template allocate<T>(length());
       buffer_ = own_memory_->data();
     }
+  }
+
+  /// What reduces a plan's gradients, unless they lie elsewhere than in buffer().
+  reduction_type& usual() { return in_place_ ? *in_place_ : *reduction_; }
+
+  reduction_type& reduction_for(std::span<T> elements) {
+    // A gradient of the caller's is copied into shared memory, unless buffer() has made that memory the caller's, too.
+    const bool in_place = in_place_ && (buffer_ ? elements.data() == *buffer_ : is_automatic);
+    if (in_place) return *in_place_;
+    if (!reduction_) reduction_ = reduction(order_.stages(comm_.rank(), comm_.size(), what()), chosen_name());
+    return *reduction_;
   }
 
   const report& run(std::span<T> elements, const std::string& problem) {
@@ -234,11 +252,11 @@ class allreduce_plan {
   reduction_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
     if (in_flight_)
       throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
-    auto& chosen = in_place_ && elements.data() == *buffer_ ? *in_place_ : *reduction_;
+    auto& chosen = reduction_for(elements);
     if (compares()) {
       auto mine = intention_;
       mine.length = elements.size();
-      if (&chosen == in_place_.get()) mine.set(mine.place, "in the plan's buffer");
+      if (buffer_ && elements.data() == *buffer_) mine.set(mine.place, "in the plan's buffer");
       if (!problem.empty()) mine.set(mine.problem, problem);
       chosen.start(elements.data(), posts, mine, intentions_);
     } else if (!problem.empty()) {
@@ -281,7 +299,8 @@ class allreduce_plan {
   std::vector<detail::intention> intentions_;  // of all ranks
   std::optional<memory> own_memory_;  // for buffer(), where the ranks do not share memory; a reduction may still use it
   std::unique_ptr<reduction_type> reduction_;
-  std::unique_ptr<reduction_type> in_place_;  // for buffer(), where they do
+  std::unique_ptr<reduction_type> in_place_;  // in shared memory: with schedules::automatic, or for buffer()
+  bool shares_memory_ = false;                // whether in_place_ is there, or cannot be
   std::optional<T*> buffer_;
   reduction_type* in_flight_ = nullptr;
   const report* last_ = nullptr;

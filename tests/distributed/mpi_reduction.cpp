@@ -101,3 +101,24 @@ TEST_CASE("a plan on MPI") {
     CHECK(same_on_all_ranks(result));
   }
 }
+
+TEST_CASE("a plan in memory that the ranks share: short and long gradients, run after run") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const auto size = static_cast<std::size_t>(world_size());
+  for (const std::size_t length : {5u, 300u, 20000u}) {
+    CAPTURE(length);
+    const adasum::segments segs{length / 3, 0, length - length / 3};
+    auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs);
+    const int runs = length > 1000 ? 5 : 100;
+    for (int run = 0; run < runs; ++run) {
+      const auto gradients = random_gradients<float>(size, segs.total(), 97 + static_cast<std::uint64_t>(run));
+      auto mine = gradients[static_cast<std::size_t>(comm.rank())];
+      const auto& found = plan(mine);
+      CHECK(found.bytes_sent() == 0);
+      CHECK(same_on_all_ranks(mine));
+      if (run % 20 != 0) continue;
+      const auto expected = expectation::of<float>(adasum::rules::adasum{}, gradients, segs);
+      CHECK(worst_error_over_bound(mine, expected.exact.values, expected.bounds, segs) <= 1);
+    }
+  }
+}

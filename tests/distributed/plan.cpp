@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -112,6 +114,67 @@ TEST_CASE("a plan reduces its own buffer, and is the one-shot call otherwise") {
       CHECK(rank.value->second);
     }
   });
+}
+
+TEST_CASE("automatic works in shared memory, but not where that is the caller's buffer") {
+  using adasum::schedules::automatic, adasum::schedules::direct;
+  // Short enough to be placed for all ranks, and longer than that.
+  for (const auto& cut : {segs, adasum::segments{4000, 0, 7, 1000}})
+    for (const int size : {2, 3, 5}) {
+      CAPTURE(cut.total());
+      CAPTURE(size);
+      const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), cut.total(), 6);
+      const auto in_place = reduce_on_threads<float>(gradients, cut, adasum::rules::adasum{}, direct{}, unchecked);
+      const auto sent = reduce_on_threads<float>(gradients, cut, adasum::rules::adasum{}, automatic{}, unchecked);
+      CHECK(sent.front().found.bytes_sent() > 0);  // a single call sends messages
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+        const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
+        auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, cut, automatic{}, unchecked);
+        auto before = mine, after = mine;
+        const auto first = plan(before);
+        std::ranges::fill(plan.buffer(), 7.0f);
+        const auto second = plan(after);
+        const bool untouched = std::ranges::count(plan.buffer(), 7.0f) == static_cast<std::ptrdiff_t>(cut.total());
+        return std::tuple(reduced<float>{before, first}, reduced<float>{after, second}, untouched);
+      });
+      for (const auto& rank : ranks) {
+        REQUIRE_MESSAGE(rank.value, rank.description());
+        const auto& [before, after, untouched] = *rank.value;
+        CHECK(same_bits(before.gradient, in_place.front().gradient));
+        CHECK(same_findings(before.found, in_place.front().found));
+        CHECK(before.found.bytes_sent() == 0);
+        CHECK(same_bits(after.gradient, sent.front().gradient));
+        CHECK(same_findings(after.found, sent.front().found));
+        CHECK(untouched);
+      }
+    }
+}
+
+TEST_CASE("short gradients in shared memory: no rank overwrites what another still reads") {
+  const int size = 4, runs = 200;
+  const auto gradients = random_gradients<float>(static_cast<std::size_t>(size * runs), segs.total(), 8);
+  std::vector<std::vector<float>> expected;
+  for (int run = 0; run < runs; ++run) {
+    const auto first = gradients.begin() + run * size;
+    expected.emplace_back(segs.total());
+    adasum::adasum_tree(adasum::serial_space{}, std::vector(first, first + size), expected.back(), segs);
+  }
+  const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    auto plan = make_plan(comm, adasum::schedules::automatic{});
+    uniform_numbers random(static_cast<std::uint64_t>(comm.rank()));
+    int wrong = 0;
+    for (int run = 0; run < runs; ++run) {
+      auto mine = gradients[static_cast<std::size_t>(run * size + comm.rank())];
+      if (random.below(4) == 0) std::this_thread::yield();
+      plan(mine);
+      wrong += !same_bits(mine, expected[static_cast<std::size_t>(run)]);
+    }
+    return wrong;
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(*rank.value == 0);
+  }
 }
 
 TEST_CASE("a plan can be moved") {

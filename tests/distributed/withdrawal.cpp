@@ -231,8 +231,10 @@ struct slow_space : adasum::serial_space {
 
 TEST_CASE("in shared memory, a rank that does not come in time is an error on every rank") {
   using namespace std::chrono_literals;
+  // Too long to be placed for the others: nobody would wait for the late one then, once it has come.
+  const adasum::segments longer{17, 0, 30, 5000};
   // They outlive all ranks: the late one still reads them when the others have given up.
-  auto gradients = random_gradients<float>(3, segs.total(), 59);
+  auto gradients = random_gradients<float>(3, longer.total(), 59);
   const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
     slow_space space;
     if (comm.rank() == 1) space.delay = 5s;
@@ -240,7 +242,7 @@ TEST_CASE("in shared memory, a rank that does not come in time is an error on ev
     choices.patience_seconds = 2;
     auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
     return end_of(std::vector<float>{}, [&](auto&) {
-      adasum::adasum_allreduce(space, comm, mine, segs, adasum::schedules::direct{}, choices);
+      adasum::adasum_allreduce(space, comm, mine, longer, adasum::schedules::direct{}, choices);
     });
   });
   std::string messages;

@@ -27,8 +27,11 @@
 ///
 ///     publish address, sums ── A ── measure slice r of all ── write partial sums ── B ── read all sums, mix slice r into all ── C
 ///
-/// Slice r of every gradient is touched by rank r alone between A and C. Sums alternate between two places, so that a
-/// rank that is ahead does not overwrite what a rank behind still reads: the next barrier is between them.
+/// Slice r of every gradient is touched by rank r alone between A and C. What ranks place for each other, sums or short
+/// gradients, alternates between two places, so that a rank that is ahead does not overwrite what a rank behind still reads:
+/// the next barrier is between them. So a short gradient needs one barrier only:
+///
+///     place gradient ── A ── measure and mix all that were placed, into one's own memory
 namespace adasum::detail {
 
 /// For communicators without shared memory.
@@ -50,12 +53,12 @@ struct memory_shared_by<Comm> {
 template <class Memory>
 class shared_access {
  public:
-  /// Bytes of each rank: its control block, two places for sums, and a gradient.
+  /// Bytes of each rank: its control block, two places for so many doubles, and a gradient.
   static std::size_t bytes_for(std::size_t sums, std::size_t gradient_bytes) {
     return sizeof(control) + sums_bytes(sums) + (Memory::every_address ? 0 : gradient_bytes);
   }
 
-  /// @param sums      the most doubles that one sum adds
+  /// @param sums      the most doubles that are placed at once
   /// @param patience  how long one rank waits for another within a reduction
   shared_access(Memory memory, int rank, std::size_t sums, std::chrono::duration<double> patience)
       : memory_(std::move(memory)), patience_(patience) {
@@ -84,7 +87,7 @@ class shared_access {
   void begin_run() {
     ++run_;
     step_ = run_ * steps_per_run;
-    turn_ = 0;  // after a failure, some ranks have added more often than others
+    turn_ = run_ % 2;  // after a failure, some ranks have placed more often than others
   }
 
   /// This rank has nothing more to do in this run, and nobody who fails need wait for it.
@@ -147,11 +150,13 @@ class shared_access {
     control_of(self_).failed_run.store(run_, std::memory_order_release);
     end_run();
   }
-  /// After fail(): whether no rank is at work on this one's gradient any more.
+  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it placed in the run before.
   bool is_left_alone() const {
     for (std::size_t place = 0; place < size(); ++place) {
       const auto step = control_of(place).step.load(std::memory_order_acquire);
-      if (step > run_ * steps_per_run && step < step_ && !has_left(place)) return false;
+      const bool in_this_run = step > run_ * steps_per_run && step < step_;
+      const bool in_the_run_before = run_ > 1 && step > (run_ - 1) * steps_per_run && step + 1 < run_ * steps_per_run;
+      if ((in_this_run || in_the_run_before) && !has_left(place)) return false;
     }
     return true;
   }
@@ -159,6 +164,14 @@ class shared_access {
     const auto start = std::chrono::steady_clock::now();
     while (!is_left_alone() && std::chrono::steady_clock::now() - start < patience_) std::this_thread::yield();
   }
+
+  /// Copies bytes to where the others may read them, between the next barrier and the one after it.
+  void place(std::span<const std::byte> bytes) {
+    turn_ = 1 - turn_;
+    std::ranges::copy(bytes, reinterpret_cast<std::byte*>(sums_of(self_)));
+  }
+  /// What the rank at the given place has placed last.
+  const std::byte* placed(std::size_t place) const { return reinterpret_cast<const std::byte*>(sums_of(place)); }
 
   /// Adds `values` over the ranks, in their order, with the same bits on each: contribute, a barrier, collect.
   void sum(std::span<double> values) {
@@ -168,8 +181,7 @@ class shared_access {
   }
   /// Arrives at the barrier, too.
   void contribute(std::span<const double> values) {
-    turn_ = 1 - turn_;
-    std::ranges::copy(values, sums_of(self_));
+    place(std::as_bytes(values));
     arrive();
   }
   void collect(std::span<double> values) const {

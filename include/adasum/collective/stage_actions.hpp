@@ -61,8 +61,11 @@ class stage_actions {
   void share_memory()
     requires shared_memory_communicator<Comm>
   {
-    shared_.emplace(comm_.share(access::bytes_for(sizes_.gram, segments_.all().end * sizeof(T))), comm_.rank(),
-                    sizes_.gram, std::chrono::duration<double>(settings_.patience_seconds));
+    const auto bytes = segments_.all().end * sizeof(T);
+    const auto placed = std::max(sizes_.gram, is_placed() ? (bytes + sizeof(double) - 1) / sizeof(double) : 0);
+    shared_.emplace(comm_.share(access::bytes_for(placed, bytes)), comm_.rank(), placed,
+                    std::chrono::duration<double>(settings_.patience_seconds));
+    if (is_direct()) received_ = space_.template allocate<T>(0);  // nothing will be
   }
 
   /// This rank's gradient in shared memory; null if there is none.
@@ -105,7 +108,7 @@ class stage_actions {
       case step_kind::agree: return agree();
       case step_kind::begin: return begin();
       case step_kind::take_part: return decide_participation(data_);
-      case step_kind::enter: return enter(data_);
+      case step_kind::enter: return enter(level, data_);
       case step_kind::meet: return exchange([&] { meet(level, data_); });
       case step_kind::combine: return combine(level, data_, next.level + 1 == settings_.stages.size());
       case step_kind::settle: return settle(level, data_);
@@ -196,7 +199,8 @@ class stage_actions {
     report_.begin();
     fallbacks_before_ = fallbacks_of(current_rule());
     if (shared_) shared_->begin_run();
-    if (T* const mine = shared_gradient(); data_ && mine && mine != data_) {
+    T* const mine = shared_gradient();
+    if (data_ && mine && mine != data_ && !is_placed()) {
       callers_ = std::exchange(data_, mine);
       space_.copy(static_cast<const T*>(callers_), mine, length());
     } else {
@@ -271,9 +275,12 @@ class stage_actions {
   }
 
   /// Others may still compute their gradients.
-  waiting enter(T* data) {
+  waiting enter(const stage& level, T* data) {
     if (turn_ == 0 && !messages_.withdrawn()) {
-      shared_->publish(data);
+      if (is_placed())
+        shared_->place(std::as_bytes(elements(data, level.held)));
+      else
+        shared_->publish(data);
       if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
     }
     return meet_at_barrier(false);
@@ -318,8 +325,15 @@ class stage_actions {
 
   /// Whether the members read and write each other's gradients instead of sending them.
   bool in_place(const stage& level) const {
-    return shared_ && !level.replicated() && level.members.size() > 1 &&
+    return shared_ && level.members.size() > 1 && (!level.replicated() || is_placed()) &&
            std::ranges::equal(level.members, shared_->ranks());
+  }
+  /// Whether gradients are placed where the others read them, so that every rank computes the whole result in its own memory:
+  /// where there is one stage, and it wants that.
+  bool is_placed() const {
+    const auto& first = settings_.stages.front();
+    return !device_space<Space> && settings_.stages.size() == 1 && first.replicated() &&
+           first.survivors == first.members.size();
   }
 
   /// Elements at a time that are written to all gradients while they are in the cache.
@@ -397,6 +411,7 @@ class stage_actions {
       arithmetic_.bring(i,
                         i == level.self ? data + part.begin
                         : by_message    ? std::exchange(room, room + part.size())
+                        : is_placed()   ? reinterpret_cast<const T*>(shared_->placed(i))
                                         : gradient_of(i) + part.begin,
                         gradients);
     }
@@ -412,8 +427,8 @@ class stage_actions {
       else
         messages_.exchange_unscheduled(sum_over(level, values));
     };
-    spread_ =
-        last && in_place(level) && !device_space<Space>;  // a device has no cache to use: it copies once, at the end
+    spread_ = last && in_place(level) && !level.replicated() &&
+              !device_space<Space>;  // a device has no cache to use: it copies once, at the end
     T* const out = data + level.parts[level.self].begin;
     arithmetic_.mix(
         level, out, sum_over_ranks,

@@ -21,7 +21,7 @@ enum class step_kind {
   settle,     ///< a rank that has got to the root rounds its part of the result as messages do
   await,      ///< a rank that waits for the result, in place: until it has been written
   receive,    ///< the same, by message
-  leave,      ///< in place: write the result to every member, wait until all have
+  leave,      ///< in place: write the result to every member, wait until all have; not where each has computed it
   gather,     ///< by message: the other survivors' parts of the result
   finish,     ///< the report
 };
@@ -71,7 +71,7 @@ std::vector<step> steps_of(const std::vector<stage>& stages, bool take_part, boo
   while (done-- > 0) {
     const auto& level = stages[done];
     const bool some_wait = level.survivors < level.members.size();
-    add(step_kind::leave, done, in_place(level));
+    add(step_kind::leave, done, in_place(level) && !level.replicated());
     add(step_kind::gather, done, some_wait || (by_message(level) && !level.replicated()));
   }
   add(step_kind::finish, 0);

@@ -8,6 +8,7 @@
 
 #include "../core/stage.hpp"
 #include "cost.hpp"
+#include "direct.hpp"
 #include "gram.hpp"
 #include "recursive_doubling.hpp"
 #include "recursive_halving.hpp"
@@ -19,6 +20,12 @@ namespace adasum::schedules {
 struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool all_at_once = true;
+
+  /// Whether a plan reduces gradients of the caller's in memory that the ranks share, where all of them do; the same on all
+  /// ranks. They are copied there and back, which is still less work than messages, whose bytes are copied too. (In
+  /// plan.buffer() a plan works in place anyway.) Making that memory takes longer than one reduction, so adasum_allreduce
+  /// sends messages.
+  bool in_place = true;
 
   /// Up to so many ranks, which most often share a node, go by what was measured on one (bench/allreduce): there the
   /// processors copy all messages, and what counts is the work of all ranks together.
@@ -76,9 +83,9 @@ struct automatic {
     return stages_of(choose(size, what), rank, size, what);
   }
 
-  /// In the plan's own buffer, where all ranks share memory: schedules::direct.
+  /// Where all ranks share memory: schedules::direct.
   std::vector<stage> stages_in_place(int rank, int size, const problem& what) const {
-    return gram{}.stages(rank, size, what);
+    return direct{}.stages(rank, size, what);
   }
 
   /// The schedule that runs.

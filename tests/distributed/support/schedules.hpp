@@ -20,7 +20,7 @@ void for_each_message_schedule(Visitor&& visit) {
   visit(schedules::splitting{4}, std::string("splitting{4}"));
   visit(schedules::splitting{8}, std::string("splitting{8}"));
   visit(schedules::gram{}, std::string("gram"));
-  visit(schedules::automatic{}, std::string("automatic"));
+  visit(schedules::automatic{.in_place = false}, std::string("automatic"));
 }
 
 /// The same for every schedule of the library; the communicator must offer shared memory.
