@@ -15,7 +15,7 @@ import sys
 # What tells the rows of a heading apart; everything else in a row is a figure or says how it was taken.
 KEYS = {
     "pair": ("scalar", "elements"),
-    "tree": ("segments",),
+    "tree": ("vectors", "segments"),
     "kokkos": ("elements",),
     "allreduce": ("mpi", "ranks", "elements", "name"),
     "overlap": ("mpi", "ranks", "elements", "buckets", "schedule", "computation"),
@@ -44,7 +44,7 @@ def figures_within(row, path=()):
 def figures(results):
     """{(heading, row, figure): {median, q1, q3}}"""
     return {
-        (heading, " ".join(str(row[key]) for key in keys), " ".join(path)): figure
+        (heading, " ".join(str(row.get(key)) for key in keys), " ".join(path)): figure
         for heading, keys in KEYS.items()
         for row in results.get(heading, [])
         for path, figure in figures_within(row)

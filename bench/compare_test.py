@@ -58,7 +58,7 @@ class Compare(unittest.TestCase):
         self.assertAlmostEqual(change["change"], 0.5)
 
     def test_a_figure_that_was_zero_has_no_relative_change(self):
-        old, new = (results(tree=[{"segments": 1, "seconds": {"adasum_tree": figure(value, 0.0)}}]) for value in (0.0, 1.0))
+        old, new = (results(tree=[{"vectors": 8, "segments": 1, "seconds": {"adasum_tree": figure(value, 0.0)}}]) for value in (0.0, 1.0))
         [change] = compare.changes(old, new)
         self.assertIsNone(change["change"])
         self.assertTrue(change["marked"])

@@ -190,7 +190,7 @@ class allreduce_plan {
     return detail::problem_with_gradient(space_, elements, length(), "adasum::allreduce_plan");
   }
 
-  problem what() const { return {length(), sizeof(T), segments().size(), tree_rule<Rule>}; }
+  problem what() const { return {length(), sizeof(T), segments().size(), tree_rule<Rule>, device_space<Space>}; }
 
   bool compares() const { return options_.check_agreement && comm_.size() > 1; }
 

@@ -14,7 +14,8 @@ struct problem {
   std::size_t length = 0;        ///< elements of one gradient
   std::size_t element_size = 0;  ///< bytes of one element
   std::size_t segments = 1;      ///< how many segments the gradient has
-  bool along_tree = true;           ///< whether the rule can be applied pair by pair along the tree
+  bool along_tree = true;        ///< whether the rule can be applied pair by pair along the tree
+  bool on_device = false;        ///< whether gradients lie where the host cannot read them
 };
 
 /// One level of the combination, seen from one rank. Before it, members[i] holds on the elements `held` the

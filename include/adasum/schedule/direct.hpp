@@ -27,7 +27,7 @@ struct direct {
 
   std::vector<stage> stages(int rank, int size, const problem& what) const {
     auto all = gram{}.stages(rank, size, what);
-    if (what.length * what.element_size * static_cast<std::size_t>(size) <= short_bytes) {
+    if (!what.on_device && what.length * what.element_size * static_cast<std::size_t>(size) <= short_bytes) {
       all.front().parts.assign(all.front().survivors, all.front().held);
       all.front().sum_over = {rank};
     }
