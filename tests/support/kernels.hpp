@@ -11,14 +11,14 @@
 /// test would compile otherwise. Every test is told to include this first.
 namespace adasum::serial {
 
-#define ADASUM_TEST_KERNEL(EXTERN, ENTRY, T)                                                               \
-  EXTERN template void ENTRY<measure_few<1, T>>(const T* const*, std::size_t, double*);                    \
-  EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, double*);                    \
-  EXTERN template void ENTRY<measure_many<T>>(const T* const*, std::size_t, std::size_t, compute_type<T>*, \
-                                              const compute_type<T>**, double*);                           \
-  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, const double*, T*);              \
-  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, const double*, T*);              \
-  EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, const double*, T*);
+#define ADASUM_TEST_KERNEL(EXTERN, ENTRY, T)                                                                     \
+  EXTERN template void ENTRY<measure_few<1, T>>(const T* const*, std::size_t, bool, double*);                    \
+  EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, bool, double*);                    \
+  EXTERN template void ENTRY<measure_many<T>>(const T* const*, std::size_t, std::size_t, bool, compute_type<T>*, \
+                                              const compute_type<T>**, double*);                                 \
+  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, bool, const double*, T*);              \
+  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, const double*, T*);              \
+  EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, bool, const double*, T*);
 
 #if defined(__x86_64__)
 #define ADASUM_TEST_KERNELS_OF(EXTERN, T)     \

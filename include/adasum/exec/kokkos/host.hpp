@@ -32,9 +32,10 @@ class host_kernels {
     const auto packed = packed_size(vectors.size());
     const auto tiles = tiles_of(window, tile_length);
     std::vector<double> sums(tiles.size() * packed);
+    const bool from_memory = serial_space::comes_from_memory<T>(window, vectors.size());
     run(instance, "adasum::measure", tiles.size(),
-        [this, window, vectors, packed, tiles = tiles.data(), sums = sums.data()](std::size_t t) {
-          serial_.measure<T>(piece(window, tiles[t]), vectors, sums + t * packed);
+        [this, window, vectors, packed, from_memory, tiles = tiles.data(), sums = sums.data()](std::size_t t) {
+          serial_.measure<T>(piece(window, tiles[t]), vectors, sums + t * packed, from_memory);
         });
     instance.fence();
     std::fill_n(gram, window.segments.size() * packed, 0.0);
@@ -47,9 +48,10 @@ class host_kernels {
            const double* weights, T* out) const {
     const auto n = vectors.size();
     const auto tiles = tiles_of(window, tile_length);
+    const bool from_memory = serial_space::comes_from_memory<T>(window, n);
     run(instance, "adasum::mix", tiles.size(),
-        [this, window, vectors, n, weights, out, tiles = tiles.data()](std::size_t t) {
-          serial_.mix<T>(piece(window, tiles[t]), vectors, weights + tiles[t].segment * n, out);
+        [this, window, vectors, n, weights, out, from_memory, tiles = tiles.data()](std::size_t t) {
+          serial_.mix<T>(piece(window, tiles[t]), vectors, weights + tiles[t].segment * n, out, from_memory);
         });
     instance.fence();  // vectors, weights and tiles are the caller's and this call's
   }

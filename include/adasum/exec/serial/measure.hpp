@@ -22,7 +22,7 @@
 /// after at most chain_length additions each: |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6 at
 /// worst (signs and magnitudes of rounding errors average out; 1e-8 is usual). Everything else uses double lanes: there
 /// products of floats are exact, and |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
-/// No result depends on where the vectors lie in memory.
+/// No result depends on where the vectors lie in memory. `from_memory`: see come_from_memory.
 namespace adasum::serial {
 
 /// Additions into one float lane before it is emptied into a double.
@@ -59,10 +59,10 @@ template <std::size_t Bytes, class L, std::size_t N, scalar T>
 template <std::size_t N, scalar T>
 struct measure_few {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, double* gram) {
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, double* gram) {
     using L = compute_type<T>;
     constexpr std::size_t block = chain_length * chains * (Bytes / sizeof(L));
-    const std::size_t distance = prefetch_distance<T>(N, length);
+    const std::size_t distance = prefetch_distance<T>(N, from_memory);
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
       const T* at[N];
@@ -105,10 +105,10 @@ struct measure_many {
   /// @param room  n · room_length() elements
   /// @param at    n pointers
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, element* room,
-                                         const element** at, double* gram) {
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
+                                         element* room, const element** at, double* gram) {
     constexpr std::size_t step = Bytes / (converts ? sizeof(element) : sizeof(double));
-    const std::size_t distance = prefetch_distance<T>(n, length), block = block_length(n, distance != 0);
+    const std::size_t distance = prefetch_distance<T>(n, from_memory), block = block_length(n, from_memory);
     std::size_t x = 0;
     while (length - x >= step) {
       const std::size_t count = std::min(block, length - x) / step * step;

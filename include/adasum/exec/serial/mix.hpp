@@ -9,6 +9,7 @@
 #include "prefetch.hpp"
 
 /// The mix kernels: out = Σ wᵢ vᵢ over one contiguous piece. `out` may be one of the vectors.
+/// `from_memory`: see come_from_memory.
 namespace adasum::serial {
 
 /// One or two vectors, in the lanes of compute_type<T>.
@@ -21,13 +22,14 @@ struct mix_few {
   using L = compute_type<T>;
 
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, const double* weights, T* out) {
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
+                                         const double* weights, T* out) {
     const double first = weights[0], last = weights[N - 1];
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
-      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[N - 1], length, first, last, out);
+      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[N - 1], length, from_memory, first, last, out);
     else
-      run_over<Bytes, false>(vectors[0], vectors[N - 1], length, first, last, out);
+      run_over<Bytes, false>(vectors[0], vectors[N - 1], length, from_memory, first, last, out);
   }
 
  private:
@@ -38,10 +40,10 @@ struct mix_few {
   }
 
   template <std::size_t Bytes, bool Trailing>
-  [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, double first, double last,
-                                              T* out) {
+  [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, bool from_memory,
+                                              double first, double last, T* out) {
     constexpr std::size_t step = Bytes / sizeof(L);
-    const std::size_t distance = prefetch_distance<T>(N, length);
+    const std::size_t distance = prefetch_distance<T>(N, from_memory);
     std::size_t x = 0;
     const auto combine_until = [&](std::size_t end, auto ask) __attribute__((always_inline)) {
       for (; x + 2 * step <= end; x += 2 * step) {
@@ -56,7 +58,7 @@ struct mix_few {
         store<Bytes>(out + x + step, two);
       }
     };
-    if (distance != 0) combine_until(length - distance, std::true_type{});
+    if (distance != 0 && distance < length) combine_until(length - distance, std::true_type{});
     combine_until(length, std::false_type{});
     vector<L, Bytes> sum;
     if (x + step <= length) {
@@ -96,10 +98,10 @@ struct mix_few {
 template <scalar T>
 struct mix_many {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length,
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
                                          const double* weights, T* out) {
     constexpr std::size_t width = weighted_lanes<Bytes, T>::width;
-    const std::size_t distance = prefetch_distance<T>(n, length);
+    const std::size_t distance = prefetch_distance<T>(n, from_memory);
     std::size_t x = 0;
     const auto add_until = [&](std::size_t end, auto ask) __attribute__((always_inline)) {
       for (; x + width <= end; x += width) {
@@ -111,7 +113,7 @@ struct mix_many {
         sum.store_to(out + x);
       }
     };
-    if (distance != 0) add_until(length - distance, std::true_type{});
+    if (distance != 0 && distance < length) add_until(length - distance, std::true_type{});
     add_until(length, std::false_type{});
     if (x < length) {
       weighted_lanes<Bytes, T> sum;

@@ -15,14 +15,14 @@ template <std::size_t Bytes, class T>
   if constexpr (Bytes > 64) prefetch<Bytes - 64>(from + 64 / sizeof(T));
 }
 
-/// How many elements ahead of what is read to ask for those of n vectors: 16 KiB of all of them, within 1 and 2 KiB of each;
-/// 0 where the caches may hold the vectors, which are then read faster without. Less than the length: what lies behind the
-/// last element may be another rank's, who would have to fetch it back.
+/// Whether vectors of so many bytes together most likely come from memory, and not from the processor's own caches.
+constexpr bool come_from_memory(std::size_t bytes) { return bytes >= 512 * 1024; }
+
+/// How many elements ahead of what is read to ask for those of n vectors: 16 KiB of all of them, within 1 and 2 KiB of each; 0
+/// where they do not come from memory: they are read faster without then.
 template <class T>
-constexpr std::size_t prefetch_distance(std::size_t n, std::size_t length) {
-  constexpr std::size_t cached_bytes = 512 * 1024;
-  if (n * length * sizeof(T) < cached_bytes) return 0;
-  return std::clamp<std::size_t>(16384 / n, 1024, 2048) / sizeof(T);
+constexpr std::size_t prefetch_distance(std::size_t n, bool from_memory) {
+  return from_memory ? std::clamp<std::size_t>(16384 / n, 1024, 2048) / sizeof(T) : 0;
 }
 
 }  // namespace adasum::serial

@@ -54,30 +54,48 @@ class serial_space {
 
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    measure(window, vectors, gram, comes_from_memory<T>(window, vectors.size()));
+  }
+  /// For a part of a larger window. @param from_memory  see comes_from_memory, of the whole
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram, bool from_memory) const {
     const std::size_t n = vectors.size(), packed = packed_size(n);
     std::fill_n(gram, window.segments.size() * packed, 0.0);
     measure_room<T> room(n);
     for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
       double* const sums = gram + k * packed;
       if (n == 1)
-        serial::run<serial::measure_few<1, T>>(instructions_, at, piece.size(), sums);
+        serial::run<serial::measure_few<1, T>>(instructions_, at, piece.size(), from_memory, sums);
       else if (n == 2)
-        serial::run<serial::measure_few<2, T>>(instructions_, at, piece.size(), sums);
+        serial::run<serial::measure_few<2, T>>(instructions_, at, piece.size(), from_memory, sums);
       else
-        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), room.elements, room.at, sums);
+        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), from_memory, room.elements, room.at,
+                                             sums);
     });
   }
 
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    mix(window, vectors, weights, out, comes_from_memory<T>(window, vectors.size()));
+  }
+  /// For a part of a larger window, as above.
+  template <scalar T>
+  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
+           bool from_memory) const {
     const std::size_t n = vectors.size();
     for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
       const std::span w(weights + k * n, n);
       if (std::ranges::find(w, 0.0) == w.end())
-        mix_piece<T>({at, n}, w, piece.size(), out + piece.begin);
+        mix_piece<T>({at, n}, w, piece.size(), from_memory, out + piece.begin);
       else
-        mix_without_zeros<T>({at, n}, w, piece.size(), out + piece.begin);
+        mix_without_zeros<T>({at, n}, w, piece.size(), from_memory, out + piece.begin);
     });
+  }
+
+  /// Whether n vectors are so long in the window that they most likely come from memory, and are asked for ahead.
+  template <scalar T>
+  static constexpr bool comes_from_memory(const slice& window, std::size_t n) {
+    return serial::come_from_memory(n * window.range.size() * sizeof(T));
   }
 
   template <scalar T>
@@ -120,18 +138,20 @@ class serial_space {
   };
 
   template <scalar T>
-  void mix_piece(std::span<const T* const> at, std::span<const double> w, std::size_t length, T* out) const {
+  void mix_piece(std::span<const T* const> at, std::span<const double> w, std::size_t length, bool from_memory,
+                 T* out) const {
     if (at.size() == 1)
-      serial::run<serial::mix_few<1, T>>(instructions_, at.data(), length, w.data(), out);
+      serial::run<serial::mix_few<1, T>>(instructions_, at.data(), length, from_memory, w.data(), out);
     else if (at.size() == 2)
-      serial::run<serial::mix_few<2, T>>(instructions_, at.data(), length, w.data(), out);
+      serial::run<serial::mix_few<2, T>>(instructions_, at.data(), length, from_memory, w.data(), out);
     else
-      serial::run<serial::mix_many<T>>(instructions_, at.data(), at.size(), length, w.data(), out);
+      serial::run<serial::mix_many<T>>(instructions_, at.data(), at.size(), length, from_memory, w.data(), out);
   }
 
   /// Vectors of weight 0 are left out, so that NaN in them does not matter.
   template <scalar T>
-  void mix_without_zeros(std::span<const T* const> at, std::span<const double> w, std::size_t length, T* out) const {
+  void mix_without_zeros(std::span<const T* const> at, std::span<const double> w, std::size_t length, bool from_memory,
+                         T* out) const {
     std::vector<const T*> some;
     std::vector<double> nonzero;
     for (std::size_t i = 0; i < w.size(); ++i) {
@@ -142,7 +162,7 @@ class serial_space {
     if (some.empty())
       std::memset(static_cast<void*>(out), 0, length * sizeof(T));  // all bits zero is 0 in every format
     else
-      mix_piece<T>(some, nonzero, length, out);
+      mix_piece<T>(some, nonzero, length, from_memory, out);
   }
 
   /// visit(segment, its elements in the window, pointers to the first of them) for each segment that has any.
