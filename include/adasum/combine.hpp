@@ -162,7 +162,11 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     const auto take = [&](std::size_t size) { return std::exchange(rest, rest.subspan(size)).first(size); };
     const round_memory arrays{take(count * packed_size(n)), take(count * n), take(n), take(packed_size(n)), scratch};
     if (measure) {
-      space.measure(window, vectors, arrays.gram.data());
+      // Each round is short, but all of them together may be more than the caches hold.
+      if constexpr (requires { Space::template comes_from_memory<T>(window, n); })
+        space.measure(window, vectors, arrays.gram.data(), Space::template comes_from_memory<T>(whole(segments), n));
+      else
+        space.measure(window, vectors, arrays.gram.data());
       space.fence();
     } else {
       std::ranges::fill(arrays.gram, 0.0);

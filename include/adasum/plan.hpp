@@ -62,8 +62,10 @@ class allreduce_plan {
       "can work in");
 
  public:
-  /// With schedules::automatic and direct, makes memory that the ranks share, where the communicator offers that: collective,
-  /// as destroying the plan is then. Otherwise sends nothing.
+  /// With schedules::direct, and with automatic where that pays (automatic::pays_in_place), makes memory that the ranks share,
+  /// where the communicator offers that: collective, as destroying the plan is then. Otherwise sends nothing.
+  /// @throws agreement_error  with automatic and options::check_agreement: the ranks are about to make different plans
+  /// @throws mpi_error  the MPI library cannot share so much memory: automatic{.in_place = false} does without
   /// @throws bad_input  the schedule cannot be built (with options::check_agreement: thrown by the first run, as an
   ///                    agreement_error on all ranks); options::wire is for float gradients; not all ranks share memory
   template <bool Checked>
@@ -71,7 +73,7 @@ class allreduce_plan {
                  const basic_options<Checked>& choices)
       : space_(std::move(space)),
         comm_(std::move(comm)),
-        rule_(std::move(rule)),
+        rule_(std::make_unique<Rule>(std::move(rule))),
         order_(std::move(order)),
         offsets_(segments.offsets().begin(), segments.offsets().end()),
         options_{choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.patience_seconds} {
@@ -80,11 +82,15 @@ class allreduce_plan {
                       std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
     auto stages = detail::stages_or_problem(order_, comm_.rank(), comm_.size(), what(), schedules::gram{},
                                             compares() ? &schedule_problem_ : nullptr);
-    if constexpr (is_automatic)
-      if (order_.in_place && comm_.size() > 1) make_in_place();
+    const bool shares = wants_shared_memory();
+    if (compares()) prepare_agreement(shares ? copied_place : callers_place);
+    if (shares) {
+      // A rank that disagrees makes no such memory, perhaps. It compares when it runs: then this is the same exchange.
+      if (compares()) agree();
+      make_in_place();
+    }
     if (!in_place_) reduction_ = reduction(std::move(stages), chosen_name());
     last_ = &usual().last_report();
-    if (compares()) prepare_agreement();
     if constexpr (detail::needs_shared_memory<Schedule>) {
       reduction_->share_memory();
       if (comm_.size() > 1 && !reduction_->is_direct())
@@ -111,7 +117,9 @@ class allreduce_plan {
   /// @throws bad_input            a gradient of another length than the plan's; the other ranks get a communication_error
   /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
   /// @throws nonfinite_error      with nonfinite_policy::raise: the same on all ranks, nothing has changed
-  /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified
+  /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified. (Where short
+  ///                              gradients lie in shared memory, ranks need each other only at the beginning: what fails on one
+  ///                              of them after that is its own matter.)
   template <mutable_gradient Gradient>
   const report& operator()(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
@@ -154,7 +162,8 @@ class allreduce_plan {
   bool is_in_flight() const { return in_flight_ != nullptr; }
 
   /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan. Where the ranks
-  /// share memory and the schedule can use that, it lies there; the first call is then collective.
+  /// share memory and the schedule can use that, it lies there. All ranks call this, or none: the first call can be collective,
+  /// and afterwards gradients that lie elsewhere are reduced by messages.
   std::span<T> buffer() {
     if (!buffer_) make_buffer();
     return {*buffer_, length()};
@@ -165,8 +174,8 @@ class allreduce_plan {
   const Space& space() const { return space_; }
   /// What the last run found; an empty report before the first.
   const report& last_report() const { return *last_; }
-  /// The rule in use, with its state if it has any: that of gradients in buffer(), where these are reduced in another way.
-  Rule& current_rule() { return usual().current_rule(); }
+  /// The rule in use, with its state if it has any.
+  Rule& current_rule() { return *rule_; }
 
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
   /// @param elements  buffer(), if the other ranks reduce theirs
@@ -209,11 +218,24 @@ class allreduce_plan {
     settings.nonfinite = options_.nonfinite;
     settings.wire = options_.wire;
     settings.patience_seconds = options_.patience_seconds;
-    return std::make_unique<reduction_type>(space_, comm_, rule_, segments(), std::move(settings));
+    return std::make_unique<reduction_type>(space_, comm_, *rule_, segments(), std::move(settings));
+  }
+
+  static constexpr std::string_view callers_place = "in the caller's memory", copied_place = "copied to shared memory",
+                                    buffer_place = "in the plan's buffer";
+
+  /// Whether gradients of the caller's are to be reduced in memory that the ranks share. The same on all ranks.
+  bool wants_shared_memory() const {
+    if constexpr (is_automatic && detail::shares_gradients<Comm, Space>)
+      return order_.in_place && order_.pays_in_place(comm_.size(), what());
+    else
+      return false;
   }
 
   void make_in_place() {
     if (std::exchange(shares_memory_, true)) return;
+    if constexpr (is_automatic && requires { comm_.all_share_memory(); })
+      if (!comm_.all_share_memory()) return;
     if constexpr (detail::shares_gradients<Comm, Space> && requires { order_.stages_in_place(0, 1, what()); }) {
       auto stages = schedule_problem_.empty() ? order_.stages_in_place(comm_.rank(), comm_.size(), what())
                                               : schedules::gram{}.stages(comm_.rank(), comm_.size(), what());
@@ -227,6 +249,9 @@ class allreduce_plan {
   void make_buffer() {
     make_in_place();
     buffer_ = usual().shared_gradient();
+    // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
+    if (!reduction_ && *buffer_)
+      reduction_ = reduction(order_.stages(comm_.rank(), comm_.size(), what()), chosen_name());
     if (!*buffer_) {
       own_memory_ = space_.template allocate<T>(length());
       buffer_ = own_memory_->data();
@@ -236,12 +261,9 @@ class allreduce_plan {
   /// What reduces a plan's gradients, unless they lie elsewhere than in buffer().
   reduction_type& usual() { return in_place_ ? *in_place_ : *reduction_; }
 
-  reduction_type& reduction_for(std::span<T> elements) {
-    // A gradient of the caller's is copied into shared memory, unless buffer() has made that memory the caller's, too.
-    const bool in_place = in_place_ && (buffer_ ? elements.data() == *buffer_ : is_automatic);
-    if (in_place) return *in_place_;
-    if (!reduction_) reduction_ = reduction(order_.stages(comm_.rank(), comm_.size(), what()), chosen_name());
-    return *reduction_;
+  bool is_buffer(std::span<const T> elements) const { return buffer_ && elements.data() == *buffer_; }
+  reduction_type& reduction_for(std::span<const T> elements) {
+    return in_place_ && (is_buffer(elements) || !reduction_) ? *in_place_ : *reduction_;
   }
 
   const report& run(std::span<T> elements, const std::string& problem) {
@@ -256,7 +278,10 @@ class allreduce_plan {
     if (compares()) {
       auto mine = intention_;
       mine.length = elements.size();
-      if (buffer_ && elements.data() == *buffer_) mine.set(mine.place, "in the plan's buffer");
+      if (is_buffer(elements))
+        mine.set(mine.place, buffer_place);
+      else if (&chosen == reduction_.get())
+        mine.set(mine.place, callers_place);
       if (!problem.empty()) mine.set(mine.problem, problem);
       chosen.start(elements.data(), posts, mine, intentions_);
     } else if (!problem.empty()) {
@@ -280,17 +305,27 @@ class allreduce_plan {
   }
 
   /// What this rank intends at every run, and room for what the others do.
-  void prepare_agreement() {
-    intention_ = detail::intention_of<T, Rule, inner_rule, Schedule>(space_, segments(), "in the caller's memory",
-                                                                     describe(options_));
+  void prepare_agreement(std::string_view place) {
+    intention_ = detail::intention_of<T, Rule, inner_rule, Schedule>(space_, segments(), place, describe(options_));
     if (schedule_problem_.empty()) intention_.add_stages_of(order_, comm_.size(), what());
     intention_.set(intention_.problem, schedule_problem_);
     intentions_.resize(static_cast<std::size_t>(comm_.size()));
   }
 
+  /// As the first step of a run that compares.
+  void agree() {
+    auto mine = intention_;
+    mine.length = length();
+    detail::messenger<T, Space, Comm> messages(space_, comm_, wire_format::same, 0, 0, 1);
+    messages.begin_run(false);
+    messages.exchange_unscheduled(detail::gathering(std::as_bytes(std::span(&mine, 1)), comm_.rank(), comm_.size(),
+                                                    std::as_writable_bytes(std::span(intentions_))));
+    detail::require_agreement(intentions_);
+  }
+
   Space space_;
   Comm comm_;
-  Rule rule_;
+  std::unique_ptr<Rule> rule_;  // of both reductions
   Schedule order_;
   std::vector<std::size_t> offsets_;
   options options_;
@@ -298,9 +333,9 @@ class allreduce_plan {
   detail::intention intention_;
   std::vector<detail::intention> intentions_;  // of all ranks
   std::optional<memory> own_memory_;  // for buffer(), where the ranks do not share memory; a reduction may still use it
-  std::unique_ptr<reduction_type> reduction_;
-  std::unique_ptr<reduction_type> in_place_;  // in shared memory: with schedules::automatic, or for buffer()
-  bool shares_memory_ = false;                // whether in_place_ is there, or cannot be
+  std::unique_ptr<reduction_type> in_place_;   // in shared memory: with schedules::automatic, or for buffer()
+  std::unique_ptr<reduction_type> reduction_;  // ends first: others wait for it, and not to give up shared memory
+  bool shares_memory_ = false;                 // whether in_place_ is there, or cannot be
   std::optional<T*> buffer_;
   reduction_type* in_flight_ = nullptr;
   const report* last_ = nullptr;

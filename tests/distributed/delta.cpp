@@ -97,7 +97,7 @@ TEST_CASE("delta_allreduce gives the weights back when the ranks disagree or a s
       if (raise && comm.rank() == 1) weights[2] = std::numeric_limits<double>::infinity();
       if (!raise && comm.rank() == 1) choices.nonfinite = adasum::nonfinite_policy::propagate;
       auto plan =
-          adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::schedules::automatic{}, choices);
+          adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::schedules::gram{}, choices);
       try {
         adasum::delta_allreduce(plan, before, weights);
         weights.clear();

@@ -207,3 +207,67 @@ TEST_CASE("from the second run on, nothing of ours is allocated") {
   run();
   CHECK(allocations() == before);
 }
+
+TEST_CASE("in shared memory, the program's own messages move while a rank waits") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  auto plan = adasum::plan_allreduce<float>(space, comm, adasum::segments{1000});
+  auto gradient = gradient_of_this_rank(1000);
+  // Too long to be sent before it is received: rank 1 comes to the reduction only when rank 0 lets messages move there.
+  std::vector<char> bulk(8 << 20);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (world_size() > 1 && world_rank() == 0)
+    MPI_Irecv(bulk.data(), static_cast<int>(bulk.size()), MPI_CHAR, 1, 5, MPI_COMM_WORLD, &request);
+  if (world_rank() == 1) MPI_Send(bulk.data(), static_cast<int>(bulk.size()), MPI_CHAR, 0, 5, MPI_COMM_WORLD);
+  plan(gradient);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(same_on_all_ranks(gradient));
+}
+
+TEST_CASE("a plan that is destroyed in flight, by message, although it has shared memory too") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  auto gradient = gradient_of_this_rank(1 << 20);
+  bool failed = false;
+  {
+    auto plan = adasum::plan_allreduce<float>(space, comm, adasum::segments{1 << 20}, adasum::schedules::automatic{},
+                                              unchecked);
+    plan.buffer();
+    if (world_rank() == 0) {
+      plan.start(gradient);
+    } else {
+      try {
+        plan(gradient);
+      } catch (const adasum::communication_error&) {
+        failed = true;
+      }
+    }
+  }
+  CHECK(failed == (world_rank() != 0));
+}
+
+TEST_CASE(
+    "checked: one rank by another schedule, in messages only, or after buffer(), is a disagreement on all ranks") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  if (world_size() == 1) return;
+  const bool differs = world_rank() == 1;
+  const adasum::segments segs{30000};
+  auto gradient = gradient_of_this_rank(segs.total());
+  const auto disagrees = [&](const auto& call) {
+    try {
+      call();
+    } catch (const adasum::agreement_error&) {
+      return true;
+    }
+    return false;
+  };
+  const auto by = [&](const auto& order) {
+    auto plan = adasum::plan_allreduce<float>(space, comm, segs, order, checked);
+    plan(gradient);
+  };
+  using adasum::schedules::automatic;
+  CHECK(disagrees([&] { differs ? by(adasum::schedules::recursive_halving{}) : by(automatic{}); }));
+  CHECK(disagrees([&] { by(automatic{.in_place = !differs}); }));
+  auto plan = adasum::plan_allreduce<float>(space, comm, segs, adasum::schedules::automatic{}, checked);
+  plan(gradient);
+  if (differs) plan.buffer();  // does not block: the memory is there
+  CHECK(disagrees([&] { plan(gradient); }));
+}

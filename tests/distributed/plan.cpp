@@ -116,7 +116,7 @@ TEST_CASE("a plan reduces its own buffer, and is the one-shot call otherwise") {
   });
 }
 
-TEST_CASE("automatic works in shared memory, but not where that is the caller's buffer") {
+TEST_CASE("automatic works in shared memory, and leaves the plan's buffer alone") {
   using adasum::schedules::automatic, adasum::schedules::direct;
   // Short enough to be placed for all ranks, and longer than that.
   for (const auto& cut : {segs, adasum::segments{4000, 0, 7, 1000}})
@@ -143,8 +143,9 @@ TEST_CASE("automatic works in shared memory, but not where that is the caller's 
         CHECK(same_bits(before.gradient, in_place.front().gradient));
         CHECK(same_findings(before.found, in_place.front().found));
         CHECK(before.found.bytes_sent() == 0);
-        CHECK(same_bits(after.gradient, sent.front().gradient));
-        CHECK(same_findings(after.found, sent.front().found));
+        CHECK(
+            same_bits(after.gradient, in_place.front().gradient));  // threads reach each other's memory without a copy
+        CHECK(same_findings(after.found, in_place.front().found));
         CHECK(untouched);
       }
     }
@@ -267,4 +268,49 @@ TEST_CASE("segments without boundaries are refused") {
       adasum::plan_allreduce<float>(adasum::serial_space{}, adasum::self_communicator{}, adasum::segments_view{}),
       adasum::bad_input);
   CHECK_THROWS_AS(adasum::make_accumulator<float>(adasum::serial_space{}, adasum::segments_view{}), adasum::bad_input);
+}
+
+namespace {
+
+/// Counts how often it was asked, which is its state.
+struct counting_rule {
+  static constexpr std::string_view name = "counting";
+  int calls = 0;
+
+  adasum::pair_weights operator()(const adasum::pair_gram&) {
+    ++calls;
+    return {0.5, 0.5};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule's state goes on where gradients lie, in the plan's buffer or elsewhere") {
+  const auto ranks = on_ranks(2, [](const adasum::thread_communicator& comm) {
+    const auto calls_of = [&](const auto& order) {
+      auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, adasum::segments{4000}, counting_rule{},
+                                                order, unchecked);
+      std::vector<float> gradient(4000, 1);
+      plan(gradient);
+      plan(gradient);
+      std::ranges::fill(plan.buffer(), 1.0f);
+      plan();
+      plan(gradient);
+      return plan.current_rule().calls;
+    };
+    return std::pair(calls_of(adasum::schedules::automatic{}), calls_of(adasum::schedules::recursive_halving{}));
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(*rank.value == std::pair(4, 4));
+  }
+}
+
+TEST_CASE("automatic works in place where that pays: few ranks, and Gram matrices that are smaller than gradients") {
+  using adasum::schedules::automatic;
+  CHECK(automatic::pays_in_place(2, {256, 4, 1}));
+  CHECK(automatic::pays_in_place(16, {1 << 20, 4, 161}));
+  CHECK_FALSE(automatic::pays_in_place(17, {1 << 20, 4, 1}));
+  CHECK_FALSE(automatic::pays_in_place(16, {1 << 16, 4, 161}));
+  CHECK_FALSE(automatic::pays_in_place(1, {1 << 20, 4, 1}));
 }

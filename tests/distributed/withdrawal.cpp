@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -252,4 +253,55 @@ TEST_CASE("in shared memory, a rank that does not come in time is an error on ev
     messages += rank.value->message;
   }
   CHECK(messages.find("rank 1 did not come within 2") != std::string::npos);
+}
+
+TEST_CASE("in shared memory: a rank that fails twice before the others come once has failed for each of them") {
+  for (const auto& cut : {segs, adasum::segments{5000, 100}})
+    for (int culprit = 0; culprit < 3; ++culprit) {
+      CAPTURE(cut.total());
+      CAPTURE(culprit);
+      std::atomic<bool> has_failed_twice = false;
+      const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+        auto plan =
+            adasum::plan_allreduce<float>(adasum::serial_space{}, comm, cut, adasum::schedules::automatic{}, unchecked);
+        std::vector<ending> endings;
+        const auto run = [&](std::size_t length) {
+          endings.push_back(end_of(counted(length), [&](auto& g) { plan(g); }));
+        };
+        if (comm.rank() == culprit) {
+          run(3);
+          run(3);
+          has_failed_twice = true;
+        } else {
+          while (!has_failed_twice) std::this_thread::yield();
+          run(cut.total());
+          run(cut.total());
+        }
+        run(cut.total());
+        return endings;
+      });
+      for (int rank = 0; rank < 3; ++rank) {
+        const auto& one = ranks[static_cast<std::size_t>(rank)];
+        REQUIRE_MESSAGE(one.value, one.description());
+        const auto expected = rank == culprit ? way::bad_input : way::communication_error;
+        CHECK((*one.value)[0].how == expected);
+        CHECK((*one.value)[1].how == expected);
+        CHECK((*one.value)[2].how == way::returned);
+      }
+    }
+}
+
+TEST_CASE("in shared memory, unchecked: plans with other segments, or of another length, are an error on all ranks") {
+  for (const auto& other : {adasum::segments{1000, 4000}, adasum::segments{4990}}) {
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      const auto& mine = comm.rank() == 2 ? other : adasum::segments{5000};
+      auto plan =
+          adasum::plan_allreduce<float>(adasum::serial_space{}, comm, mine, adasum::schedules::automatic{}, unchecked);
+      return end_of(counted(mine.total()), [&](auto& g) { plan(g); });
+    });
+    for (const auto& rank : ranks) {
+      REQUIRE_MESSAGE(rank.value, rank.description());
+      CHECK(rank.value->how == way::communication_error);
+    }
+  }
 }

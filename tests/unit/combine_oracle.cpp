@@ -59,8 +59,8 @@ std::vector<T> check_combine(Rule rule, const std::vector<std::vector<T>>& gradi
 
 TEST_CASE_TEMPLATE("adasum_pair: kinds × lengths around every vector and block width", T, ADASUM_TEST_FORMATS) {
   // 4096 elements are one block of float lanes with 64-byte vectors; narrower vectors have blocks of 1024 and 2048.
-  for (const std::size_t length : sizes{0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257, 1023,
-                                   1025, 2049, 4095, 4096, 4097, 8191})
+  for (const std::size_t length : sizes{0,  1,   2,   3,   7,   8,   15,   16,   17,   31,   32,   33,   63,  64,
+                                        65, 127, 128, 129, 255, 257, 1023, 1025, 2049, 4095, 4096, 4097, 8191})
     for (const auto kind : all_gradient_kinds) {
       CAPTURE(length);
       CAPTURE(to_string(kind));
@@ -106,7 +106,8 @@ TEST_CASE_TEMPLATE("adasum_pair by segments, empty and odd ones, out being an in
     auto both = g[0];
     adasum_pair(exec, both, both, both, cut);  // collinear: the mean of a and a
     CHECK(worst_error_over_bound(both, oracle_combine(rules::adasum{}, std::vector{g[0], g[0]}, cut),
-                                 oracle_with_errors<T>(rules::adasum{}, std::vector{g[0], g[0]}, cut).gram_error, cut) <= 1);
+                                 oracle_with_errors<T>(rules::adasum{}, std::vector{g[0], g[0]}, cut).gram_error,
+                                 cut) <= 1);
   }
 }
 
@@ -173,4 +174,28 @@ TEST_CASE("sum and mean need no Gram matrix when the report may do without") {
   CHECK(std::isnan(found.orthogonality()));
   CHECK(same_bits(measured, unmeasured));
   CHECK(combine(exec, rules::adasum{}, g, measured, segments{100}, choices).measured());
+}
+
+TEST_CASE("rounds of short segments: the bits of each segment by itself, in place too") {
+  // Empty ones at the cuts, one that is longer than a round, more segments than a round has.
+  std::vector<std::size_t> lengths(130, 3);
+  lengths[63] = lengths[64] = 0;
+  lengths[70] = 100000;
+  lengths[71] = 40000;
+  const segments cut(lengths);
+  for (const std::size_t n : {2u, 3u}) {
+    const auto g = random_gradients<float>(n, cut.total(), 11);
+    std::vector<float> expected(cut.total());
+    for (std::size_t k = 0; k < cut.size(); ++k) {
+      std::vector<std::span<const float>> alone;
+      for (const auto& one : g) alone.push_back(std::span(one).subspan(cut.offset(k), cut.length(k)));
+      combine(serial_space{}, rules::adasum{}, alone, std::span(expected).subspan(cut.offset(k), cut.length(k)));
+    }
+    auto in_place = g;
+    combine(serial_space{}, rules::adasum{}, in_place, in_place[1], cut);
+    std::vector<float> apart(cut.total());
+    combine(serial_space{}, rules::adasum{}, g, apart, cut);
+    CHECK(std::memcmp(apart.data(), expected.data(), apart.size() * sizeof(float)) == 0);
+    CHECK(std::memcmp(in_place[1].data(), expected.data(), apart.size() * sizeof(float)) == 0);
+  }
 }

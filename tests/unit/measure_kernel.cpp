@@ -77,12 +77,29 @@ TEST_CASE_TEMPLATE("numbers of vectors × lengths", T, ADASUM_TEST_FORMATS) {
       }
 }
 
+TEST_CASE_TEMPLATE("as from memory: within the documented bounds, whatever the length", T, ADASUM_TEST_FORMATS) {
+  for (const auto set : every_instruction_set())
+    for (const std::size_t n : sizes{1, 2, 3, 9, 17})
+      for (const std::size_t length : sizes{1, 250, 511, 513, 1100, 2100}) {
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        CAPTURE(length);
+        const auto g = random_gradients<T>(n, length, n + length);
+        std::vector<double> gram(packed_size(n));
+        serial_space(set).measure<T>(whole(segments{length}), pointers(g), gram.data(), true);
+        check_gram(gram.data(), g, {0, length}, set);
+      }
+}
+
 TEST_CASE_TEMPLATE("a window that begins and ends inside segments", T, ADASUM_TEST_FORMATS) {
   const segments cut{0, 37, 100, 1, 0, 200, 162, 0};
   for (const auto set : every_instruction_set())
     for (const std::size_t n : sizes{1, 2, 5})
-      for (const auto& place : {std::pair{index_range{20, 431}, std::size_t{20}}, {index_range{20, 431}, 7},
-                                {index_range{0, 500}, 0}, {index_range{140, 150}, 140}, {index_range{137, 138}, 101},
+      for (const auto& place : {std::pair{index_range{20, 431}, std::size_t{20}},
+                                {index_range{20, 431}, 7},
+                                {index_range{0, 500}, 0},
+                                {index_range{140, 150}, 140},
+                                {index_range{137, 138}, 101},
                                 {index_range{50, 50}, 50}}) {
         const auto range = place.first;
         const auto origin = place.second;

@@ -67,6 +67,25 @@ TEST_CASE_TEMPLATE("numbers of vectors × lengths", T, ADASUM_TEST_FORMATS) {
       }
 }
 
+TEST_CASE_TEMPLATE("as from memory and as from the caches: the same bits, whatever the length", T,
+                   ADASUM_TEST_FORMATS) {
+  for (const auto set : every_instruction_set())
+    for (const std::size_t n : sizes{1, 2, 3, 9, 600})
+      for (const std::size_t length : sizes{1, 250, 511, 513, 1100, 2100}) {
+        if (n > 9 && length > 600) continue;
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        CAPTURE(length);
+        const mixing<T> mix(n, {length}, n + length);
+        const auto window = whole(mix.cut);
+        std::vector<T> asked(length), cached(length);
+        serial_space(set).mix<T>(window, mix.pointers(0), mix.weights.data(), asked.data(), true);
+        serial_space(set).mix<T>(window, mix.pointers(0), mix.weights.data(), cached.data(), false);
+        CHECK(std::memcmp(asked.data(), cached.data(), length * sizeof(T)) == 0);
+        if (n < 10) mix.check(0, length - 1, asked.back());
+      }
+}
+
 TEST_CASE_TEMPLATE("a window that begins and ends inside segments; nothing else is written", T, ADASUM_TEST_FORMATS) {
   const T mark = from_double<T>(7);
   for (const auto set : every_instruction_set())
@@ -117,7 +136,6 @@ TEST_CASE_TEMPLATE("the same bits wherever vectors and result lie, and in place"
       }
     }
 }
-
 
 TEST_CASE("float lanes keep the trailing bits of a weight") {
   // 1 + 2⁻²⁴ is 1 as a float. What is left of (1 + 2⁻²⁴) − 1 is the trailing part alone.

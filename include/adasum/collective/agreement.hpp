@@ -21,6 +21,13 @@
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
 
+/// FNV-1a, of whole numbers.
+constexpr std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
+  auto value = start ^ 14695981039346656037u;
+  for (const auto number : numbers) value = (value ^ static_cast<std::uint64_t>(number)) * 1099511628211u;
+  return value;
+}
+
 /// What one rank is about to do, as it travels to the others. Texts are cut to their fields.
 struct intention {
   template <std::size_t N>
@@ -63,18 +70,11 @@ struct intention {
       schedule_hash = hash(level.members, schedule_hash);
       schedule_hash = hash(level.leaves, schedule_hash);
       schedule_hash = hash(level.sum_over, schedule_hash);
-      schedule_hash =
-          hash(std::array{level.survivors, level.held.begin, level.held.end, std::size_t{level.inner}}, schedule_hash);
+      schedule_hash = hash(std::array{level.survivors, level.held.begin, level.held.end, std::size_t{level.inner},
+                                      std::size_t{level.placed}},
+                           schedule_hash);
       for (const auto part : level.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
     }
-  }
-
- private:
-  /// FNV-1a.
-  static std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
-    auto value = start ^ 14695981039346656037u;
-    for (const auto number : numbers) value = (value ^ static_cast<std::uint64_t>(number)) * 1099511628211u;
-    return value;
   }
 };
 

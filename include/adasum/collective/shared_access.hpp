@@ -60,11 +60,14 @@ class shared_access {
 
   /// @param sums      the most doubles that are placed at once
   /// @param patience  how long one rank waits for another within a reduction
-  shared_access(Memory memory, int rank, std::size_t sums, std::chrono::duration<double> patience)
-      : memory_(std::move(memory)), patience_(patience) {
+  /// @param signature tells plans apart that cannot work together
+  shared_access(Memory memory, int rank, std::size_t sums, std::uint64_t signature,
+                std::chrono::duration<double> patience)
+      : memory_(std::move(memory)), signature_(signature), patience_(patience) {
     const auto ranks = memory_.ranks();
     self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
     control_of(self_).sums.store(sums, std::memory_order_relaxed);  // others ask after a barrier
+    control_of(self_).signature.store(signature, std::memory_order_relaxed);
   }
   shared_access(const shared_access&) = delete;
   shared_access& operator=(const shared_access&) = delete;
@@ -90,12 +93,19 @@ class shared_access {
     turn_ = run_ % 2;  // after a failure, some ranks have placed more often than others
   }
 
-  /// This rank has nothing more to do in this run, and nobody who fails need wait for it.
+  /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
   void end_run() {
+    control_of(self_).good_run.store(run_, std::memory_order_relaxed);
+    leave_run();
+  }
+
+ private:
+  void leave_run() {
     step_ = (run_ + 1) * steps_per_run - 1;
     control_of(self_).step.store(step_, std::memory_order_release);
   }
 
+ public:
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
   void publish(const void* gradient) {
     control_of(self_).address.store(reinterpret_cast<std::uintptr_t>(gradient), std::memory_order_relaxed);
@@ -119,9 +129,10 @@ class shared_access {
       const auto is_behind = [&] { return peer.step.load(std::memory_order_acquire) < step_; };
       if (is_behind()) {
         if (has_left(place) && is_behind()) give_up(place, "has left");
+        progress();
         return false;
       }
-      if (peer.failed_run.load(std::memory_order_acquire) == run_) give_up(place, "failed in this reduction");
+      require_good(place);
     }
     return true;
   }
@@ -135,12 +146,13 @@ class shared_access {
       for (unsigned turns = 0; peer.step.load(std::memory_order_acquire) < step_; ++turns) {
         if (turns < 200) continue;
         std::this_thread::yield();
+        progress();
         if (turns % 1000 == 0 && bounded && std::chrono::steady_clock::now() - start > patience_)
           give_up(place, "did not come within " + std::to_string(patience_.count()) + " seconds");
         // It may have arrived and then left: its step decides.
         if (has_left(place) && peer.step.load(std::memory_order_acquire) < step_) give_up(place, "has left");
       }
-      if (peer.failed_run.load(std::memory_order_acquire) == run_) give_up(place, "failed in this reduction");
+      require_good(place);
     }
   }
 
@@ -148,7 +160,7 @@ class shared_access {
   /// out at their next barrier, and fail too. One that has not come yet will not begin.
   void fail() {
     control_of(self_).failed_run.store(run_, std::memory_order_release);
-    end_run();
+    leave_run();
   }
   /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it placed in the run before.
   bool is_left_alone() const {
@@ -198,12 +210,31 @@ class shared_access {
 
   struct alignas(line) control {
     std::atomic<std::uint64_t> step;
-    std::atomic<std::uint64_t> failed_run;
+    std::atomic<std::uint64_t> failed_run;  // the last
+    std::atomic<std::uint64_t> good_run;    // the last
+    std::atomic<std::uint64_t> signature;
     std::atomic<std::uint64_t> left;
     std::atomic<std::uintptr_t> address;
     std::atomic<std::uint64_t> sums;  // room for so many doubles at a time; not the same on all ranks
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
+
+  /// What a rank must not do that has come to this barrier.
+  void require_good(std::size_t place) const {
+    const auto& peer = control_of(place);
+    // One that has failed may have gone on, and failed again: then this run is not the last that failed, nor has it ended well.
+    const bool is_done = peer.step.load(std::memory_order_acquire) >= (run_ + 1) * steps_per_run - 1;
+    if (peer.failed_run.load(std::memory_order_acquire) == run_ ||
+        (is_done && peer.good_run.load(std::memory_order_acquire) < run_))
+      give_up(place, "failed in this reduction");
+    if (peer.signature.load(std::memory_order_relaxed) != signature_)
+      give_up(place, "has made another plan: of another length, with other segments, or by another schedule");
+  }
+
+  /// Messages of the program's own may have to move before the others come.
+  void progress() const {
+    if constexpr (requires { memory_.progress(); }) memory_.progress();
+  }
 
   bool has_left(std::size_t place) const {
     if (control_of(place).left.load(std::memory_order_acquire)) return true;
@@ -228,6 +259,7 @@ class shared_access {
   std::size_t sums_at(std::size_t place) const { return control_of(place).sums.load(std::memory_order_relaxed); }
 
   Memory memory_;
+  std::uint64_t signature_;
   std::chrono::duration<double> patience_;
   std::size_t self_ = 0;
   std::uint64_t run_ = 0, step_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <limits>
@@ -38,13 +39,14 @@ class stage_actions {
 
  public:
   /// @param segments  must outlive this object
-  stage_actions(Space space, Comm comm, Rule rule, segments_view segments, reduction_settings<Inner> settings)
+  stage_actions(Space space, Comm comm, Rule& rule, segments_view segments, reduction_settings<Inner> settings)
       : space_(std::move(space)),
         comm_(std::move(comm)),
         segments_(segments),
         settings_(std::move(settings)),
         sizes_(settings_.stages, segments.size()),
-        arithmetic_(space_, std::move(rule), settings_, segments, sizes_.members),
+        rule_(rule),
+        arithmetic_(space_, rule_, settings_, segments, sizes_.members),
         report_(ranks(), segments.size(), Rule::name, settings_.schedule_name),
         received_(space_.template allocate<T>(sizes_.received)),
         messages_(space_, comm_, settings_.wire, sizes_.packed, sizes_.unpacked, sizes_.members),
@@ -63,7 +65,8 @@ class stage_actions {
   {
     const auto bytes = segments_.all().end * sizeof(T);
     const auto placed = std::max(sizes_.gram, is_placed() ? (bytes + sizeof(double) - 1) / sizeof(double) : 0);
-    shared_.emplace(comm_.share(access::bytes_for(placed, bytes)), comm_.rank(), placed,
+    const auto signature = hash(std::array{std::size_t{is_placed()}}, hash(segments_.offsets()));
+    shared_.emplace(comm_.share(access::bytes_for(placed, bytes)), comm_.rank(), placed, signature,
                     std::chrono::duration<double>(settings_.patience_seconds));
     if (is_direct()) received_ = space_.template allocate<T>(0);  // nothing will be
   }
@@ -83,7 +86,6 @@ class stage_actions {
   }
 
   const report& last_report() const { return report_; }
-  Rule& current_rule() { return arithmetic_.current_rule(); }
 
   /// A run is to begin, on the gradient at `data`.
   /// @param posts  whether exchanges are posted, so that arrived() need not block
@@ -197,7 +199,7 @@ class stage_actions {
     messages_.begin_run(posts_);
     spread_ = false;
     report_.begin();
-    fallbacks_before_ = fallbacks_of(current_rule());
+    fallbacks_before_ = fallbacks_of(rule_);
     if (shared_) shared_->begin_run();
     T* const mine = shared_gradient();
     if (data_ && mine && mine != data_ && !is_placed()) {
@@ -329,12 +331,8 @@ class stage_actions {
            std::ranges::equal(level.members, shared_->ranks());
   }
   /// Whether gradients are placed where the others read them, so that every rank computes the whole result in its own memory:
-  /// where there is one stage, and it wants that.
-  bool is_placed() const {
-    const auto& first = settings_.stages.front();
-    return !device_space<Space> && settings_.stages.size() == 1 && first.replicated() &&
-           first.survivors == first.members.size();
-  }
+  /// where there is one stage, and it says so.
+  bool is_placed() const { return settings_.stages.size() == 1 && settings_.stages.front().placed; }
 
   /// Elements at a time that are written to all gradients while they are in the cache.
   static constexpr std::size_t spread_chunk = std::size_t{1} << 14;
@@ -469,7 +467,7 @@ class stage_actions {
     if (!settings_.leaf_ranks.empty()) report_.reorder(settings_.leaf_ranks);
     report_.finish_excluded(flags_);
     report_.set_bytes_sent(messages_.bytes_sent());
-    report_.set_fallbacks(fallbacks_of(current_rule()) - fallbacks_before_);
+    report_.set_fallbacks(fallbacks_of(rule_) - fallbacks_before_);
   }
 
   using buffer = decltype(std::declval<const Space&>().template allocate<T>(0));
@@ -479,6 +477,7 @@ class stage_actions {
   segments_view segments_;
   reduction_settings<Inner> settings_;
   buffer_sizes sizes_;
+  Rule& rule_;
   stage_arithmetic<T, Space, Rule, Inner> arithmetic_;
   std::optional<access> shared_;
 

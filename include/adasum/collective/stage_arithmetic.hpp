@@ -21,12 +21,12 @@ namespace adasum::detail {
 template <scalar T, execution_space<T> Space, rule Rule, rule Inner>
 class stage_arithmetic {
  public:
-  /// @param space, segments  must outlive this object
-  /// @param members          the most vectors of a stage
-  stage_arithmetic(const Space& space, Rule rule, const reduction_settings<Inner>& settings, segments_view segments,
+  /// @param space, rule, segments  must outlive this object
+  /// @param members                the most vectors of a stage
+  stage_arithmetic(const Space& space, Rule& rule, const reduction_settings<Inner>& settings, segments_view segments,
                    std::size_t members)
       : space_(space),
-        rule_(std::move(rule)),
+        rule_(rule),
         inner_(settings.inner),
         measures_all_(settings.measure),
         segments_(segments),
@@ -37,8 +37,6 @@ class stage_arithmetic {
         vectors_(members),
         leaves_(members),
         scratch_(members) {}
-
-  Rule& current_rule() { return rule_; }
 
   /// Which segments of the whole gradient hold Inf or NaN.
   void find_nonfinite_segments(const T* data, std::span<unsigned char> flags) {
@@ -93,7 +91,7 @@ class stage_arithmetic {
   }
 
   const Space& space_;
-  Rule rule_;
+  Rule& rule_;
   Inner inner_;
   bool measures_all_;
   segments_view segments_;

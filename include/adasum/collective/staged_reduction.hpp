@@ -23,9 +23,9 @@ namespace adasum::detail {
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, rule Inner = no_inner_rule>
 class staged_reduction {
  public:
-  /// @param segments  must outlive this object
-  staged_reduction(Space space, Comm comm, Rule rule, segments_view segments, reduction_settings<Inner> settings)
-      : actions_(std::move(space), std::move(comm), std::move(rule), segments, std::move(settings)) {}
+  /// @param rule, segments  must outlive this object
+  staged_reduction(Space space, Comm comm, Rule& rule, segments_view segments, reduction_settings<Inner> settings)
+      : actions_(std::move(space), std::move(comm), rule, segments, std::move(settings)) {}
 
   staged_reduction(const staged_reduction&) = delete;
   staged_reduction& operator=(const staged_reduction&) = delete;
@@ -85,7 +85,6 @@ class staged_reduction {
   }
 
   const report& last_report() const { return actions_.last_report(); }
-  Rule& current_rule() { return actions_.current_rule(); }
 
  private:
   bool ended() const { return at_ == steps_.size(); }

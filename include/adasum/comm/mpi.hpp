@@ -99,6 +99,8 @@ class mpi_communicator {
     std::span<const int> ranks() const;
     std::byte* of(std::size_t place) const;
     bool alive() const { return !finalised(); }
+    /// Lets messages move, the program's own too, while a rank waits for others in shared memory.
+    void progress() const;
 
    private:
     friend mpi_communicator;
@@ -109,12 +111,14 @@ class mpi_communicator {
   /// Collective; blocks as MPI_Win_allocate_shared does. @throws mpi_error
   memory share(std::size_t bytes) const;
 
+  /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are. @throws mpi_error
+  bool all_share_memory() const { return state_->node_of()->ranks.size() == static_cast<std::size_t>(size()); }
+
   /// For schedules::hierarchical: the node of each rank, as the lowest rank that it shares memory with
   /// (MPI_COMM_TYPE_SHARED). Collective. @throws mpi_error
   std::vector<int> nodes() const {
-    const node_communicator node(*state_);
     std::vector<int> lowest(static_cast<std::size_t>(size()));
-    const int mine = node.ranks.front();
+    const int mine = state_->node_of()->ranks.front();
     check("MPI_Allgather", MPI_Allgather(&mine, 1, MPI_INT, lowest.data(), 1, MPI_INT, state_->comm));
     return lowest;
   }
@@ -193,6 +197,8 @@ class mpi_communicator {
     if (code != MPI_SUCCESS) throw mpi_error(call, code);
   }
 
+  struct node_communicator;
+
   struct state {
     state(MPI_Comm original, std::size_t limit) : piece_limit(limit) {
       int flag = 0;
@@ -217,10 +223,17 @@ class mpi_communicator {
       if (comm != MPI_COMM_NULL && !finalised()) MPI_Comm_free(&comm);
     }
 
+    /// Made once: MPI has few communicators.
+    const std::shared_ptr<const node_communicator>& node_of() {
+      if (!node) node = std::make_shared<const node_communicator>(*this);
+      return node;
+    }
+
     std::size_t piece_limit;
     MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0;
     int size = 0;
+    std::shared_ptr<const node_communicator> node;
     pending blocking;                // the exchange of exchange(), kept for its memory
     bool stages = true;              // whether elements of devices go through the host
     std::any device_rooms;           // the staging of the kind of device in use
@@ -396,12 +409,12 @@ void mpi_communicator::exchange_with_device(const Space& space, std::span<const 
 }
 
 struct mpi_communicator::memory::window {
-  window(const std::shared_ptr<state>& whole, std::size_t bytes) : node(*whole), ranks(node.ranks) {
+  window(state& whole, std::size_t bytes) : node(whole.node_of()), ranks(node->ranks) {
     // Whole cache lines, and one more: MPI promises no alignment.
     const auto stride = (bytes + 63) / 64 * 64 + 64;
     void* mine = nullptr;
     check("MPI_Win_allocate_shared",
-          MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node.comm, &mine, &handle));
+          MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node->comm, &mine, &handle));
     std::memset(mine, 0, stride);
     for (int place = 0; place < static_cast<int>(ranks.size()); ++place) {
       MPI_Aint size = 0;
@@ -414,7 +427,7 @@ struct mpi_communicator::memory::window {
     for (auto& base : bases) base += (64 - reinterpret_cast<std::uintptr_t>(base) % 64) % 64;
     check("MPI_Win_lock_all", MPI_Win_lock_all(MPI_MODE_NOCHECK, handle));  // loads and stores from now on
     check("MPI_Win_sync", MPI_Win_sync(handle));
-    check("MPI_Barrier", MPI_Barrier(node.comm));  // everyone's memory is zero now
+    check("MPI_Barrier", MPI_Barrier(node->comm));  // everyone's memory is zero now
   }
   window(const window&) = delete;
   window& operator=(const window&) = delete;
@@ -424,18 +437,22 @@ struct mpi_communicator::memory::window {
     MPI_Win_free(&handle);
   }
 
-  node_communicator node;
+  std::shared_ptr<const node_communicator> node;
   std::span<const int> ranks;
   MPI_Win handle = MPI_WIN_NULL;
   std::vector<std::byte*> bases;
 };
 
 inline std::span<const int> mpi_communicator::memory::ranks() const { return window_->ranks; }
+inline void mpi_communicator::memory::progress() const {
+  int is_there = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window_->node->comm, &is_there, MPI_STATUS_IGNORE);
+}
 inline std::byte* mpi_communicator::memory::of(std::size_t place) const { return window_->bases[place]; }
 
 inline mpi_communicator::memory mpi_communicator::share(std::size_t bytes) const {
   memory shared;
-  shared.window_ = std::make_shared<memory::window>(state_, bytes);
+  shared.window_ = std::make_shared<memory::window>(*state_, bytes);
   return shared;
 }
 

@@ -34,7 +34,8 @@ struct stage {
   index_range held;                 ///< elements that each member brings
   std::vector<index_range> parts;   ///< one for each survivor: all of them `held`, or a partition of it, in order
   std::vector<int> sum_over;        ///< ranks whose partial Gram matrices add up to the whole one; this one included
-  bool inner = false;               ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
+  bool placed = false;  ///< in shared memory: all members copy `held` to where the others read it (replicated)
+  bool inner = false;   ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
 
   bool survives() const { return self < survivors; }
   /// Whether every survivor combines all of `held` by itself (then `sum_over` is this rank alone).

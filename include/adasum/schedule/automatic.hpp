@@ -27,6 +27,16 @@ struct automatic {
   /// sends messages.
   bool in_place = true;
 
+  /// Whether that pays: in place, a rank measures its slice of all gradients, which grows with the ranks as P·N, and reads all
+  /// their Gram matrices, which must not be more than the gradients.
+  static constexpr int most_ranks_in_place = 16;
+  static bool pays_in_place(int size, const problem& what) {
+    if (size < 2 || size > most_ranks_in_place) return false;
+    if (direct::is_short(size, what)) return true;
+    const auto ranks = static_cast<std::size_t>(size);
+    return what.segments * packed_size(ranks) * sizeof(double) * ranks <= what.length * what.element_size;
+  }
+
   /// Up to so many ranks, which most often share a node, go by what was measured on one (bench/allreduce): there the
   /// processors copy all messages, and what counts is the work of all ranks together.
   static constexpr int most_ranks_as_measured = 4;

@@ -34,7 +34,9 @@ struct halves_in_memory {
   typedef std::uint16_t type __attribute__((vector_size(Bytes), aligned(2), may_alias));
 };
 
-#if defined(__x86_64__)
+// clang compares the operands of inline assembly with the features of the function around it, not of the one that it is
+// inlined into, so it takes these only where it was told to assume AVX-512.
+#if defined(__x86_64__) && (!defined(__clang__) || defined(__AVX512F__))
 /// Whether the processor converts vectors of so many bytes from and to binary16 itself, in one instruction. (The compilers'
 /// names for it differ, and <immintrin.h> would double what including this library costs.)
 inline constexpr bool converts_binary16(std::size_t bytes) { return bytes >= 32; }

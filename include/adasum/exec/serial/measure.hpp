@@ -95,14 +95,17 @@ struct measure_many {
 
   /// Elements of each vector that a block holds. In shorter ones, adding up the lanes would show; but where vectors come from
   /// memory and there is little to compute for each element, short ones spread the requests for the next block.
-  static constexpr std::size_t longest_block = 1024;
+  /// What is converted takes at most 32 KiB.
   static constexpr std::size_t block_length(std::size_t n, bool from_memory) {
-    return from_memory && n > tile && n <= 3 * tile ? 256 : longest_block;
+    if (converts) return std::clamp<std::size_t>(8192 / n / 64 * 64, 64, 1024);
+    return from_memory && n > tile && n <= 3 * tile ? 256 : 1024;
   }
   /// Elements of each vector for which the kernel needs room: what it converts, and what is left at the end.
-  static constexpr std::size_t room_length() { return converts ? longest_block : 64 / sizeof(double); }
+  static constexpr std::size_t room_length(std::size_t n) {
+    return converts ? block_length(n, false) : 64 / sizeof(double);
+  }
 
-  /// @param room  n · room_length() elements
+  /// @param room  n · room_length(n) elements
   /// @param at    n pointers
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
@@ -115,8 +118,8 @@ struct measure_many {
       const std::size_t ahead = length - x >= count + distance ? distance : 0;
       if constexpr (converts) {
         for (std::size_t i = 0; i < n; ++i) {
-          at[i] = room + i * room_length();
-          convert_some<Bytes>(vectors[i] + x, count, ahead, room + i * room_length());
+          at[i] = room + i * room_length(n);
+          convert_some<Bytes>(vectors[i] + x, count, ahead, room + i * room_length(n));
         }
         add_block<Bytes>(at, n, count, 0, gram);
       } else {
@@ -129,7 +132,7 @@ struct measure_many {
       for (std::size_t i = 0; i < n; ++i) {
         alignas(T) unsigned char rest[step * sizeof(T)] = {};
         copy_fewer<sizeof(rest), sizeof(T)>(rest, vectors[i] + x, (length - x) * sizeof(T));
-        element* const to = room + i * room_length();
+        element* const to = room + i * room_length(n);
         if constexpr (converts)
           convert_some<Bytes>(reinterpret_cast<const T*>(rest), step, 0, to);
         else

@@ -122,7 +122,7 @@ class serial_space {
 
     explicit measure_room(std::size_t n) {
       if (n <= 2) return;
-      if (const auto needed = n * kernel::room_length(); needed > std::size(some_elements))
+      if (const auto needed = n * kernel::room_length(n); needed > std::size(some_elements))
         elements = (more_elements = std::make_unique_for_overwrite<element[]>(needed)).get();
       if (n > std::size(some_pointers)) at = (more_pointers = std::make_unique<const element*[]>(n)).get();
     }
