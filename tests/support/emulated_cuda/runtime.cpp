@@ -153,7 +153,7 @@ class graph {
   std::vector<std::function<void()>> work;
 };
 
-class stream {
+class stream : public std::enable_shared_from_this<stream> {
  public:
   void enqueue(std::function<void()> work) {
     const std::scoped_lock lock(mutex_);
@@ -197,15 +197,15 @@ class stream {
 };
 
 struct event {
-  stream* on = nullptr;
+  std::shared_ptr<stream> on{};  // may have been destroyed since, for everyone else
   std::size_t number = 0;
 };
 
 namespace {
 
 stream& stream_of(cudaStream_t handle) {
-  static stream default_stream;
-  return handle ? *handle : default_stream;
+  static const auto default_stream = std::make_shared<stream>();
+  return handle ? *handle : *default_stream;
 }
 
 std::mutex streams_mutex;
@@ -341,7 +341,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t moment, unsigned) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned) { return *made = new event, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t moment, cudaStream_t on) {
-  *moment = {&stream_of(on), stream_of(on).enqueued()};
+  *moment = {stream_of(on).shared_from_this(), stream_of(on).enqueued()};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t moment) {
