@@ -32,7 +32,7 @@ struct machine {
   double latency = 1e-6;             ///< seconds from rank to rank
   double per_message = 2e-7;         ///< seconds of processors, its sender's and its receiver's, for one message
   double per_byte = 0.08e-9;         ///< seconds, the inverse of the bandwidth
-  double per_pair_element = 0.1e-9;  ///< seconds; 0.09 in the caches, 0.26 in memory
+  double per_pair_element = 0.13e-9;  ///< seconds; 0.09 in the caches, 0.26 in memory
   double per_product = 0.017e-9;     ///< seconds
   double per_term = 0.04e-9;         ///< seconds; 0.03 in the caches, up to 0.1 in memory
 };
