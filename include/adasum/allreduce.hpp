@@ -27,7 +27,8 @@ Schedule for_one_run(Schedule order) {
 ///
 /// A pairwise rule combines along the tree of tree_order.hpp, whatever the schedule; all ranks end bitwise identical.
 /// Collective: every rank calls it with the same rule, segments, schedule and options. Returns when the result is there.
-/// Sets up buffers and partners each time; plan_allreduce does it once, and can work in memory that the ranks share. Errors as in allreduce_plan::operator().
+/// Sets up buffers and partners each time; plan_allreduce does it once, and can work in memory that the ranks share. Errors
+/// as in allreduce_plan::operator().
 template <class Space, class Comm, rule Rule, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
           bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
