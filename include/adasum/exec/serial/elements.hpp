@@ -21,11 +21,17 @@ using compute_type = std::conditional_t<format_of<T> == number_format::binary64,
 /// natural source; GCC 12 turns one into a wider one in pieces of half its bytes, and elements that lie in memory at once.
 template <class To, std::size_t Bytes, class From>
 [[gnu::always_inline]] inline void load_each(vector<To, Bytes>& out, const From* from) {
+#ifdef __NVCC__  // its front end cannot read a list of lanes
+  vector<From, Bytes / sizeof(To) * sizeof(From)> elements;
+  __builtin_memcpy(&elements, from, sizeof(elements));
+  out = __builtin_convertvector(elements, vector<To, Bytes>);
+#else
   typedef From element __attribute__((may_alias));
   const auto* const at = reinterpret_cast<const element*>(from);
   [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
     out = vector<To, Bytes>{static_cast<To>(at[I])...};
   }(std::make_index_sequence<Bytes / sizeof(To)>{});
+#endif
 }
 
 /// 16-bit elements anywhere in memory.

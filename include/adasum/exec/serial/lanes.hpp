@@ -94,7 +94,9 @@ template <std::size_t Bytes, scalar T>
 struct weighted_lanes {
   static constexpr std::size_t step = Bytes / sizeof(double), width = chains * step;
 
-  vector<double, Bytes> sums[chains] = {};
+  vector<double, Bytes> sums[chains];
+
+  weighted_lanes() : sums() {}  // and no `= {}` above: nvcc 13 fails on it
 
   [[gnu::always_inline]] void add(double weight, const T* from) {
     if constexpr (sizeof(T) == sizeof(compute_type<T>)) {
