@@ -21,17 +21,21 @@ using compute_type = std::conditional_t<format_of<T> == number_format::binary64,
 /// natural source; GCC 12 turns one into a wider one in pieces of half its bytes, and elements that lie in memory at once.
 template <class To, std::size_t Bytes, class From>
 [[gnu::always_inline]] inline void load_each(vector<To, Bytes>& out, const From* from) {
+  if constexpr (std::is_same_v<To, From>) {
+    __builtin_memcpy(&out, from, Bytes);
+  } else {
 #ifdef __NVCC__  // its front end cannot read a list of lanes
-  vector<From, Bytes / sizeof(To) * sizeof(From)> elements;
-  __builtin_memcpy(&elements, from, sizeof(elements));
-  out = __builtin_convertvector(elements, vector<To, Bytes>);
+    vector<From, Bytes / sizeof(To) * sizeof(From)> elements;
+    __builtin_memcpy(&elements, from, sizeof(elements));
+    out = __builtin_convertvector(elements, vector<To, Bytes>);
 #else
-  typedef From element __attribute__((may_alias));
-  const auto* const at = reinterpret_cast<const element*>(from);
-  [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-    out = vector<To, Bytes>{static_cast<To>(at[I])...};
-  }(std::make_index_sequence<Bytes / sizeof(To)>{});
+    typedef From element __attribute__((may_alias));
+    const auto* const at = reinterpret_cast<const element*>(from);
+    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+      out = vector<To, Bytes>{static_cast<To>(at[I])...};
+    }(std::make_index_sequence<Bytes / sizeof(To)>{});
 #endif
+  }
 }
 
 /// 16-bit elements anywhere in memory.
@@ -41,8 +45,8 @@ struct halves_in_memory {
 };
 
 // clang compares the operands of inline assembly with the features of the function around it, not of the one that it is
-// inlined into, so it takes these only where it was told to assume AVX-512.
-#if defined(__x86_64__) && (!defined(__clang__) || defined(__AVX512F__))
+// inlined into, so it takes these only where it was told to assume AVX-512. What nvcc makes of them, no host compiler takes.
+#if defined(__x86_64__) && !defined(__NVCC__) && (!defined(__clang__) || defined(__AVX512F__))
 /// Whether the processor converts vectors of so many bytes from and to binary16 itself, in one instruction. (The compilers'
 /// names for it differ, and <immintrin.h> would double what including this library costs.)
 inline constexpr bool converts_binary16(std::size_t bytes) { return bytes >= 32; }
