@@ -10,6 +10,7 @@
 #include <iostream>
 #include <limits>
 #include <span>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct names {
   std::vector<std::vector<float>> gradients;
   adasum::segments segs;
   adasum::report found;
+  std::ostringstream csv, json;
   static void compute();
   static void compute(std::size_t layer, std::span<float> gradient);
 };
