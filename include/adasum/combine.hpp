@@ -65,6 +65,9 @@ void require_combinable(const Space& space, std::span<const std::span<const T>> 
 template <class Space>
 class local_rounds {
  public:
+  /// The most segments of a round, unless it is the only one.
+  static constexpr std::size_t most = 64;
+
   /// @param bytes      of all vectors together, for each element
   /// @param undivided  whether there must be one round only
   local_rounds(segments_view segments, std::size_t bytes, bool undivided)
@@ -84,7 +87,6 @@ class local_rounds {
 
  private:
   static constexpr bool has_limit = requires { Space::round_bytes; };
-  static constexpr std::size_t most = 64;
   static constexpr std::size_t limit() {
     if constexpr (has_limit) return Space::round_bytes;
     return 0;
@@ -147,7 +149,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   const local_rounds<Space> rounds(segments, n * sizeof(T), weighs_whole_model(rule));
   const std::size_t round = rounds.longest();
   // Two vectors are the common case and often short: no allocation there.
-  constexpr std::size_t few = 2, few_segments = 64;
+  constexpr std::size_t few = 2, few_segments = local_rounds<Space>::most;
   const bool small = n <= few && round <= few_segments;
   std::array<double, (few_segments + 1) * (packed_size(few) + few)> on_stack;
   std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));

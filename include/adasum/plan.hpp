@@ -86,7 +86,11 @@ class allreduce_plan {
     if (compares()) prepare_agreement(shares ? copied_place : callers_place);
     if (shares) {
       // A rank that disagrees makes no such memory, perhaps. It compares when it runs: then this is the same exchange.
-      if (compares()) agree();
+      if (compares()) {
+        auto mine = intention_;
+        mine.length = length();
+        detail::agree(space_, comm_, mine, intentions_);
+      }
       make_in_place();
     }
     if (!in_place_) reduction_ = reduction(std::move(stages), chosen_name());
@@ -249,12 +253,12 @@ class allreduce_plan {
   void make_buffer() {
     make_in_place();
     buffer_ = usual().shared_gradient();
-    // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
-    if (!reduction_ && *buffer_)
-      reduction_ = reduction(order_.stages(comm_.rank(), comm_.size(), what()), chosen_name());
     if (!*buffer_) {
       own_memory_ = space_.template allocate<T>(length());
       buffer_ = own_memory_->data();
+    } else if (!reduction_) {
+      // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
+      reduction_ = reduction(order_.stages(comm_.rank(), comm_.size(), what()), chosen_name());
     }
   }
 
@@ -310,17 +314,6 @@ class allreduce_plan {
     if (schedule_problem_.empty()) intention_.add_stages_of(order_, comm_.size(), what());
     intention_.set(intention_.problem, schedule_problem_);
     intentions_.resize(static_cast<std::size_t>(comm_.size()));
-  }
-
-  /// As the first step of a run that compares.
-  void agree() {
-    auto mine = intention_;
-    mine.length = length();
-    detail::messenger<T, Space, Comm> messages(space_, comm_, wire_format::same, 0, 0, 1);
-    messages.begin_run(false);
-    messages.exchange_unscheduled(detail::gathering(std::as_bytes(std::span(&mine, 1)), comm_.rank(), comm_.size(),
-                                                    std::as_writable_bytes(std::span(intentions_))));
-    detail::require_agreement(intentions_);
   }
 
   Space space_;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "collective/agreement.hpp"
-#include "collective/gathering.hpp"
 #include "collective/stream_reduction.hpp"
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
@@ -87,12 +86,7 @@ class stream_allreduce_plan {
     if (check_agreement_) {
       auto mine = intention_;
       if (!problem.empty()) mine.set(mine.problem, problem);
-      detail::gathering all(std::as_bytes(std::span(&mine, 1)), comm_.rank(), comm_.size(),
-                            std::as_writable_bytes(std::span(intentions_)));
-      std::vector<outgoing> out;
-      std::vector<incoming> in;
-      for (; all.next(out, in); out.clear(), in.clear()) comm_.exchange(space_, out, in);
-      detail::require_agreement(intentions_);
+      detail::agree(space_, comm_, mine, intentions_);
     }
     if (!problem.empty()) throw bad_input(problem);
     reduction_->enqueue(elements.data());

@@ -17,6 +17,7 @@
 #include "../core/scalar.hpp"
 #include "../core/segments.hpp"
 #include "../core/stage.hpp"
+#include "gathering.hpp"
 
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
@@ -149,6 +150,18 @@ inline void require_agreement(std::span<const intention> all) {
   });
   compare_text("options", &intention::options);
   compare_text("execution space", &intention::space);
+}
+
+/// Every rank tells all others what it intends, and compares; blocks. The exchanges of the step `agree` (steps.hpp), so that
+/// ranks may meet of which one is in a run, and another about to make a plan.
+/// @throws agreement_error as above
+template <class Space, class Comm>
+void agree(const Space& space, const Comm& comm, const intention& mine, std::span<intention> all) {
+  gathering exchanges(std::as_bytes(std::span(&mine, 1)), comm.rank(), comm.size(), std::as_writable_bytes(all));
+  std::vector<outgoing> out;
+  std::vector<incoming> in;
+  for (; exchanges.next(out, in); out.clear(), in.clear()) comm.exchange(space, out, in);
+  require_agreement(all);
 }
 
 }  // namespace adasum::detail

@@ -99,13 +99,6 @@ class shared_access {
     leave_run();
   }
 
- private:
-  void leave_run() {
-    step_ = (run_ + 1) * steps_per_run - 1;
-    control_of(self_).step.store(step_, std::memory_order_release);
-  }
-
- public:
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
   void publish(const void* gradient) {
     control_of(self_).address.store(reinterpret_cast<std::uintptr_t>(gradient), std::memory_order_relaxed);
@@ -219,7 +212,13 @@ class shared_access {
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
 
-  /// What a rank must not do that has come to this barrier.
+  void leave_run() {
+    step_ = (run_ + 1) * steps_per_run - 1;
+    control_of(self_).step.store(step_, std::memory_order_release);
+  }
+
+  /// For a rank that has come to this barrier.
+  /// @throws communication_error  it has failed in this run, or works by another plan
   void require_good(std::size_t place) const {
     const auto& peer = control_of(place);
     // One that has failed may have gone on, and failed again: then this run is not the last that failed, nor has it ended well.

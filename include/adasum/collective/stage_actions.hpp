@@ -38,7 +38,7 @@ class stage_actions {
   using access = shared_access<memory>;
 
  public:
-  /// @param segments  must outlive this object
+  /// @param rule, segments  must outlive this object
   stage_actions(Space space, Comm comm, Rule& rule, segments_view segments, reduction_settings<Inner> settings)
       : space_(std::move(space)),
         comm_(std::move(comm)),

@@ -40,13 +40,13 @@ struct automatic {
   /// Up to so many ranks, which most often share a node, go by what was measured on one (bench/allreduce): there the
   /// processors copy all messages, and what counts is the work of all ranks together.
   static constexpr int most_ranks_as_measured = 4;
-  /// Of these: up to so many bytes, whole vectors are exchanged; then the exchanges that halving needs for its sums and
-  /// for gathering cost more than the bytes that it saves.
-  static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 16) * 1024; }
-
-  /// More ranks exchange whole vectors up to so many bytes, whatever the model says: it goes by the number of segments too, and
-  /// schedules are so near each other there that a rank whose segments are wrong would often take another one than the others.
-  static constexpr std::size_t very_short_bytes = 1024;
+  /// Up to so many bytes, whole vectors are exchanged: then the exchanges that halving needs for its sums and for gathering
+  /// cost more than the bytes that it saves. Among more ranks than those, whatever the model says: it goes by the number of
+  /// segments too, and schedules are so near each other there that a rank whose segments are wrong would often take another
+  /// one than the others.
+  static constexpr std::size_t short_vector_bytes(int size) {
+    return (size <= 2 ? 8 : size <= most_ranks_as_measured ? 16 : 1) * 1024;
+  }
   /// What more ranks choose from, besides doubling and halving.
   static constexpr std::size_t widest_radix = 32;
   static constexpr int most_ranks_at_once = 256;  ///< the Gram matrix of more is a message of megabytes
@@ -61,10 +61,8 @@ struct automatic {
   static choice choose(int size, const problem& what) {
     if (!what.along_tree) return {kind::gram};
     if (size == 1) return {kind::doubling};
-    if (size > most_ranks_as_measured && what.length * what.element_size > very_short_bytes)
-      return cheapest(size, what);
-    if (size > most_ranks_as_measured) return {kind::doubling};
-    return {what.length * what.element_size <= short_vector_bytes(size) ? kind::doubling : kind::halving};
+    if (what.length * what.element_size <= short_vector_bytes(size)) return {kind::doubling};
+    return size <= most_ranks_as_measured ? choice{kind::halving} : cheapest(size, what);
   }
 
   /// By the model of cost.hpp: the least seconds() of rank 0, which is among the busiest (where ranks are folded, it

@@ -23,10 +23,10 @@ struct convert {
     if (x < length) {
       alignas(From) unsigned char in[step * sizeof(From)] = {};
       alignas(To) unsigned char out[step * sizeof(To)];
-      __builtin_memcpy(in, from + x, (length - x) * sizeof(From));
+      copy_fewer<sizeof(in), sizeof(From)>(in, from + x, (length - x) * sizeof(From));
       load<Bytes>(value, reinterpret_cast<const From*>(in));
       store<Bytes>(reinterpret_cast<To*>(out), value);
-      __builtin_memcpy(static_cast<void*>(to + x), out, (length - x) * sizeof(To));
+      copy_fewer<sizeof(out), sizeof(To)>(to + x, out, (length - x) * sizeof(To));
     }
   }
 };

@@ -60,6 +60,15 @@ struct lane_sums {
     return ahead == 0 ? add_widths<false>(at, length, ahead) : add_widths<true>(at, length, ahead);
   }
 
+  /// The inner products.
+  [[gnu::always_inline]] void totals(double (&gram)[pairs]) const {
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < N; ++i)
+#pragma GCC unroll 2
+      for (std::size_t j = 0; j <= i; ++j) gram[packed_index(i, j)] = total(packed_index(i, j));
+  }
+
+ private:
   [[gnu::always_inline]] double total(std::size_t pair) const {
     if constexpr (std::is_same_v<L, double>) {
       return sum_of_lanes<Bytes>((sums[pair][0] + sums[pair][1]) + (sums[pair][2] + sums[pair][3]));
@@ -75,7 +84,6 @@ struct lane_sums {
     }
   }
 
- private:
   template <bool Ask>
   [[gnu::always_inline]] std::size_t add_widths(const T* (&at)[N], std::size_t length, std::size_t ahead) {
     std::size_t x = 0;
@@ -86,6 +94,44 @@ struct lane_sums {
       for (std::size_t i = 0; i < N; ++i) at[i] += width;
     }
     return x;
+  }
+};
+
+/// Double accumulators for the products of the vectors [i, i + Rows) with the vectors [j, j + Columns), or those of
+/// [i, i + Rows) with each other where the tile lies on the diagonal.
+template <std::size_t Bytes, std::size_t Rows, std::size_t Columns, bool Diagonal>
+struct tile_sums {
+  static constexpr std::size_t step = Bytes / sizeof(double);
+
+  vector<double, Bytes> sums[Rows][Columns] = {};
+
+  /// Adds the products of `step` elements from x on.
+  /// @param ahead  how many elements further on those of the rows are asked for; 0 for not at all
+  template <class Element>
+  [[gnu::always_inline]] void add(const Element* const (&left)[Rows], const Element* const (&right)[Columns],
+                                  std::size_t x, std::size_t ahead) {
+    vector<double, Bytes> b[Columns];
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < Columns; ++c) load_each<double, Bytes>(b[c], right[c] + x);
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < Rows; ++r) {
+      if (ahead != 0) prefetch<step * sizeof(Element)>(left[r] + x + ahead);
+      vector<double, Bytes> a;
+      if constexpr (Diagonal)
+        a = b[r];
+      else
+        load_each<double, Bytes>(a, left[r] + x);
+#pragma GCC unroll 4
+      for (std::size_t c = 0; c < (Diagonal ? r + 1 : Columns); ++c) sums[r][c] += a * b[c];
+    }
+  }
+
+  [[gnu::always_inline]] void add_to(double* gram, std::size_t i, std::size_t j) const {
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < Rows; ++r)
+#pragma GCC unroll 4
+      for (std::size_t c = 0; c < (Diagonal ? r + 1 : Columns); ++c)
+        gram[packed_index(i + r, j + c)] += sum_of_lanes<Bytes>(sums[r][c]);
   }
 };
 

@@ -11,11 +11,6 @@
 #include "lanes.hpp"
 #include "prefetch.hpp"
 
-#ifdef __NVCC__  // its front end does not know `#pragma GCC unroll`; the host's compiler does
-#pragma nv_diagnostic push
-#pragma nv_diag_suppress 1675
-#endif
-
 /// The measure kernels: the Gram matrix of n vectors over one contiguous piece, added to what is there.
 ///
 /// One or two vectors of at most 32 bits per element are multiplied and added in float lanes, emptied into a double
@@ -49,10 +44,7 @@ template <std::size_t Bytes, class L, std::size_t N, scalar T>
     }
     sums.add(at);
   }
-#pragma GCC unroll 2
-  for (std::size_t i = 0; i < N; ++i)
-#pragma GCC unroll 2
-    for (std::size_t j = 0; j <= i; ++j) gram[packed_index(i, j)] = sums.total(packed_index(i, j));
+  sums.totals(gram);
 }
 
 /// One or two vectors.
@@ -182,42 +174,18 @@ struct measure_many {
     if constexpr (Most > 1) add_rows<Bytes, Diagonal, Most - 1>(at, i, j, rows, length, ahead, gram);
   }
 
-  /// Adds the products of the vectors [i, i + Rows) with the vectors [j, j + tile), or those of [i, i + Rows) with each
-  /// other where the tile lies on the diagonal.
+  /// See tile_sums.
   template <std::size_t Bytes, std::size_t Rows, bool Diagonal>
   [[gnu::always_inline]] static void add_tile(const element* const* at, std::size_t i, std::size_t j,
                                               std::size_t length, std::size_t ahead, double* gram) {
-    constexpr std::size_t step = Bytes / sizeof(double), columns = Diagonal ? Rows : tile;
+    constexpr std::size_t columns = Diagonal ? Rows : tile;
     const element *left[Rows], *right[columns];
     for (std::size_t r = 0; r < Rows; ++r) left[r] = at[i + r];
     for (std::size_t c = 0; c < columns; ++c) right[c] = at[j + c];
-    vector<double, Bytes> sums[Rows][columns] = {};
-    for (std::size_t x = 0; x < length; x += step) {
-      vector<double, Bytes> b[columns];
-#pragma GCC unroll 4
-      for (std::size_t c = 0; c < columns; ++c) load_each<double, Bytes>(b[c], right[c] + x);
-#pragma GCC unroll 4
-      for (std::size_t r = 0; r < Rows; ++r) {
-        if (ahead != 0) prefetch<step * sizeof(element)>(left[r] + x + ahead);
-        vector<double, Bytes> a;
-        if constexpr (Diagonal)
-          a = b[r];
-        else
-          load_each<double, Bytes>(a, left[r] + x);
-#pragma GCC unroll 4
-        for (std::size_t c = 0; c < (Diagonal ? r + 1 : columns); ++c) sums[r][c] += a * b[c];
-      }
-    }
-#pragma GCC unroll 4
-    for (std::size_t r = 0; r < Rows; ++r)
-#pragma GCC unroll 4
-      for (std::size_t c = 0; c < (Diagonal ? r + 1 : columns); ++c)
-        gram[packed_index(i + r, j + c)] += sum_of_lanes<Bytes>(sums[r][c]);
+    tile_sums<Bytes, Rows, columns, Diagonal> sums;
+    for (std::size_t x = 0; x < length; x += sums.step) sums.add(left, right, x, ahead);
+    sums.add_to(gram, i, j);
   }
 };
 
 }  // namespace adasum::serial
-
-#ifdef __NVCC__
-#pragma nv_diagnostic pop
-#endif

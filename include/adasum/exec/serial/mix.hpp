@@ -45,7 +45,7 @@ struct mix_few {
     constexpr std::size_t step = Bytes / sizeof(L);
     const std::size_t distance = prefetch_distance<T>(N, from_memory);
     std::size_t x = 0;
-    const auto combine_until = [&](std::size_t end, auto ask) __attribute__((always_inline)) {
+    run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
       for (; x + 2 * step <= end; x += 2 * step) {
         if constexpr (ask) {
           prefetch<2 * step * sizeof(T)>(a + x + distance);
@@ -57,9 +57,7 @@ struct mix_few {
         store<Bytes>(out + x, one);
         store<Bytes>(out + x + step, two);
       }
-    };
-    if (distance != 0 && distance < length) combine_until(length - distance, std::true_type{});
-    combine_until(length, std::false_type{});
+    });
     vector<L, Bytes> sum;
     if (x + step <= length) {
       combine<Bytes, Trailing>(sum, first, last, a + x, b + x);
@@ -103,7 +101,7 @@ struct mix_many {
     constexpr std::size_t width = weighted_lanes<Bytes, T>::width;
     const std::size_t distance = prefetch_distance<T>(n, from_memory);
     std::size_t x = 0;
-    const auto add_until = [&](std::size_t end, auto ask) __attribute__((always_inline)) {
+    run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
       for (; x + width <= end; x += width) {
         weighted_lanes<Bytes, T> sum;
         for (std::size_t i = 0; i < n; ++i) {
@@ -112,9 +110,7 @@ struct mix_many {
         }
         sum.store_to(out + x);
       }
-    };
-    if (distance != 0 && distance < length) add_until(length - distance, std::true_type{});
-    add_until(length, std::false_type{});
+    });
     if (x < length) {
       weighted_lanes<Bytes, T> sum;
       alignas(T) unsigned char rest[width * sizeof(T)] = {};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 /// Asking for elements before they are read.
 namespace adasum::serial {
@@ -23,6 +24,13 @@ constexpr bool come_from_memory(std::size_t bytes) { return bytes >= 512 * 1024;
 template <class T>
 constexpr std::size_t prefetch_distance(std::size_t n, bool from_memory) {
   return from_memory ? std::clamp<std::size_t>(16384 / n, 1024, 2048) / sizeof(T) : 0;
+}
+
+/// run(end, ask) as far as elements `distance` ahead are there to be asked for, and then, without asking, to the end.
+template <class Run>
+[[gnu::always_inline]] inline void run_asking(std::size_t length, std::size_t distance, Run&& run) {
+  if (distance != 0 && distance < length) run(length - distance, std::true_type{});
+  run(length, std::false_type{});
 }
 
 }  // namespace adasum::serial

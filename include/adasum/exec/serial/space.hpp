@@ -69,8 +69,8 @@ class serial_space {
       else if (n == 2)
         serial::run<serial::measure_few<2, T>>(instructions_, at, piece.size(), from_memory, sums);
       else
-        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), from_memory, room.elements, room.at,
-                                             sums);
+        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), from_memory, room.elements.data(),
+                                             room.at.data(), sums);
     });
   }
 
@@ -114,27 +114,30 @@ class serial_space {
   void fence() const {}
 
  private:
-  /// What serial::measure_many needs for n vectors: on the stack where they are few.
+  /// Uninitialised, and on the stack where that is not more than Few.
+  template <class Element, std::size_t Few>
+  class room_for {
+   public:
+    explicit room_for(std::size_t count)
+        : more_(count > Few ? std::make_unique_for_overwrite<Element[]>(count) : nullptr) {}
+    Element* data() { return more_ ? more_.get() : few_; }
+
+   private:
+    alignas(64) Element few_[Few];
+    std::unique_ptr<Element[]> more_;
+  };
+  static constexpr std::size_t few_vectors = 64;
+
+  /// What serial::measure_many needs for n vectors.
   template <scalar T>
   struct measure_room {
     using kernel = serial::measure_many<T>;
     using element = typename kernel::element;
 
-    explicit measure_room(std::size_t n) {
-      if (n <= 2) return;
-      if (const auto needed = n * kernel::room_length(n); needed > std::size(some_elements))
-        elements = (more_elements = std::make_unique_for_overwrite<element[]>(needed)).get();
-      if (n > std::size(some_pointers)) at = (more_pointers = std::make_unique<const element*[]>(n)).get();
-    }
-    measure_room(const measure_room&) = delete;
-    measure_room& operator=(const measure_room&) = delete;
+    explicit measure_room(std::size_t n) : elements(n <= 2 ? 0 : n * kernel::room_length(n)), at(n) {}
 
-    alignas(64) element some_elements[32768 / sizeof(element)];
-    const element* some_pointers[64];
-    std::unique_ptr<element[]> more_elements;
-    std::unique_ptr<const element*[]> more_pointers;
-    element* elements = some_elements;
-    const element** at = some_pointers;
+    room_for<element, 32768 / sizeof(element)> elements;
+    room_for<const element*, few_vectors> at;
   };
 
   template <scalar T>
@@ -168,11 +171,8 @@ class serial_space {
   /// visit(segment, its elements in the window, pointers to the first of them) for each segment that has any.
   template <scalar T, class Visitor>
   static void for_each_piece(const slice& window, std::span<const T* const> vectors, Visitor&& visit) {
-    constexpr std::size_t few = 64;
-    const T* on_stack[few];
-    std::unique_ptr<const T*[]> on_heap;
-    const T** at = on_stack;
-    if (vectors.size() > few) at = (on_heap = std::make_unique<const T*[]>(vectors.size())).get();
+    room_for<const T*, few_vectors> pointers(vectors.size());
+    const T** const at = pointers.data();
     const auto [first, last] = window.touched();
     for (std::size_t k = first; k < last; ++k) {
       const auto piece = window.local(k);
