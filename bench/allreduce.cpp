@@ -2,11 +2,11 @@
 //
 //     mpirun -n P adasum_bench_allreduce [largest number of floats] [seconds for each number]
 //
-// adasum_allreduce against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI, on the same ordinary buffer (direct: on
-// the plan's own one). A round
-// runs the sum and then each of ours, so that all of them meet the machine in the same mood; rounds repeat until the
-// time is used. One figure is a batch between two looks at the clock: after a barrier, the maximum over the ranks. Rank 0
-// prints JSON with all of them. A program of its own and not Google Benchmark, since all ranks must take the same steps.
+// adasum_allreduce against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI, on the same ordinary buffer (direct:
+// on the plan's own one). A round runs the sum and then each of ours, so that all of them meet the machine in the same
+// mood; rounds repeat until the time is used. One figure is a batch between two looks at the clock: after a barrier,
+// the maximum over the ranks. Rank 0 prints JSON with all of them. A program of its own and not Google Benchmark, since
+// all ranks must take the same steps.
 
 #include <mpi.h>
 

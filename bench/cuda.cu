@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuda_space against what the device can move and against what its libraries offer, in one process, interleaved by the
-// repetitions of the benchmark. Device events around enough runs; every case rotates among vectors that the cache does not hold,
-// unless it is about the cache. Names: cuda/<case>/<elements>; bytes are those that each vector must at least be read or
-// written: 5N for a pair (both twice, one written), 3N on the chip, (2n + 1)N for a tree of n.
+// repetitions of the benchmark. Device events around enough runs; every case rotates among vectors that the cache does
+// not hold, unless it is about the cache. Names: cuda/<case>/<elements>; bytes are those that each vector must at least
+// be read or written: 5N for a pair (both twice, one written), 3N on the chip, (2n + 1)N for a tree of n.
 #include <benchmark/benchmark.h>
 
 #include <adasum/adasum.hpp>

@@ -2,10 +2,10 @@
 //
 //     adasum_bench_instructions [case]
 //
-// A few calls of one case, for valgrind to count their instructions: bench/instructions.py runs it, and compares. Without
-// an argument, the names of all cases: <what>/<scalar>/<elements>/<segments>. Everything is called once before it is
-// counted, so that what happens only the first time is left out, and there is one thread, so that nothing depends on the
-// machine's load. Prints what the counts belong to: kernels' instructions, elements of all counted calls.
+// A few calls of one case, for valgrind to count their instructions: bench/instructions.py runs it, and compares.
+// Without an argument, the names of all cases: <what>/<scalar>/<elements>/<segments>. Everything is called once before
+// it is counted, so that what happens only the first time is left out, and there is one thread, so that nothing depends
+// on the machine's load. Prints what the counts belong to: kernels' instructions, elements of all counted calls.
 
 #include <adasum/adasum.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// adasum_pair in place: kokkos_space on the default host execution space against serial_space. Names: kokkos/<space>/<N>.
+// adasum_pair in place: kokkos_space on the default host execution space against serial_space. Names:
+// kokkos/<space>/<N>.
 #include <benchmark/benchmark.h>
 
 #include <adasum/adasum.hpp>

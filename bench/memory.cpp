@@ -3,9 +3,9 @@
 //     mpirun -n P adasum_bench_memory REDUCER [number of floats]
 //
 // What one reducer needs: MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) or a schedule's name. A process for each, since the most
-// memory that a process has ever had is never less again. Rank 0 prints a line of JSON: the plan's scratch (elements that
-// its execution space was asked for) and resident memory of each rank, before it has a gradient and at its peak. Pages that
-// ranks share count for each of those that touch them.
+// memory that a process has ever had is never less again. Rank 0 prints a line of JSON: the plan's scratch (elements
+// that its execution space was asked for) and resident memory of each rank, before it has a gradient and at its peak.
+// Pages that ranks share count for each of those that touch them.
 
 #include <mpi.h>
 #include <sys/resource.h>

@@ -2,19 +2,20 @@
 //
 //     mpirun -n P adasum_bench_overlap [number of floats] [seconds for each setting]
 //
-// How much of the communication a backward pass hides. Layers of equal size are computed from the last to the first, and
-// their gradients are reduced in buckets beside that (adasum::bucketed). A round takes three times, each after a barrier and
-// the maximum over the ranks: the computation alone, the communication alone (all gradients are there), and both together;
+// How much of the communication a backward pass hides. Layers of equal size are computed from the last to the first,
+// and their gradients are reduced in buckets beside that (adasum::bucketed). A round takes three times, each after a
+// barrier and the maximum over the ranks: the computation alone, the communication alone (all gradients are there), and
+// both together;
 //
 //     hidden = (computation + communication − together) / communication.
 //
-// Two computations. `processor`: this rank's own core multiplies and adds in its cache, and writes each gradient; it looks
-// after the communication a few times per layer. `elsewhere`: the computation takes nothing from this core, as on an
-// accelerator; here the clock alone says when a layer is due, and the rank looks after the communication until then. Both
-// last about 1.5 times as long as the communication does alone. No more than 1 - 1/16 can be hidden: the last bucket is
-// complete when the computation ends.
-// `inside` is how long the rank was in the library before wait(): for `processor`, the work that the communication is for its
-// own core, and that no computation on this core can hide.
+// Two computations. `processor`: this rank's own core multiplies and adds in its cache, and writes each gradient; it
+// looks after the communication a few times per layer. `elsewhere`: the computation takes nothing from this core, as on
+// an accelerator; here the clock alone says when a layer is due, and the rank looks after the communication until then.
+// Both last about 1.5 times as long as the communication does alone. No more than 1 - 1/16 can be hidden: the last
+// bucket is complete when the computation ends.
+// `inside` is how long the rank was in the library before wait(): for `processor`, the work that the communication is
+// for its own core, and that no computation on this core can hide.
 
 #include <mpi.h>
 

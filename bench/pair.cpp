@@ -72,9 +72,7 @@ void adasum_pair(T* a, const T* b, std::size_t length) {
   adasum::adasum_pair(adasum::serial_space{}, out, std::span(b, length), out);
 }
 
-void read(const float* a, const float* b, std::size_t length) {
-  benchmark::DoNotOptimize(ceiling::read(a, b, length));
-}
+void read(const float* a, const float* b, std::size_t length) { benchmark::DoNotOptimize(ceiling::read(a, b, length)); }
 
 void triad(float* a, const float* b, std::size_t length) { ceiling::triad(a, b, 0.5f, 0.5f, length); }
 

@@ -19,8 +19,8 @@ T rounded(double value) {
 }
 
 #ifdef __FLT16_MANT_DIG__
-/// By way of float, with the processor's own conversions: left to itself, GCC 12 turns half into double by a call to its
-/// run-time library for each element, which is no baseline.
+/// By way of float, with the processor's own conversions: left to itself, GCC 12 turns half into double by a call to
+/// its run-time library for each element, which is no baseline.
 float read(_Float16 element) {
 #ifdef __F16C__
   return _cvtsh_ss(std::bit_cast<unsigned short>(element));

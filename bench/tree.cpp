@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Eight, or 32, gradients of 4 Mi floats: adasum_tree against seven, or 31, calls of adasum_pair along the same tree, both in
-// place. Names: tree/<kernel>/<gradients>/<segments>.
+// Eight, or 32, gradients of 4 Mi floats: adasum_tree against seven, or 31, calls of adasum_pair along the same tree,
+// both in place. Names: tree/<kernel>/<gradients>/<segments>.
 
 #include <benchmark/benchmark.h>
 

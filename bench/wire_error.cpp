@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How far 16-bit messages (options::wire) move the result: ‖with − without‖ / ‖without‖ of Adasum of gradients that share a
-// direction, as a table in Markdown. Ranks are threads.
+// How far 16-bit messages (options::wire) move the result: ‖with − without‖ / ‖without‖ of Adasum of gradients that
+// share a direction, as a table in Markdown. Ranks are threads.
 #include <adasum/adasum.hpp>
 
 #include <cmath>

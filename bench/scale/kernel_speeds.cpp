@@ -2,14 +2,15 @@
 //
 //     adasum_scale_kernel_speeds
 //
-// What the arithmetic of a reduction costs on this processor, one line for each figure, for the simulated runs to charge:
+// What the arithmetic of a reduction costs on this processor, one line for each figure, for the simulated runs to
+// charge:
 //
 //     measure VECTORS BYTES NANOSECONDS   for each element of a slice of VECTORS float vectors of BYTES together
 //     mix     VECTORS BYTES NANOSECONDS   likewise
 //     weigh   VECTORS 0     NANOSECONDS   one Gram matrix of VECTORS vectors to its weights
 //
-// A sum of two vectors is a mix of two. Each figure is the least of several passes over all of them: what else the machine
-// does meanwhile is not the kernel's.
+// A sum of two vectors is a mix of two. Each figure is the least of several passes over all of them: what else the
+// machine does meanwhile is not the kernel's.
 
 #include <adasum/adasum.hpp>
 

@@ -2,8 +2,8 @@
 //
 //     adasum_scale_model RANKS BYTES…
 //
-// What the model of schedule/cost.hpp says of the schedules that adasum_scale_allreduce simulates, in the same form, and
-// which of them `automatic` chooses:
+// What the model of schedule/cost.hpp says of the schedules that adasum_scale_allreduce simulates, in the same form,
+// and which of them `automatic` chooses:
 //
 //     RANKS BYTES NAME SECONDS
 //     RANKS BYTES automatic NAME

@@ -22,7 +22,8 @@
 /// Measured kernel speeds, and an execution space that charges them to the simulated clock in place of computing.
 namespace scale {
 
-/// What adasum_scale_kernel_speeds printed. Between its figures, and beyond them, along straight lines of the logarithms.
+/// What adasum_scale_kernel_speeds printed. Between its figures, and beyond them, along straight lines of the
+/// logarithms.
 class kernel_speeds {
  public:
   kernel_speeds() = default;  ///< arithmetic is free

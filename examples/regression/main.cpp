@@ -118,7 +118,8 @@ void run(const settings& chosen, int seed) {
     for (std::size_t worker = 0; worker < chosen.workers; ++worker) {
       const auto gradients = gradients_of_batch(weights, chosen.batch, random);
       for (Eigen::Index r = 0; r < rules; ++r)
-        Eigen::Map<vector>(all[static_cast<std::size_t>(r)].gradients[worker].data(), chosen.dimension) = gradients.col(r);
+        Eigen::Map<vector>(all[static_cast<std::size_t>(r)].gradients[worker].data(), chosen.dimension) =
+            gradients.col(r);
     }
     for (Eigen::Index r = 0; r < rules; ++r) {
       const auto& one = all[static_cast<std::size_t>(r)];
@@ -138,12 +139,18 @@ settings parse(int argc, char** argv) {
     char* end = nullptr;
     const long number = std::strtol(argv[i], &end, 10);
     if (*end != '\0' || number < 1) throw std::invalid_argument(option + " " + argv[i] + ": must be a positive number");
-    if (option == "--workers") chosen.workers = static_cast<std::size_t>(number);
-    else if (option == "--batch") chosen.batch = number;
-    else if (option == "--seeds") chosen.seeds = static_cast<int>(number);
-    else if (option == "--updates") chosen.updates = static_cast<int>(number);
-    else if (option == "--dimension") chosen.dimension = number;
-    else throw std::invalid_argument("unknown option " + option);
+    if (option == "--workers")
+      chosen.workers = static_cast<std::size_t>(number);
+    else if (option == "--batch")
+      chosen.batch = number;
+    else if (option == "--seeds")
+      chosen.seeds = static_cast<int>(number);
+    else if (option == "--updates")
+      chosen.updates = static_cast<int>(number);
+    else if (option == "--dimension")
+      chosen.dimension = number;
+    else
+      throw std::invalid_argument("unknown option " + option);
   }
   return chosen;
 }
@@ -157,7 +164,8 @@ int main(int argc, char** argv) {
     for (int seed = 1; seed <= chosen.seeds; ++seed) run(chosen, seed);
   } catch (const std::exception& problem) {
     std::fprintf(stderr,
-                 "regression: %s\nusage: regression [--workers N] [--batch B] [--seeds S] [--updates U] [--dimension D] > FILE.csv\n",
+                 "regression: %s\nusage: regression [--workers N] [--batch B] [--seeds S] [--updates U] [--dimension "
+                 "D] > FILE.csv\n",
                  problem.what());
     return 2;
   }

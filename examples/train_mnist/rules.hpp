@@ -11,8 +11,9 @@
 #include <adasum/rules/eigen/min_norm.hpp>
 #endif
 
-/// visit(rule) for every rule that --rule may name, until it returns true. AdaCons is scaled back to the gradients' mean
-/// norm, since the learning rate is the same for all; its control, unit_mean, takes steps of unit vectors as it is.
+/// visit(rule) for every rule that --rule may name, until it returns true. AdaCons is scaled back to the gradients'
+/// mean norm, since the learning rate is the same for all; its control, unit_mean, takes steps of unit vectors as it
+/// is.
 template <class Visitor>
 bool any_rule(Visitor&& visit) {
   namespace rules = adasum::rules;

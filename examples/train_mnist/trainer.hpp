@@ -60,8 +60,8 @@ inline adasum::segments segments_of(const std::vector<torch::Tensor>& parameters
 /// combines their gradients first, and then takes part in the combination over ranks. With K and the number of ranks
 /// powers of two, that is the tree over all workers; for rules that are not pairwise, the rule of the ranks' results.
 template <adasum::rule Rule>
-training_history train(const Rule& rule, digit_network& network, const labelled_images& data, const training_options& chosen,
-                       const adasum::mpi_communicator& comm, progress_bar& progress) {
+training_history train(const Rule& rule, digit_network& network, const labelled_images& data,
+                       const training_options& chosen, const adasum::mpi_communicator& comm, progress_bar& progress) {
   const auto parameters = network.parameters();
   const auto segments = segments_of(parameters);
   const adasum::serial_space exec;

@@ -17,9 +17,9 @@
 
 namespace adasum {
 
-/// Folds micro-batch gradients one at a time into one, before it is communicated: total ← rule(total, gradient), segment
-/// by segment, in the linear order. With rules::adasum the same as rules::adasum_linear of all of them; with rules::sum or
-/// rules::mean, their sum or mean. One gradient of memory, however many are added.
+/// Folds micro-batch gradients one at a time into one, before it is communicated: total ← rule(total, gradient),
+/// segment by segment, in the linear order. With rules::adasum the same as rules::adasum_linear of all of them; with
+/// rules::sum or rules::mean, their sum or mean. One gradient of memory, however many are added.
 ///
 ///     auto total = adasum::make_accumulator<float>(exec, segs);
 ///     for (auto& batch : micro_batches) total.add(backward(batch));

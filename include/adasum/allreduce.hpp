@@ -26,9 +26,9 @@ Schedule for_one_run(Schedule order) {
 ///     gradient ← Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ,   gᵢ the gradient of rank i
 ///
 /// A pairwise rule combines along the tree of tree_order.hpp, whatever the schedule; all ranks end bitwise identical.
-/// Collective: every rank calls it with the same rule, segments, schedule and options. Returns when the result is there.
-/// Sets up buffers and partners each time; plan_allreduce does it once, and can work in memory that the ranks share. Errors
-/// as in allreduce_plan::operator().
+/// Collective: every rank calls it with the same rule, segments, schedule and options. Returns when the result is
+/// there. Sets up buffers and partners each time; plan_allreduce does it once, and can work in memory that the ranks
+/// share. Errors as in allreduce_plan::operator().
 template <class Space, class Comm, rule Rule, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
           bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
@@ -58,9 +58,10 @@ report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule,
 
 /// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum, and its report.
 ///
-/// Where the space and the communicator both work in the order of a stream (cuda_space with nccl_communicator) it is enqueued and
-/// returns nothing: plan_allreduce_async, made, enqueued and thrown away. Keep the space from call to call, since it holds what would
-/// else be made each time; a plan that is kept too allocates nothing at all. combine_allreduce waits for a report there.
+/// Where the space and the communicator both work in the order of a stream (cuda_space with nccl_communicator) it is
+/// enqueued and returns nothing: plan_allreduce_async, made, enqueued and thrown away. Keep the space from call to
+/// call, since it holds what would else be made each time; a plan that is kept too allocates nothing at all.
+/// combine_allreduce waits for a report there.
 template <class Space, class Comm, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
           bool Checked = options::checked_by_default>
   requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>

@@ -24,8 +24,8 @@
 namespace adasum {
 
 /// Reduces gradients while a backward pass still computes others. Parameters are marked ready one by one, in any order;
-/// their gradients are fused into buckets, each reduced by a plan of its own (plan.hpp) as soon as it is complete, beside
-/// the computation. Made by make_bucketed.
+/// their gradients are fused into buckets, each reduced by a plan of its own (plan.hpp) as soon as it is complete,
+/// beside the computation. Made by make_bucketed.
 ///
 ///     for (layer i = last; …; --i) {
 ///       compute(i, buckets.gradient(i));
@@ -33,10 +33,10 @@ namespace adasum {
 ///     }
 ///     buckets.wait();
 ///
-/// A backward pass ends with the first parameters, so bucket 0 holds the last ones, and buckets are reduced in this order,
-/// one at a time, on every rank: in whatever orders the ranks compute, they start the same reductions. The result of
-/// each is bitwise that of a blocking plan for the bucket's segments. A rule that weighs the whole model at once sees one
-/// bucket at a time.
+/// A backward pass ends with the first parameters, so bucket 0 holds the last ones, and buckets are reduced in this
+/// order, one at a time, on every rank: in whatever orders the ranks compute, they start the same reductions. The
+/// result of each is bitwise that of a blocking plan for the bucket's segments. A rule that weighs the whole model at
+/// once sees one bucket at a time.
 ///
 /// Communication goes on in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
@@ -94,16 +94,16 @@ class bucketed {
     return buckets_[at.bucket].memory.subspan(at.elements.begin, at.elements.size());
   }
 
-  /// The gradient of parameter i lies in gradient(i), which belongs to this object until wait() has returned. Starts the
-  /// reduction of a bucket that is complete now, and goes on with those in flight. Does not wait for other ranks.
+  /// The gradient of parameter i lies in gradient(i), which belongs to this object until wait() has returned. Starts
+  /// the reduction of a bucket that is complete now, and goes on with those in flight. Does not wait for other ranks.
   /// @throws bad_input  there is no parameter i, or it is ready already; nothing has happened then
   void ready(std::size_t i) {
     mark(i, {});
     test();
   }
 
-  /// The same for a gradient that lies elsewhere. It is copied to gradient(i), and the result back to it at the end: it must
-  /// be there until wait() has returned.
+  /// The same for a gradient that lies elsewhere. It is copied to gradient(i), and the result back to it at the end: it
+  /// must be there until wait() has returned.
   /// @throws bad_input  as above; or it is not as long as the parameter
   template <mutable_gradient Gradient>
   void ready(std::size_t i, Gradient&& callers) {
@@ -126,8 +126,8 @@ class bucketed {
     return true;
   }
 
-  /// Ends the pass: returns when all buckets have been reduced. What fails in one of them is thrown at the end, when the
-  /// others have been reduced.
+  /// Ends the pass: returns when all buckets have been reduced. What fails in one of them is thrown at the end, when
+  /// the others have been reduced.
   /// @return a report for each bucket, overwritten by the next pass
   /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too
   /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified

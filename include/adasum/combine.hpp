@@ -39,8 +39,8 @@ std::vector<const T*> addresses_of(const std::vector<std::span<const T>>& inputs
   return addresses;
 }
 
-/// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of them
-/// where the space can reach them.
+/// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of
+/// them where the space can reach them.
 template <scalar T, class Space>
 void require_combinable(const Space& space, std::span<const std::span<const T>> inputs, std::span<T> out,
                         segments_view segments, const char* call) {
@@ -60,8 +60,8 @@ void require_combinable(const Space& space, std::span<const std::span<const T>> 
   require_segments_match(segments, out.size(), call);
 }
 
-/// Cuts segments into rounds of measure and mix. A space that computes from caches names round_bytes: then what one round
-/// has measured is still there when it is mixed, and short segments share the cost of a round.
+/// Cuts segments into rounds of measure and mix. A space that computes from caches names round_bytes: then what one
+/// round has measured is still there when it is mixed, and short segments share the cost of a round.
 template <class Space>
 class local_rounds {
  public:
@@ -190,9 +190,9 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
 ///     out = Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ
 ///
 /// in two passes over the gradients. `out` may be one of them. Inf or NaN in a segment of any gradient makes that whole
-/// segment of out NaN (where the rule is measured), and the report names it; or as options::nonfinite says. A segment in
-/// which inner products lose too much (cancellation, squares outside the range of double) is combined vector by vector.
-/// A rule with state changes it where `rule` is an lvalue. Returns when out is complete.
+/// segment of out NaN (where the rule is measured), and the report names it; or as options::nonfinite says. A segment
+/// in which inner products lose too much (cancellation, squares outside the range of double) is combined vector by
+/// vector. A rule with state changes it where `rule` is an lvalue. Returns when out is complete.
 /// @throws bad_input        no gradient, unequal lengths, segments that do not add up to the length, an output that
 ///                          overlaps an input in part; before anything changes
 /// @throws nonfinite_error  with nonfinite_policy::raise; before anything changes

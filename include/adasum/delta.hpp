@@ -23,9 +23,9 @@ namespace adasum {
 ///     optimizer.step();                                    // changes weights
 ///     report r = adasum::delta_allreduce(plan, plan.buffer(), weights);
 ///
-/// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; blocks and throws as running the plan does.
-/// Where the plan throws an agreement_error or a nonfinite_error, each weight is what it was but for two roundings: the step
-/// was taken out of it and added again.
+/// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; blocks and throws as running the plan
+/// does. Where the plan throws an agreement_error or a nonfinite_error, each weight is what it was but for two
+/// roundings: the step was taken out of it and added again.
 /// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
 template <class Plan, gradient Before, mutable_gradient Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {

@@ -15,9 +15,10 @@ namespace adasum {
 ///
 ///     out = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b         (rules::adasum)
 ///
-/// `out` may be a or b. Inf or NaN in a segment of a or b makes that whole segment of out NaN. Allocates nothing (but for
-/// double elements whose squares leave the range of double). Returns when out is complete; on a stream_ordered_space
-/// (cuda_space) it is enqueued and returns at once, and exec/cuda/weigh.hpp says what differs in extreme cases.
+/// `out` may be a or b. Inf or NaN in a segment of a or b makes that whole segment of out NaN. Allocates nothing (but
+/// for double elements whose squares leave the range of double). Returns when out is complete; on a
+/// stream_ordered_space (cuda_space) it is enqueued and returns at once, and exec/cuda/weigh.hpp says what differs in
+/// extreme cases.
 /// @throws bad_input  unequal lengths, segments that do not add up to the length, an output that overlaps an input in
 ///                    part; before anything changes
 template <class Space, gradient A, gradient B, mutable_gradient Out>

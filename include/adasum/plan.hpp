@@ -48,8 +48,8 @@ constexpr bool needs_shared_memory = requires { requires Schedule::shared_memory
 
 }  // namespace detail
 
-/// A reduction that is set up once and run many times: partners, buffers and the report are made by the constructor, and
-/// running allocates nothing. Made by plan_allreduce. All ranks run their plans in the same order; of those on one
+/// A reduction that is set up once and run many times: partners, buffers and the report are made by the constructor,
+/// and running allocates nothing. Made by plan_allreduce. All ranks run their plans in the same order; of those on one
 /// communicator, one runs at a time, also beside other work (start).
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
 class allreduce_plan {
@@ -62,8 +62,8 @@ class allreduce_plan {
       "can work in");
 
  public:
-  /// With schedules::direct, and with automatic where that pays (automatic::pays_in_place), makes memory that the ranks share,
-  /// where the communicator offers that: collective, as destroying the plan is then. Otherwise sends nothing.
+  /// With schedules::direct, and with automatic where that pays (automatic::pays_in_place), makes memory that the ranks
+  /// share, where the communicator offers that: collective, as destroying the plan is then. Otherwise sends nothing.
   /// @throws agreement_error  with automatic and options::check_agreement: the ranks are about to make different plans
   /// @throws mpi_error  the MPI library cannot share so much memory: automatic{.in_place = false} does without
   /// @throws bad_input  the schedule cannot be built (with options::check_agreement: thrown by the first run, as an
@@ -103,8 +103,8 @@ class allreduce_plan {
     }
   }
 
-  // In flight, a plan can be moved; destroyed, it withdraws from the reduction, and returns when no other rank waits for
-  // it any more. The others get a communication_error from wait().
+  // In flight, a plan can be moved; destroyed, it withdraws from the reduction, and returns when no other rank waits
+  // for it any more. The others get a communication_error from wait().
   allreduce_plan(allreduce_plan&&) = default;
   allreduce_plan& operator=(allreduce_plan&& other) noexcept {
     if (this == &other) return *this;
@@ -118,12 +118,13 @@ class allreduce_plan {
   /// options::nonfinite says.
   ///
   /// @return  the same object at each run, overwritten by the next
-  /// @throws bad_input            a gradient of another length than the plan's; the other ranks get a communication_error
+  /// @throws bad_input            a gradient of another length than the plan's; the other ranks get a
+  ///                              communication_error
   /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
   /// @throws nonfinite_error      with nonfinite_policy::raise: the same on all ranks, nothing has changed
-  /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified. (Where short
-  ///                              gradients lie in shared memory, ranks need each other only at the beginning: what fails on one
-  ///                              of them after that is its own matter.)
+  /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified. (Where
+  ///                              short gradients lie in shared memory, ranks need each other only at the beginning:
+  ///                              what fails on one of them after that is its own matter.)
   template <mutable_gradient Gradient>
   const report& operator()(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
@@ -138,8 +139,8 @@ class allreduce_plan {
   /// Begins what operator() does. Does not wait for other ranks. The gradient belongs to the plan until wait() has
   /// returned. All ranks start, or all call operator(): for others that do, this is the same reduction.
   ///
-  /// Nothing runs between the calls but what the message layer does by itself: exchanges are taken up, and arithmetic is
-  /// done, in start(), test() and wait(), on the caller's thread. Where the communicator cannot post exchanges
+  /// Nothing runs between the calls but what the message layer does by itself: exchanges are taken up, and arithmetic
+  /// is done, in start(), test() and wait(), on the caller's thread. Where the communicator cannot post exchanges
   /// (posting_communicator), test() stops at the first of them, and wait() does the rest.
   /// What is wrong with the gradient, wait() throws.
   /// @throws bad_input  the plan is in flight already; nothing has happened then
@@ -151,8 +152,8 @@ class allreduce_plan {
   /// For buffer().
   void start() { begin(buffer(), {}, true, "start").test(); }
 
-  /// Goes on as far as is possible without waiting for other ranks. (One exception: segments that must be combined vector
-  /// by vector, whose inner products have lost too much, wait for the others' inner products.)
+  /// Goes on as far as is possible without waiting for other ranks. (One exception: segments that must be combined
+  /// vector by vector, whose inner products have lost too much, wait for the others' inner products.)
   /// @return whether the reduction has ended, well or not: wait() returns or throws at once
   /// @throws bad_input  nothing was started
   bool test() { return in_flight("test").test(); }
@@ -166,8 +167,8 @@ class allreduce_plan {
   bool is_in_flight() const { return in_flight_ != nullptr; }
 
   /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan. Where the ranks
-  /// share memory and the schedule can use that, it lies there. All ranks call this, or none: the first call can be collective,
-  /// and afterwards gradients that lie elsewhere are reduced by messages.
+  /// share memory and the schedule can use that, it lies there. All ranks call this, or none: the first call can be
+  /// collective, and afterwards gradients that lie elsewhere are reduced by messages.
   std::span<T> buffer() {
     if (!buffer_) make_buffer();
     return {*buffer_, length()};

@@ -93,8 +93,8 @@ inline std::string to_csv(const report& r, long long step) {
   std::string text;
   for (std::size_t k = 0; k < r.segments(); ++k)
     for (std::size_t i = 0; i < r.contributions(); ++i)
-      detail::append_all(text, step, ",", r.rule(), ",", r.schedule(), ",", k, ",", i, ",", r.norm(i, k), ",", r.weight(i, k),
-                         ",", r.result_norm(k), ",", r.orthogonality(k), "\n");
+      detail::append_all(text, step, ",", r.rule(), ",", r.schedule(), ",", k, ",", i, ",", r.norm(i, k), ",",
+                         r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k), "\n");
   return text;
 }
 
@@ -103,8 +103,9 @@ inline std::string to_csv(const report& r, long long step) {
 inline std::string to_json(const report& r, long long step) {
   std::string text;
   detail::append_all(text, "{\"step\":", step, ",\"rule\":\"", r.rule(), "\",\"schedule\":\"", r.schedule(),
-                     "\",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(), ",\"direct_segments\":",
-                     r.direct_segments(), ",\"fallbacks\":", r.fallbacks(), ",\"orthogonality\":");
+                     "\",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
+                     ",\"direct_segments\":", r.direct_segments(), ",\"fallbacks\":", r.fallbacks(),
+                     ",\"orthogonality\":");
   detail::append_json(text, r.orthogonality());
   const auto by_segment = [&](std::string_view name, auto&& value) {
     detail::append_all(text, ",\"", name, "\":[");

@@ -21,16 +21,18 @@
 
 namespace adasum {
 
-/// A reduction on a stream that is set up once and enqueued many times: running it costs the host some launches, waits for
-/// nothing, and allocates nothing from the second time on. Made by plan_allreduce_async; as allreduce_plan, but
+/// A reduction on a stream that is set up once and enqueued many times: running it costs the host some launches, waits
+/// for nothing, and allocates nothing from the second time on. Made by plan_allreduce_async; as allreduce_plan, but
 ///
 ///   * there is no report, for the host never learns what was computed;
-///   * rules along the tree only, copied to the device, and always measured; what weighing there means in extreme cases:
-///     exec/cuda/weigh.hpp; Inf or NaN in a segment makes that segment NaN on all ranks, and there is no other policy;
+///   * rules along the tree only, copied to the device, and always measured; what weighing there means in extreme
+///     cases: exec/cuda/weigh.hpp; Inf or NaN in a segment makes that segment NaN on all ranks, and there is no other
+///     policy;
 ///   * a rank that throws has enqueued nothing, and the other ranks' streams wait for it, as with any NCCL call; with
 ///     options::check_agreement all ranks compare first what they are about to do, for which the host does wait.
 ///
-/// It must live until what it has enqueued is done, and longer than graphs that recorded it. All ranks enqueue their plans in the same order.
+/// It must live until what it has enqueued is done, and longer than graphs that recorded it. All ranks enqueue their
+/// plans in the same order.
 template <scalar T, class Space, class Comm, tree_rule Rule, schedule Schedule>
   requires stream_ordered_space<Space, T, Rule> && stream_ordered_communicator<Comm, Space>
 class stream_allreduce_plan {
@@ -109,7 +111,8 @@ class stream_allreduce_plan {
   std::optional<detail::stream_reduction<T, Space, Comm, Rule, inner_rule>> reduction_;
 };
 
-/// A plan that is enqueued, for gradients of T that are cut into these segments. Every rank makes one with the same arguments.
+/// A plan that is enqueued, for gradients of T that are cut into these segments. Every rank makes one with the same
+/// arguments.
 /// @throws bad_input if the boundaries of the segments do not begin at 0 or decrease
 template <scalar T, class Space, class Comm, tree_rule Rule = rules::adasum, schedule Schedule = schedules::automatic,
           bool Checked = options::checked_by_default>

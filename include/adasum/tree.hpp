@@ -13,8 +13,8 @@ namespace adasum {
 /// The adaptive sum of any number of gradients along the tree of tree_order.hpp, segment by segment, in two passes over
 /// them: combine() with rules::adasum, and its report.
 ///
-/// On a stream_ordered_space (cuda_space) it is enqueued and returns at once, so there is no report: combine() waits for one.
-/// exec/cuda/weigh.hpp says what differs in extreme cases. Errors as in combine().
+/// On a stream_ordered_space (cuda_space) it is enqueued and returns at once, so there is no report: combine() waits
+/// for one. exec/cuda/weigh.hpp says what differs in extreme cases. Errors as in combine().
 template <class Space, gradient_list Gradients, mutable_gradient Out>
   requires execution_space<Space, element_t<Out>>
 auto adasum_tree(const Space& space, Gradients&& gradients, Out&& out, segments_view segments) {

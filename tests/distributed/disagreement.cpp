@@ -47,7 +47,8 @@ TEST_CASE("the message names every rank with bad input") {
   const auto ranks = on_ranks(5, [](const auto& comm) {
     const bool bad = comm.rank() == 1 || comm.rank() == 4;
     return end_of(counted(bad ? 7 : 10), [&](auto& g) {
-      adasum::adasum_allreduce(adasum::serial_space{}, comm, g, adasum::segments{10}, adasum::schedules::automatic{}, checked);
+      adasum::adasum_allreduce(adasum::serial_space{}, comm, g, adasum::segments{10}, adasum::schedules::automatic{},
+                               checked);
     });
   });
   check_agreement_errors(ranks, "the gradient has 7", 1);

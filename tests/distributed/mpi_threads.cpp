@@ -21,7 +21,8 @@ constexpr int rounds = 20;
 
 /// Reduces over the communicator again and again. Returns what went wrong, nothing if all was well.
 std::string reduce_over(const adasum::mpi_communicator& comm, std::uint64_t seed) {
-  const auto gradients = adasum::test::random_gradients<float>(static_cast<std::size_t>(comm.size()), segs.total(), seed);
+  const auto gradients =
+      adasum::test::random_gradients<float>(static_cast<std::size_t>(comm.size()), segs.total(), seed);
   std::vector<float> expected(segs.total());
   const adasum::serial_space exec;
   adasum::adasum_tree(exec, gradients, expected, segs);
@@ -35,8 +36,8 @@ std::string reduce_over(const adasum::mpi_communicator& comm, std::uint64_t seed
       adasum::adasum_allreduce(exec, comm, gradient, segs, adasum::schedules::recursive_doubling{});
     for (std::size_t x = 0; x < segs.total(); ++x)
       if (!(std::abs(gradient[x] - expected[x]) <= 1e-5f))
-        return "round " + std::to_string(round) + ", element " + std::to_string(x) + " is " + std::to_string(gradient[x]) +
-               ", not " + std::to_string(expected[x]);
+        return "round " + std::to_string(round) + ", element " + std::to_string(x) + " is " +
+               std::to_string(gradient[x]) + ", not " + std::to_string(expected[x]);
   }
   return {};
 }

@@ -57,8 +57,8 @@ TEST_CASE_TEMPLATE("exclude: as if those ranks had not taken part", T, double, f
       const auto adasum_of = expectation::of<T>(adasum::rules::adasum{}, zeroed, segs);  // zero is neutral
       for_each_schedule([&](const auto& order, const std::string& name) {
         CAPTURE(name);
-        const auto ranks =
-            reduce_on_threads<T>(gradients, segs, adasum::rules::adasum{}, order, with(adasum::nonfinite_policy::exclude));
+        const auto ranks = reduce_on_threads<T>(gradients, segs, adasum::rules::adasum{}, order,
+                                                with(adasum::nonfinite_policy::exclude));
         check_same_on_all_ranks(ranks);
         const auto& first = ranks.front();
         CHECK(worst_error_over_bound(first.gradient, adasum_of.exact.values, adasum_of.bounds, segs) <= 1);
@@ -74,8 +74,8 @@ TEST_CASE_TEMPLATE("exclude: as if those ranks had not taken part", T, double, f
         CHECK(std::isfinite(first.found.orthogonality()));
 
         if (others.empty()) return;
-        const auto means =
-            reduce_on_threads<T>(gradients, segs, adasum::rules::mean{}, order, with(adasum::nonfinite_policy::exclude));
+        const auto means = reduce_on_threads<T>(gradients, segs, adasum::rules::mean{}, order,
+                                                with(adasum::nonfinite_policy::exclude));
         check_same_on_all_ranks(means);
         const auto mean_of = expectation::of<T>(adasum::rules::mean{}, others, segs);
         // Another order of the same terms: both are within the bound of the exact mean.
@@ -118,8 +118,8 @@ TEST_CASE("raise: the same exception on every rank, and no gradient has changed"
       }
       // All finite: nothing is raised, and the result is the usual one.
       const auto fine = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 43);
-      const auto raised = reduce_on_threads<double>(fine, segs, adasum::rules::adasum{}, order,
-                                                    with(adasum::nonfinite_policy::raise));
+      const auto raised =
+          reduce_on_threads<double>(fine, segs, adasum::rules::adasum{}, order, with(adasum::nonfinite_policy::raise));
       const auto usual = reduce_on_threads<double>(fine, segs, adasum::rules::adasum{}, order);
       CHECK(same_bits(raised.front().gradient, usual.front().gradient));
     });
@@ -136,7 +136,8 @@ TEST_CASE("finite elements whose squares overflow are finite") {
 // ── 16 bits on the wire ──
 
 TEST_CASE("16-bit messages: identical on all ranks, and no further off than their rounding") {
-  for (const auto& [format, unit] : {std::pair{adasum::wire_format::bfloat16, 0x1p-8}, {adasum::wire_format::binary16, 0x1p-11}})
+  for (const auto& [format, unit] :
+       {std::pair{adasum::wire_format::bfloat16, 0x1p-8}, {adasum::wire_format::binary16, 0x1p-11}})
     for (const int size : {1, 2, 3, 4, 5, 8}) {
       CAPTURE(unit);
       CAPTURE(size);
@@ -155,8 +156,8 @@ TEST_CASE("16-bit messages: identical on all ranks, and no further off than thei
         CAPTURE(name);
         const auto ranks = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order, choices);
         check_same_on_all_ranks(ranks);
-        // A vector is rounded when it is sent to be combined, at most log₂P + 1 times, and when the result is gathered; a
-        // rounding of the gradients changes their weights by no more than itself.
+        // A vector is rounded when it is sent to be combined, at most log₂P + 1 times, and when the result is gathered;
+        // a rounding of the gradients changes their weights by no more than itself.
         const double roundings = 2 * (std::log2(size) + 2);
         double worst = 0;
         for (std::size_t x = 0; x < segs.total(); ++x)
@@ -174,7 +175,8 @@ TEST_CASE("16-bit messages: identical on all ranks, and no further off than thei
 TEST_CASE("16-bit messages are for floats") {
   adasum::options choices;
   choices.wire = adasum::wire_format::bfloat16;
-  CHECK_THROWS_WITH_AS(adasum::plan_allreduce<double>(adasum::serial_space{}, adasum::self_communicator{}, segs, adasum::rules::adasum{},
-                                                      adasum::schedules::automatic{}, choices),
-                       doctest::Contains("options::wire rounds float gradients; the elements are double"), adasum::bad_input);
+  CHECK_THROWS_WITH_AS(adasum::plan_allreduce<double>(adasum::serial_space{}, adasum::self_communicator{}, segs,
+                                                      adasum::rules::adasum{}, adasum::schedules::automatic{}, choices),
+                       doctest::Contains("options::wire rounds float gradients; the elements are double"),
+                       adasum::bad_input);
 }

@@ -10,7 +10,8 @@ namespace adasum::test {
 /// The instruction sets that this processor has.
 inline std::vector<serial::instruction_set> every_instruction_set() {
   std::vector<serial::instruction_set> sets;
-  for (const auto set : {serial::instruction_set::baseline, serial::instruction_set::avx2, serial::instruction_set::avx512})
+  for (const auto set :
+       {serial::instruction_set::baseline, serial::instruction_set::avx2, serial::instruction_set::avx512})
     if (set <= serial::best_instruction_set()) sets.push_back(set);
   return sets;
 }

@@ -7,8 +7,8 @@
 
 #include "scalars.hpp"
 
-/// The serial kernels of every scalar under test, declared here and compiled in kernels.cpp alone: they are most of what a
-/// test would compile otherwise. Every test is told to include this first.
+/// The serial kernels of every scalar under test, declared here and compiled in kernels.cpp alone: they are most of
+/// what a test would compile otherwise. Every test is told to include this first.
 namespace adasum::serial {
 
 #define ADASUM_TEST_KERNEL(EXTERN, ENTRY, T)                                                                     \

@@ -36,7 +36,8 @@ inline std::pair<real, real> oracle_weights(rules::adasum, const real_vector& a,
   const real aa = dot(a, a), bb = dot(b, b), ab = dot(a, b);
   return {aa > 0 ? 1 - ab / (2 * aa) : 1, bb > 0 ? 1 - ab / (2 * bb) : 1};
 }
-inline std::pair<real, real> oracle_weights(rules::sum, const real_vector&, const real_vector&, std::size_t, std::size_t) {
+inline std::pair<real, real> oracle_weights(rules::sum, const real_vector&, const real_vector&, std::size_t,
+                                            std::size_t) {
   return {1, 1};
 }
 inline std::pair<real, real> oracle_weights(rules::mean, const real_vector&, const real_vector&, std::size_t leaves_a,
@@ -54,8 +55,8 @@ struct oracle_node {
   real pairwise_error = 0;  ///< the same when it is made pair by pair, with each result stored
 };
 
-/// The tree over any number of nodes: the first 2(n − 2^k) are paired, 2^k being the largest power of two <= n, and then
-/// neighbours are paired until one is left.
+/// The tree over any number of nodes: the first 2(n − 2^k) are paired, 2^k being the largest power of two <= n, and
+/// then neighbours are paired until one is left.
 template <class Merge>
 oracle_node oracle_tree(std::vector<oracle_node> nodes, Merge merge) {
   if (nodes.size() == 1) return nodes.front();

@@ -12,8 +12,8 @@
 /// How far a correct computation may be from the oracle, to first order in the unit roundoffs. Three sources:
 ///
 /// 1. Inner products: |error of a·b| <= η‖a‖‖b‖, where η is the bound that exec/serial/measure.hpp documents.
-/// 2. Weights. Let node v = wₐ·a + w_b·b, wₐ = 1 − d/2A, and let the computed children be off by vectors of norm Eₐ, E_b.
-///    From a Gram matrix, d comes with an error of ηmₐm_b and A with ηmₐ², m being Σ|cᵢ|‖gᵢ‖ over a child's leaves
+/// 2. Weights. Let node v = wₐ·a + w_b·b, wₐ = 1 − d/2A, and let the computed children be off by vectors of norm Eₐ,
+///    E_b. From a Gram matrix, d comes with an error of ηmₐm_b and A with ηmₐ², m being Σ|cᵢ|‖gᵢ‖ over a child's leaves
 ///    (pair by pair, m is simply the child's norm). So
 ///        |Δd| <= η mₐ m_b + Eₐ‖b‖ + E_b‖a‖,    |ΔA| <= η mₐ² + 2Eₐ‖a‖,
 ///        |Δwₐ|·‖a‖ <= (|Δd|/A + |d||ΔA|/A²)/2 · ‖a‖ <= |Δd|/2‖a‖ + ‖b‖|ΔA|/2A,

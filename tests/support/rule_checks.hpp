@@ -77,7 +77,8 @@ void check_scaled(const Rule& rule, int degree, double scale, double accuracy = 
 template <class Rule>
 void check_rule(const Rule& rule, const rule_properties& has) {
   CAPTURE(std::string(Rule::name));
-  for (const double scale : {1 / has.widest_scale, 0.3, 7.0, has.widest_scale}) check_scaled(rule, has.degree, scale, has.accuracy);
+  for (const double scale : {1 / has.widest_scale, 0.3, 7.0, has.widest_scale})
+    check_scaled(rule, has.degree, scale, has.accuracy);
 
   const auto g = random_gradients<double>(6, 20, 5);
   const auto expected = combined(Rule(rule), g);
@@ -94,7 +95,8 @@ void check_rule(const Rule& rule, const rule_properties& has) {
 
   const vec zero(20, 0);
   CHECK(combined(Rule(rule), std::vector<vec>(4, zero)) == zero);
-  for (const auto kind : {gradient_kind::with_zeros, gradient_kind::duplicate, gradient_kind::low_rank, gradient_kind::opposed})
+  for (const auto kind :
+       {gradient_kind::with_zeros, gradient_kind::duplicate, gradient_kind::low_rank, gradient_kind::opposed})
     for (const std::size_t n : {2u, 3u, 9u}) {
       CAPTURE(std::string(to_string(kind)));
       CAPTURE(n);

@@ -38,7 +38,8 @@ TEST_CASE_TEMPLATE("adasum_pair allocates nothing", T, ADASUM_TEST_FORMATS) {
     const serial_space exec;
     auto g = random_gradients<T>(2, length, 1);
     std::vector<T> out(length);
-    std::vector<segments> cuts{segments{length}, segments(random_segments(length, 1, 1)), segments(random_segments(length, 50, 2))};
+    std::vector<segments> cuts{segments{length}, segments(random_segments(length, 1, 1)),
+                               segments(random_segments(length, 50, 2))};
     const auto before = allocations;
     adasum_pair(exec, g[0], g[1], out);
     for (const auto& cut : cuts) adasum_pair(exec, g[0], g[1], out, cut);

@@ -71,8 +71,9 @@ TEST_CASE("segments that do not add up to the length") {
   for (const auto& cut : {segments{4, 5}, segments{5, 6}, segments{0}, segments(std::vector<int>{})})
     check_refused([&](memory& m) { adasum_pair(exec, m.at(0, 10), m.at(10, 10), m.at(20, 10), cut); },
                   {"segments hold " + std::to_string(cut.total()), "10"});
-  check_refused([](memory& m) { combine(exec, rules::adasum{}, std::array{m.at(0, 10)}, m.at(20, 10), segments{3, 3}); },
-                {"segments hold 6", "10"});
+  check_refused(
+      [](memory& m) { combine(exec, rules::adasum{}, std::array{m.at(0, 10)}, m.at(20, 10), segments{3, 3}); },
+      {"segments hold 6", "10"});
 }
 
 TEST_CASE("boundaries that are not boundaries") {
@@ -86,7 +87,8 @@ TEST_CASE("an output that overlaps an input in part") {
   for (const std::size_t from : adasum::test::sizes{1, 5, 9})
     check_refused([&](memory& m) { adasum_pair(exec, m.at(0, 10), m.at(40, 10), m.at(from, 10)); },
                   {"overlaps gradient 0 in part", "10"});
-  check_refused([](memory& m) { adasum_pair(exec, m.at(40, 10), m.at(20, 10), m.at(15, 10)); }, {"overlaps gradient 1"});
+  check_refused([](memory& m) { adasum_pair(exec, m.at(40, 10), m.at(20, 10), m.at(15, 10)); },
+                {"overlaps gradient 1"});
   check_refused([](memory& m) { adasum_tree(exec, std::array{m.at(0, 10), m.at(10, 10), m.at(20, 10)}, m.at(29, 10)); },
                 {"overlaps gradient 2"});
   // Side by side is apart, and inputs may overlap each other.
@@ -108,6 +110,7 @@ TEST_CASE("null pointers") {
 
 TEST_CASE("no gradient at all") {
   check_refused([](memory& m) { adasum_tree(exec, std::vector<std::span<float>>{}, m.at(0, 10)); }, {"no gradient"});
-  check_refused([](memory& m) { combine(exec, rules::adasum{}, std::vector<std::vector<float>>{}, m.at(0, 1), segments{1}); },
-                {"no gradient"});
+  check_refused(
+      [](memory& m) { combine(exec, rules::adasum{}, std::vector<std::vector<float>>{}, m.at(0, 1), segments{1}); },
+      {"no gradient"});
 }

@@ -42,7 +42,8 @@ struct mean_of_units {
   }
 };
 
-/// The mean, once every gradient has been given their mean length: of degree one, as a direct combination asks of a rule.
+/// The mean, once every gradient has been given their mean length: of degree one, as a direct combination asks of a
+/// rule.
 struct balanced {
   static constexpr std::string_view name = "balanced";
   void operator()(gram_view gram, std::span<double> weights) const {

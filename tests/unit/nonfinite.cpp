@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Inf or NaN in a segment of any gradient makes that whole segment NaN, and only that one; the report says whose it was.
+// Inf or NaN in a segment of any gradient makes that whole segment NaN, and only that one; the report says whose it
+// was.
 #include <adasum/combine.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>

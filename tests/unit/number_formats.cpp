@@ -90,7 +90,9 @@ struct write_kernel {
   }
 };
 
-bool same_number(double a, double b) { return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)); }
+bool same_number(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
+}
 
 template <class T>
 std::vector<T> all_patterns() {
@@ -112,11 +114,13 @@ std::vector<float> interesting_floats() {
   std::mt19937 random(1);
   for (int i = 0; i < 1 << 16; ++i) values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
   // Around the largest number: the tie that becomes infinite, and its neighbours; NaNs with few payload bits.
-  const float tie = static_cast<float>(std::ldexp(2 - std::ldexp(1.0, -fraction_bits<T> - 1), 1 - smallest_exponent<T>));
-  for (const float value : {tie, std::nextafter(tie, 0.0f), std::nextafter(tie, HUGE_VALF), std::numeric_limits<float>::max()})
+  const float tie =
+      static_cast<float>(std::ldexp(2 - std::ldexp(1.0, -fraction_bits<T> - 1), 1 - smallest_exponent<T>));
+  for (const float value :
+       {tie, std::nextafter(tie, 0.0f), std::nextafter(tie, HUGE_VALF), std::numeric_limits<float>::max()})
     values.insert(values.end(), {value, -value});
-  for (const std::uint32_t nan : {0x7f800001u, 0xff800001u, 0x7fffffffu, 0xffffffffu, 0x7fc00000u, 0x7f802000u, 0x7f810000u,
-                                  0x7fbfffffu})
+  for (const std::uint32_t nan :
+       {0x7f800001u, 0xff800001u, 0x7fffffffu, 0xffffffffu, 0x7fc00000u, 0x7f802000u, 0x7f810000u, 0x7fbfffffu})
     values.push_back(std::bit_cast<float>(nan));
   return values;
 }
@@ -162,8 +166,7 @@ TEST_CASE_TEMPLATE("floats are rounded to nearest, ties to even; NaN stays NaN",
     serial::run<write_kernel>(set, values.data(), stored.data(), stored.size());
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < values.size(); ++i)
-      if (!same_number(decoded<T>(stored[i].bits), rounded<T>(static_cast<double>(values[i]))))
-        ++wrong;
+      if (!same_number(decoded<T>(stored[i].bits), rounded<T>(static_cast<double>(values[i])))) ++wrong;
     CHECK(wrong == 0);
   }
 }

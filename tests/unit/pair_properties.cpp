@@ -77,7 +77,8 @@ constexpr std::size_t length = 301;  // no multiple of any vector width
 
 TEST_CASE_TEMPLATE("published literals", T, ADASUM_TEST_SCALARS) {
   // The test values of the widely used implementation; its tolerances. bfloat16 has 8 bits: one rounding of 8.8.
-  const auto out = pair_of(from_doubles<T>(std::array{4.0, 5.0, 6.0, 7.0}), from_doubles<T>(std::array{8.0, 9.0, 10.0, 11.0}));
+  const auto out =
+      pair_of(from_doubles<T>(std::array{4.0, 5.0, 6.0, 7.0}), from_doubles<T>(std::array{8.0, 9.0, 10.0, 11.0}));
   const std::array expected{6.2643, 7.1228, 7.9812, 8.8397};
   const double tolerance = format_of<T> == number_format::bfloat16 ? 8.8397 * 0x1p-8 : is_16_bit<T> ? 5e-3 : 1e-4;
   for (std::size_t x = 0; x < expected.size(); ++x) CHECK(std::abs(to_double(out[x]) - expected[x]) <= tolerance);
@@ -132,7 +133,8 @@ TEST_CASE_TEMPLATE("homogeneous of degree one", T, ADASUM_TEST_SCALARS) {
     const auto out = exactly(pair_of(scaled(g[0], factor), scaled(g[1], factor)));
     // A power of two changes no significand, so results can only differ where the smaller one is subnormal.
     const auto grain = static_cast<real>(std::abs(factor)) * 2 * rounding_to<T>.tiny;
-    for (std::size_t x = 0; x < length; ++x) REQUIRE(std::abs(out[x] - static_cast<real>(factor) * unscaled[x]) <= grain);
+    for (std::size_t x = 0; x < length; ++x)
+      REQUIRE(std::abs(out[x] - static_cast<real>(factor) * unscaled[x]) <= grain);
   }
 }
 

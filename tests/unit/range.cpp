@@ -52,7 +52,8 @@ report check_adasum(const std::vector<std::vector<T>>& gradients, const serial_s
   }
   // Where the last merge is of norms like the result's, ‖result‖² is off by a few η of Σ‖gᵢ‖².
   const real orthogonality = squares == 0 ? 1 : dot(oracle.values, oracle.values) / squares;
-  CHECK(std::abs(static_cast<real>(found.orthogonality()) - orthogonality) <= 8 * eta + 2 * bound[0] / std::sqrt(squares));
+  CHECK(std::abs(static_cast<real>(found.orthogonality()) - orthogonality) <=
+        8 * eta + 2 * bound[0] / std::sqrt(squares));
   return found;
 }
 
@@ -264,7 +265,8 @@ TEST_CASE_TEMPLATE("what is left of opposed gradients is rounding, and neutral",
 
 TEST_CASE("a difference of a few roundings is still a gradient under sum") {
   std::vector<double> a(length, 1.0), b(length, -1 - 0x1p-52), out(length);
-  const auto found = combine(serial_space{}, rules::sum{}, std::array{std::span<const double>(a), std::span<const double>(b)}, out);
+  const auto found =
+      combine(serial_space{}, rules::sum{}, std::array{std::span<const double>(a), std::span<const double>(b)}, out);
   CHECK(out == std::vector<double>(length, -0x1p-52));
   CHECK(found.direct_segments() == 0);
 }

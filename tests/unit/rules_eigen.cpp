@@ -45,7 +45,8 @@ TEST_CASE("imtl_g: equal projections onto all gradients, weights that add up to 
       CHECK(std::accumulate(weights.begin(), weights.end(), 0.0) == doctest::Approx(1));
       const auto result = combined(rules::imtl_g{}, g);
       const double projection = dot(result, g[0]) / norm_of(g[0]);
-      for (const auto& gradient : g) CHECK(dot(result, gradient) / norm_of(gradient) == doctest::Approx(projection).epsilon(1e-6));
+      for (const auto& gradient : g)
+        CHECK(dot(result, gradient) / norm_of(gradient) == doctest::Approx(projection).epsilon(1e-6));
       // The published form solves, on differences of gradients and of unit gradients, for the weights but the first.
       const auto m = columns(g);
       Eigen::MatrixXd d(40, m.cols() - 1), u(40, m.cols() - 1);
@@ -55,7 +56,8 @@ TEST_CASE("imtl_g: equal projections onto all gradients, weights that add up to 
       }
       // g₁ - Σ cᵢ dᵢ orthogonal to every u: (uᵀd) c = uᵀ g₁.
       const Eigen::VectorXd rest = (u.transpose() * d).fullPivHouseholderQr().solve(u.transpose() * m.col(0));
-      for (std::size_t i = 1; i < n; ++i) CHECK(weights[i] == doctest::Approx(rest(static_cast<Eigen::Index>(i - 1))).epsilon(1e-5));
+      for (std::size_t i = 1; i < n; ++i)
+        CHECK(weights[i] == doctest::Approx(rest(static_cast<Eigen::Index>(i - 1))).epsilon(1e-5));
     }
 }
 
@@ -75,7 +77,8 @@ TEST_CASE("aligned_mtl: dependent gradients, by the smallest singular value that
   const auto m = columns(g);
   const Eigen::JacobiSVD<Eigen::MatrixXd> svd(m, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const Eigen::VectorXd mean = Eigen::VectorXd::Constant(5, 0.2);
-  const auto expected = to_vec(svd.singularValues()(1) * svd.matrixU().leftCols(2) * svd.matrixV().leftCols(2).transpose() * mean);
+  const auto expected =
+      to_vec(svd.singularValues()(1) * svd.matrixU().leftCols(2) * svd.matrixV().leftCols(2).transpose() * mean);
   CHECK(distance(combined(rules::aligned_mtl{}, g), expected) <= 1e-10 * norm_of(expected));
 }
 
@@ -90,7 +93,11 @@ TEST_CASE("min_norm: the shortest convex combination, of two in closed form") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     auto g = random_gradients<double>(2, 12, seed);
     if (seed % 3 == 1) add(g[1], 3, g[0]);
-    const auto difference = [&] { auto d = g[0]; add(d, -1, g[1]); return d; }();
+    const auto difference = [&] {
+      auto d = g[0];
+      add(d, -1, g[1]);
+      return d;
+    }();
     // argmin ‖c a + (1 - c) b‖: c = b·(b - a) / ‖a - b‖², cut to [0, 1].
     const double c = std::clamp(-dot(g[1], difference) / dot(difference, difference), 0.0, 1.0);
     vec expected(12, 0);

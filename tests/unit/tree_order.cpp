@@ -63,7 +63,8 @@ TEST_CASE("known trees") {
 }
 
 TEST_CASE("for_each_merge of no leaf or one visits nothing") {
-  for (const std::size_t leaves : adasum::test::sizes{0, 1}) adasum::for_each_merge(leaves, [](auto...) { FAIL("visited"); });
+  for (const std::size_t leaves : adasum::test::sizes{0, 1})
+    adasum::for_each_merge(leaves, [](auto...) { FAIL("visited"); });
 }
 
 TEST_CASE("leaf_folding numbers nodes and leaves consistently") {

@@ -116,8 +116,11 @@ TEST_CASE("vectors that already combine several gradients count as many under me
 }
 
 TEST_CASE("what inner products cannot decide is told") {
-  constexpr double nan_value = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
-  const auto quality = [](std::vector<double> gram) { return weighed(rules::adasum{}, std::move(gram), {1, 1}).quality; };
+  constexpr double nan_value = std::numeric_limits<double>::quiet_NaN(),
+                   infinite = std::numeric_limits<double>::infinity();
+  const auto quality = [](std::vector<double> gram) {
+    return weighed(rules::adasum{}, std::move(gram), {1, 1}).quality;
+  };
   CHECK(quality({1, 0.5, 1}) == weighing::good);
   CHECK(quality({0, 0, 1}) == weighing::good);
   CHECK(quality({0, 0, 0}) == weighing::good);

@@ -97,8 +97,8 @@ intention intention_of(const Space& space, segments_view segments, std::string_v
   return mine;
 }
 
-/// This rank's stages. A schedule that cannot be built here is a problem to tell the others, if they compare what they are
-/// about to do; until then its place is taken by one stage of all ranks, which always can be.
+/// This rank's stages. A schedule that cannot be built here is a problem to tell the others, if they compare what they
+/// are about to do; until then its place is taken by one stage of all ranks, which always can be.
 /// @param told  set to what is wrong; null if it is to be thrown
 template <schedule Schedule, class Always>
 std::vector<stage> stages_or_problem(const Schedule& order, int rank, int size, const problem& what,
@@ -152,8 +152,8 @@ inline void require_agreement(std::span<const intention> all) {
   compare_text("execution space", &intention::space);
 }
 
-/// Every rank tells all others what it intends, and compares; blocks. The exchanges of the step `agree` (steps.hpp), so that
-/// ranks may meet of which one is in a run, and another about to make a plan.
+/// Every rank tells all others what it intends, and compares; blocks. The exchanges of the step `agree` (steps.hpp), so
+/// that ranks may meet of which one is in a run, and another about to make a plan.
 /// @throws agreement_error as above
 template <class Space, class Comm>
 void agree(const Space& space, const Comm& comm, const intention& mine, std::span<intention> all) {

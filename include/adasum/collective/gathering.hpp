@@ -10,8 +10,8 @@
 
 namespace adasum::detail {
 
-/// Every rank's block to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997). One exchange after
-/// another, so that the caller may do something else while one is in flight.
+/// Every rank's block to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997). One exchange
+/// after another, so that the caller may do something else while one is in flight.
 class gathering {
  public:
   gathering() = default;

@@ -15,8 +15,8 @@
 
 /// The messages of one reduction, and how a rank that fails lets no other wait.
 ///
-/// Every rank knows from its stages alone which messages it exchanges, in which steps. One that fails takes all the steps
-/// that it has not taken yet, but withholds its bytes; who gets such a message fails, and withholds from then on.
+/// Every rank knows from its stages alone which messages it exchanges, in which steps. One that fails takes all the
+/// steps that it has not taken yet, but withholds its bytes; who gets such a message fails, and withholds from then on.
 namespace adasum::detail {
 
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>

@@ -21,15 +21,16 @@
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
 /// Memory order. Every rank has a step number that only it writes, and only upwards. A barrier stores one's own number
-/// (release) and waits until it has read (acquire) at least that number from everyone. So all that a rank wrote before a
-/// barrier is visible to every rank after it. Between two barriers, an element is written by one rank at most, and read
-/// by no other:
+/// (release) and waits until it has read (acquire) at least that number from everyone. So all that a rank wrote before
+/// a barrier is visible to every rank after it. Between two barriers, an element is written by one rank at most, and
+/// read by no other:
 ///
-///     publish address, sums ── A ── measure slice r of all ── write partial sums ── B ── read all sums, mix slice r into all ── C
+///     publish address, sums ── A ── measure slice r of all ── write partial sums ── B ── read all sums, mix slice r
+///     into all ── C
 ///
 /// Slice r of every gradient is touched by rank r alone between A and C. What ranks place for each other, sums or short
-/// gradients, alternates between two places, so that a rank that is ahead does not overwrite what a rank behind still reads:
-/// the next barrier is between them. So a short gradient needs one barrier only:
+/// gradients, alternates between two places, so that a rank that is ahead does not overwrite what a rank behind still
+/// reads: the next barrier is between them. So a short gradient needs one barrier only:
 ///
 ///     place gradient ── A ── measure and mix all that were placed, into one's own memory
 namespace adasum::detail {
@@ -155,7 +156,8 @@ class shared_access {
     control_of(self_).failed_run.store(run_, std::memory_order_release);
     leave_run();
   }
-  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it placed in the run before.
+  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it placed in the run
+  /// before.
   bool is_left_alone() const {
     for (std::size_t place = 0; place < size(); ++place) {
       const auto step = control_of(place).step.load(std::memory_order_acquire);
@@ -221,7 +223,8 @@ class shared_access {
   /// @throws communication_error  it has failed in this run, or works by another plan
   void require_good(std::size_t place) const {
     const auto& peer = control_of(place);
-    // One that has failed may have gone on, and failed again: then this run is not the last that failed, nor has it ended well.
+    // One that has failed may have gone on, and failed again: then this run is not the last that failed, nor has it
+    // ended well.
     const bool is_done = peer.step.load(std::memory_order_acquire) >= (run_ + 1) * steps_per_run - 1;
     if (peer.failed_run.load(std::memory_order_acquire) == run_ ||
         (is_done && peer.good_run.load(std::memory_order_acquire) < run_))

@@ -14,24 +14,24 @@
 
 #include "../core/combine_window.hpp"
 #include "../core/concepts.hpp"
-#include "../core/error.hpp"
-#include "../core/nonfinite.hpp"
 #include "../core/options.hpp"
 #include "../core/report.hpp"
 #include "agreement.hpp"
 #include "gathering.hpp"
 #include "group_sum.hpp"
 #include "messenger.hpp"
+#include "participation.hpp"
 #include "reduction_settings.hpp"
 #include "shared_access.hpp"
 #include "stage_arithmetic.hpp"
+#include "stage_report.hpp"
 #include "steps.hpp"
 
 namespace adasum::detail {
 
-/// What is done in each step of a reduction (steps.hpp): stages become messages, or work on memory that the ranks share, and
-/// arithmetic. Holds all buffers, so that running allocates nothing. Waits for nobody unless told to: a step says what it
-/// waits for, and is taken up again when that has come.
+/// What is done in each step of a reduction (steps.hpp): stages become messages, or work on memory that the ranks
+/// share, and arithmetic. Holds all buffers, so that running allocates nothing. Waits for nobody unless told to: a step
+/// says what it waits for, and is taken up again when that has come.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, rule Inner>
 class stage_actions {
   using memory = typename memory_shared_by<Comm>::type;
@@ -47,14 +47,11 @@ class stage_actions {
         sizes_(settings_.stages, segments.size()),
         rule_(rule),
         arithmetic_(space_, rule_, settings_, segments, sizes_.members),
-        report_(ranks(), segments.size(), Rule::name, settings_.schedule_name),
+        report_(report(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
+        participation_(ranks(), segments.size(), settings_.nonfinite, settings_.leaf_ranks),
         received_(space_.template allocate<T>(sizes_.received)),
         messages_(space_, comm_, settings_.wire, sizes_.packed, sizes_.unpacked, sizes_.members),
-        sum_room_(sizes_.sum),
-        takes_part_(ranks(), true),
-        flags_(settings_.nonfinite == nonfinite_policy::propagate ? 0 : (ranks() + 1) * segments.size()) {
-    report_.reserve_excluded();
-  }
+        sum_room_(sizes_.sum) {}
 
   stage_actions(const stage_actions&) = delete;  // segments_ belongs to someone else, who would have to be copied too
   stage_actions& operator=(const stage_actions&) = delete;
@@ -80,12 +77,11 @@ class stage_actions {
   }
 
   std::vector<step> steps() const {
-    const bool take_part = settings_.nonfinite != nonfinite_policy::propagate;
-    return steps_of(settings_.stages, take_part, settings_.wire != wire_format::same,
+    return steps_of(settings_.stages, participation_.is_decided(), settings_.wire != wire_format::same,
                     [&](const stage& level) { return in_place(level); });
   }
 
-  const report& last_report() const { return report_; }
+  const report& last_report() const { return report_.written(); }
 
   /// A run is to begin, on the gradient at `data`.
   /// @param posts  whether exchanges are posted, so that arrived() need not block
@@ -136,7 +132,8 @@ class stage_actions {
 
   // ── a rank that has failed ──
 
-  /// From here on, steps only withhold: this rank's exchanges are made, with empty messages, and what it gets is thrown away.
+  /// From here on, steps only withhold: this rank's exchanges are made, with empty messages, and what it gets is thrown
+  /// away.
   /// @return what to wait for first
   /// @throws std::bad_alloc  there is no room for what the others send
   waiting withdraw() {
@@ -157,9 +154,6 @@ class stage_actions {
  private:
   std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
   std::size_t length() const { return segments_.all().end; }
-  std::size_t rank_of_leaf(std::size_t leaf) const {
-    return settings_.leaf_ranks.empty() ? leaf : static_cast<std::size_t>(settings_.leaf_ranks[leaf]);
-  }
 
   /// A step of one exchange.
   template <class PutTogether>
@@ -198,7 +192,7 @@ class stage_actions {
   waiting begin() {
     messages_.begin_run(posts_);
     spread_ = false;
-    report_.begin();
+    report_.written().begin();
     fallbacks_before_ = fallbacks_of(rule_);
     if (shared_) shared_->begin_run();
     T* const mine = shared_gradient();
@@ -226,34 +220,20 @@ class stage_actions {
   // ── who takes part ──
 
   waiting decide_participation(T* data) {
-    const auto k = segments_.size();
-    const auto mine = std::span(flags_).last(k);
-    const auto all = std::span(flags_).first(ranks() * k);
     if (turn_ == 0) {
-      if (!messages_.withdrawn()) arithmetic_.find_nonfinite_segments(data, mine);
-      gathering_ = gathering(std::as_bytes(mine), comm_.rank(), comm_.size(), std::as_writable_bytes(all));
+      if (!messages_.withdrawn()) arithmetic_.find_nonfinite_segments(data, participation_.mine());
+      gathering_ = participation_.exchanges(comm_.rank(), comm_.size());
     }
     if (const auto what = exchange_all(gathering_); what != waiting::nothing) return what;
     if (messages_.withdrawn()) return waiting::nothing;
-    for (std::size_t r = 0; r < ranks(); ++r) {
-      takes_part_[r] = std::ranges::find(all.subspan(r * k, k), 1) == all.subspan(r * k, k).end();
-      if (!takes_part_[r]) report_.exclude(static_cast<int>(r));
-    }
-    if (settings_.nonfinite == nonfinite_policy::raise && !report_.excluded().empty())
-      throw nonfinite_error("adasum: Inf or NaN in the gradient of " + describe_nonfinite(all, k, "rank"));
-    if (!takes_part_[static_cast<std::size_t>(comm_.rank())]) arithmetic_.clear(data);
+    participation_.decide(report_.written());
+    if (!participation_.of_rank(comm_.rank())) arithmetic_.clear(data);
     return waiting::nothing;
   }
 
   // ── messages ──
 
   static std::span<T> elements(T* data, index_range part) { return {data + part.begin, part.size()}; }
-
-  /// What is known of the gradients that member i brings: nothing yet of a single one.
-  std::span<report::entry> known_of(const stage& level, std::size_t i) {
-    const auto first = level.leaves[i], last = level.leaves[i + 1];
-    return last - first > 1 ? report_.rows(first, last) : std::span<report::entry>{};
-  }
 
   /// Every survivor gets its part of each other member's vector, and what is known of the gradients in it.
   void meet(const stage& level, T* data) {
@@ -266,12 +246,12 @@ class stage_actions {
       const int peer = level.members[i];
       if (i < level.survivors) {
         if (by_message) messages_.send(peer, elements(data, level.parts[i]));
-        messages_.send_note(peer, known_of(level, level.self));
+        messages_.send_note(peer, report_.known_of(level, level.self));
       }
       if (level.survives()) {
         const auto count = level.parts[level.self].size();
         if (by_message) messages_.receive(peer, {std::exchange(room, room + count), count});
-        messages_.receive_note(peer, known_of(level, i));
+        messages_.receive_note(peer, report_.known_of(level, i));
       }
     }
   }
@@ -299,8 +279,8 @@ class stage_actions {
         messages_.send(peer, elements(data, level.parts[level.self]));
       if (by_message && !level.replicated() && !waits) messages_.receive(peer, elements(data, level.parts[i]));
       if (waits && level.self == 0) {
-        messages_.send_note(peer, report_.rows(0, report_.contributions()));
-        messages_.send_note(peer, report_.result_norms());
+        messages_.send_note(peer, report_.known_of_all());
+        messages_.send_note(peer, report_.written().result_norms());
       }
     }
   }
@@ -318,8 +298,8 @@ class stage_actions {
       const int peer = level.members[i];
       if (by_message && (i == 0 || !level.replicated())) messages_.receive(peer, elements(data, level.parts[i]));
       if (i > 0) continue;
-      messages_.receive_note(peer, report_.rows(0, report_.contributions()));
-      messages_.receive_note(peer, report_.result_norms());
+      messages_.receive_note(peer, report_.known_of_all());
+      messages_.receive_note(peer, report_.written().result_norms());
     }
   }
 
@@ -330,8 +310,8 @@ class stage_actions {
     return shared_ && level.members.size() > 1 && (!level.replicated() || is_placed()) &&
            std::ranges::equal(level.members, shared_->ranks());
   }
-  /// Whether gradients are placed where the others read them, so that every rank computes the whole result in its own memory:
-  /// where there is one stage, and it says so.
+  /// Whether gradients are placed where the others read them, so that every rank computes the whole result in its own
+  /// memory: where there is one stage, and it says so.
   bool is_placed() const { return settings_.stages.size() == 1 && settings_.stages.front().placed; }
 
   /// Elements at a time that are written to all gradients while they are in the cache.
@@ -403,15 +383,12 @@ class stage_actions {
     const bool by_message = !in_place(level);
     const T* room = received_.data();
     for (std::size_t i = 0; i < level.members.size(); ++i) {
-      std::size_t gradients = 0;
-      for (auto leaf = level.leaves[i]; leaf < level.leaves[i + 1]; ++leaf)
-        gradients += takes_part_[rank_of_leaf(leaf)];
       arithmetic_.bring(i,
                         i == level.self ? data + part.begin
                         : by_message    ? std::exchange(room, room + part.size())
                         : is_placed()   ? reinterpret_cast<const T*>(shared_->placed(i))
                                         : gradient_of(i) + part.begin,
-                        gradients);
+                        participation_.gradients(level, i));
     }
   }
 
@@ -430,7 +407,7 @@ class stage_actions {
     T* const out = data + level.parts[level.self].begin;
     arithmetic_.mix(
         level, out, sum_over_ranks,
-        [&](std::size_t k, const segment_outcome& outcome) { note(level, k, outcome, measured); },
+        [&](std::size_t k, const segment_outcome& outcome) { report_.note(level, k, outcome, measured); },
         spreader{this, &level, out, spread_ ? spread_chunk : spreader::unlimited});
   }
 
@@ -446,28 +423,15 @@ class stage_actions {
 
   // ── report ──
 
-  /// Weights multiply along the path from a gradient to the root.
-  void note(const stage& level, std::size_t k, const segment_outcome& outcome, bool measured) {
-    constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
-    for (std::size_t i = 0; i < level.members.size(); ++i) {
-      const auto first = level.leaves[i], last = level.leaves[i + 1];
-      if (last - first == 1)
-        report_.row(first)[k] = {measured ? outcome.norms[i] : unknown, outcome.weights[i]};
-      else
-        for (auto leaf = first; leaf < last; ++leaf) report_.row(leaf)[k].weight *= outcome.weights[i];
-    }
-    report_.result_norms()[k] = measured ? outcome.result_norm : unknown;
-    if (outcome.direct) report_.count_direct_segment();
-  }
-
   void finish_report() {
     const auto& stages = settings_.stages;
-    report_.set_measured(settings_.measure ||
-                         (needs_gram<Rule> && (needs_gram<Inner> || std::ranges::none_of(stages, &stage::inner))));
-    if (!settings_.leaf_ranks.empty()) report_.reorder(settings_.leaf_ranks);
-    report_.finish_excluded(flags_);
-    report_.set_bytes_sent(messages_.bytes_sent());
-    report_.set_fallbacks(fallbacks_of(rule_) - fallbacks_before_);
+    auto& found = report_.written();
+    found.set_measured(settings_.measure ||
+                       (needs_gram<Rule> && (needs_gram<Inner> || std::ranges::none_of(stages, &stage::inner))));
+    if (!settings_.leaf_ranks.empty()) found.reorder(settings_.leaf_ranks);
+    found.finish_excluded(participation_.all());
+    found.set_bytes_sent(messages_.bytes_sent());
+    found.set_fallbacks(fallbacks_of(rule_) - fallbacks_before_);
   }
 
   using buffer = decltype(std::declval<const Space&>().template allocate<T>(0));
@@ -481,12 +445,11 @@ class stage_actions {
   stage_arithmetic<T, Space, Rule, Inner> arithmetic_;
   std::optional<access> shared_;
 
-  report report_;
+  stage_report report_;
+  participation participation_;
   buffer received_;
   messenger<T, Space, Comm> messages_;
   std::vector<double> sum_room_;
-  std::vector<bool> takes_part_;      // by rank
-  std::vector<unsigned char> flags_;  // which segments are not finite: of every rank, and behind them this one's
 
   // Of the run that is under way.
   T* data_ = nullptr;

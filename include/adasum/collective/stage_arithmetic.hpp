@@ -16,8 +16,8 @@
 
 namespace adasum::detail {
 
-/// The arithmetic of stages on one rank: measure, weigh, mix. Knows no other rank: vectors are brought to it, and who adds
-/// inner products over the ranks does so in gram_of().
+/// The arithmetic of stages on one rank: measure, weigh, mix. Knows no other rank: vectors are brought to it, and who
+/// adds inner products over the ranks does so in gram_of().
 template <scalar T, execution_space<T> Space, rule Rule, rule Inner>
 class stage_arithmetic {
  public:

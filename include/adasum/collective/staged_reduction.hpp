@@ -17,9 +17,9 @@
 
 namespace adasum::detail {
 
-/// Runs a schedule. A run is a list of steps (steps.hpp); where one has to wait for other ranks, the run blocks there, or
-/// returns to the caller and goes on later: between the two there is no other difference. What is done in a step, and what
-/// it waits for, is said by stage_actions; here is where a run stands, and what becomes of one that fails.
+/// Runs a schedule. A run is a list of steps (steps.hpp); where one has to wait for other ranks, the run blocks there,
+/// or returns to the caller and goes on later: between the two there is no other difference. What is done in a step,
+/// and what it waits for, is said by stage_actions; here is where a run stands, and what becomes of one that fails.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, rule Inner = no_inner_rule>
 class staged_reduction {
  public:
@@ -65,8 +65,8 @@ class staged_reduction {
     go_to(step_kind::agree);
   }
 
-  /// Takes no part in a reduction that the other ranks begin; they get a communication_error, and this rank, from wait(),
-  /// the given exception.
+  /// Takes no part in a reduction that the other ranks begin; they get a communication_error, and this rank, from
+  /// wait(), the given exception.
   void start_refusing(std::exception_ptr problem, bool posts) {
     start(nullptr, posts);
     actions_.take(steps_[at_], 0);

@@ -39,8 +39,8 @@ struct step {
   std::size_t level;  ///< the stage that it belongs to
 };
 
-/// Down the stages as far as this rank survives them, and back. What would have nothing to do is left out: reductions of
-/// short vectors are a matter of nanoseconds.
+/// Down the stages as far as this rank survives them, and back. What would have nothing to do is left out: reductions
+/// of short vectors are a matter of nanoseconds.
 /// @param take_part  whether the ranks tell each other who takes part
 /// @param rounds     whether messages are rounded
 /// @param in_place   in_place(stage): whether the members work in memory that they share

@@ -14,8 +14,9 @@
 #include "../core/segments.hpp"
 #include "../core/stage.hpp"
 
-/// Runs a schedule on a stream: the same stages as staged_reduction, but messages, sums of inner products, weights and mixing
-/// are all enqueued, and the host waits for nothing. So it knows nothing of what it computes: there is no report.
+/// Runs a schedule on a stream: the same stages as staged_reduction, but messages, sums of inner products, weights and
+/// mixing are all enqueued, and the host waits for nothing. So it knows nothing of what it computes: there is no
+/// report.
 namespace adasum::detail {
 
 template <scalar T, class Space, class Comm, tree_rule Rule, tree_rule Inner>
@@ -136,8 +137,8 @@ class stream_reduction {
     space_.template mix_on_device<T>(window, vectors, weights, data + part.begin);
   }
 
-  /// Adds inner products over the ranks that hold parts of the stage's vectors. Each of them gets all terms and adds them in
-  /// the order of the group: one exchange, and the same bits on all of them.
+  /// Adds inner products over the ranks that hold parts of the stage's vectors. Each of them gets all terms and adds
+  /// them in the order of the group: one exchange, and the same bits on all of them.
   void sum(const stage& level, double* gram, std::size_t count) {
     const auto& group = level.sum_over;
     if (group.size() == 1) return;

@@ -38,7 +38,8 @@ concept packs = requires(const Space& space, const T* from, packed_element<numbe
   space.copy(static_cast<const packed_element<number_format::bfloat16>*>(to), const_cast<T*>(from), std::size_t{});
 };
 
-/// Messages of elements, rounded to 16 bits on their way if asked for. Packs into room of its own and unpacks from there.
+/// Messages of elements, rounded to 16 bits on their way if asked for. Packs into room of its own and unpacks from
+/// there.
 template <scalar T, class Space>
 class wire {
  public:

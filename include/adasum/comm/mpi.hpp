@@ -55,9 +55,9 @@ enum class device_messages {
   staged,     ///< by way of pinned memory of the host, in pieces: while one travels the next is copied
 };
 
-/// The ranks of an MPI communicator. It is duplicated once, so that no message of this library meets one of the caller's,
-/// and errors come back as exceptions whatever error handler the caller's communicator has. Copies share the duplicate,
-/// which is freed with the last of them, unless MPI has been finalised by then.
+/// The ranks of an MPI communicator. It is duplicated once, so that no message of this library meets one of the
+/// caller's, and errors come back as exceptions whatever error handler the caller's communicator has. Copies share the
+/// duplicate, which is freed with the last of them, unless MPI has been finalised by then.
 ///
 /// As with any MPI communicator, all ranks make the same collective calls in the same order, from one thread at a time.
 class mpi_communicator {
@@ -91,8 +91,8 @@ class mpi_communicator {
   /// The duplicate that carries the messages.
   MPI_Comm native() const { return state_->comm; }
 
-  /// Memory that the ranks of one node share (an MPI window); see the concept shared_memory. Freed with this object, which
-  /// is collective over the node's ranks, as MPI_Win_free is.
+  /// Memory that the ranks of one node share (an MPI window); see the concept shared_memory. Freed with this object,
+  /// which is collective over the node's ranks, as MPI_Win_free is.
   class memory {
    public:
     static constexpr bool every_address = false;
@@ -111,7 +111,8 @@ class mpi_communicator {
   /// Collective; blocks as MPI_Win_allocate_shared does. @throws mpi_error
   memory share(std::size_t bytes) const;
 
-  /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are. @throws mpi_error
+  /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are. @throws
+  /// mpi_error
   bool all_share_memory() const { return state_->node_of()->ranks.size() == static_cast<std::size_t>(size()); }
 
   /// For schedules::hierarchical: the node of each rank, as the lowest rank that it shares memory with
@@ -167,8 +168,9 @@ class mpi_communicator {
     std::vector<expectation> expected_;
   };
 
-  /// Blocks until every message has been sent and received. See the concept communicator_for. The stream of a device is waited
-  /// for before its memory is sent; what has arrived in staging is copied to the device in the order of the stream.
+  /// Blocks until every message has been sent and received. See the concept communicator_for. The stream of a device is
+  /// waited for before its memory is sent; what has arrived in staging is copied to the device in the order of the
+  /// stream.
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     if constexpr (device_space<Space>) {
@@ -278,7 +280,8 @@ class mpi_communicator {
 
 namespace detail {
 
-/// Pieces of a message, as long as MPI's int allows or as copies overlap; an empty message is one piece. MPI keeps their order.
+/// Pieces of a message, as long as MPI's int allows or as copies overlap; an empty message is one piece. MPI keeps
+/// their order.
 template <class Byte, class Visitor>
 void for_each_piece(std::span<Byte> bytes, std::size_t limit, Visitor&& visit) {
   std::size_t done = 0;

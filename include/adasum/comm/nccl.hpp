@@ -42,13 +42,14 @@ class nccl_error : public communication_error {
 ///
 ///     adasum::adasum_allreduce(adasum::cuda_space{stream}, adasum::nccl_communicator{comm}, gradient, segments);
 ///
-/// adasum_allreduce and plan_allreduce_async are enqueued on the space's stream, as ncclAllReduce is: the host waits for nothing.
-/// combine_allreduce and plan_allreduce give a report, and so wait for the stream at each exchange. Messages are groups of
-/// ncclSend and ncclRecv. As with NCCL itself: one thread at a time, the same calls on all ranks in the same order, and what
-/// the ranks say of sizes must agree (options::check_agreement compares it first). The communicator must be a blocking one
-/// (the default of ncclConfig_t). Small sums are made of messages to all ranks concerned, added in one order, and not by
-/// ncclAllReduce: so they have the same bits on every rank whatever algorithm NCCL would choose, also for a part of the ranks.
-/// A rank whose device fails for good cannot tell the others: abort the communicator then (ncclCommAbort).
+/// adasum_allreduce and plan_allreduce_async are enqueued on the space's stream, as ncclAllReduce is: the host waits
+/// for nothing. combine_allreduce and plan_allreduce give a report, and so wait for the stream at each exchange.
+/// Messages are groups of ncclSend and ncclRecv. As with NCCL itself: one thread at a time, the same calls on all ranks
+/// in the same order, and what the ranks say of sizes must agree (options::check_agreement compares it first). The
+/// communicator must be a blocking one (the default of ncclConfig_t). Small sums are made of messages to all ranks
+/// concerned, added in one order, and not by ncclAllReduce: so they have the same bits on every rank whatever algorithm
+/// NCCL would choose, also for a part of the ranks. A rank whose device fails for good cannot tell the others: abort
+/// the communicator then (ncclCommAbort).
 class nccl_communicator {
  public:
   /// @throws bad_input   a null communicator
@@ -59,7 +60,8 @@ class nccl_communicator {
   int size() const { return state_->size; }
   ncclComm_t native() const { return state_->comm; }
 
-  /// Starts messages of elements in memory of the device, in the order of the space's stream. See stream_ordered_communicator.
+  /// Starts messages of elements in memory of the device, in the order of the space's stream. See
+  /// stream_ordered_communicator.
   template <device_space Space>
   void enqueue(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     group together;
@@ -68,8 +70,8 @@ class nccl_communicator {
     together.end();
   }
 
-  /// Blocks until every message has been sent and received. See the concept communicator_for. Before each message goes a word
-  /// that tells its size, or that it is withheld; what lies in memory of the host goes by way of pinned memory.
+  /// Blocks until every message has been sent and received. See the concept communicator_for. Before each message goes
+  /// a word that tells its size, or that it is withheld; what lies in memory of the host goes by way of pinned memory.
   template <device_space Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     rooms<Space>& room = state_->rooms_for<Space>();

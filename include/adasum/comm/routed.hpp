@@ -14,17 +14,20 @@
 
 namespace adasum {
 
-/// Ranks whose messages take one way inside a node and another between nodes: NCCL inside and MPI across, the arrangement of
-/// the original system (Maleki et al., MLSys 2021, section 4). With schedules::hierarchical each stage takes one of the two.
+/// Ranks whose messages take one way inside a node and another between nodes: NCCL inside and MPI across, the
+/// arrangement of the original system (Maleki et al., MLSys 2021, section 4). With schedules::hierarchical each stage
+/// takes one of the two.
 ///
-///     adasum::routed_communicator comm{adasum::nccl_communicator{node_comm}, adasum::mpi_communicator{MPI_COMM_WORLD}, nodes};
+///     adasum::routed_communicator comm{adasum::nccl_communicator{node_comm}, adasum::mpi_communicator{MPI_COMM_WORLD},
+///     nodes};
 ///
 /// Ranks are those of the outer communicator; on the inner one, the ranks of a node stand in the same order.
 template <class Inner, class Outer>
 class routed_communicator {
  public:
   /// @param node_of_rank  any numbers, equal for ranks of one node; the same on all ranks (mpi_communicator::nodes())
-  /// @throws bad_input    a number of ranks or of the node's ranks that is not that of the communicator, or another order
+  /// @throws bad_input    a number of ranks or of the node's ranks that is not that of the communicator, or another
+  ///                      order
   routed_communicator(Inner inner, Outer outer, std::vector<int> node_of_rank)
       : inner_(std::move(inner)), outer_(std::move(outer)), inner_rank_(node_of_rank.size(), -1) {
     if (node_of_rank.size() != static_cast<std::size_t>(outer_.size()))

@@ -17,8 +17,8 @@ namespace adasum {
 ///           → for each message next_download, for each of its pieces wait_for_piece and send
 ///           → upload for each piece that has arrived → end
 ///
-/// Downloads run while earlier pieces travel, uploads while later ones do. Memory and events are kept, so that an exchange
-/// allocates nothing once it has grown to its size. Not for several threads at a time.
+/// Downloads run while earlier pieces travel, uploads while later ones do. Memory and events are kept, so that an
+/// exchange allocates nothing once it has grown to its size. Not for several threads at a time.
 template <class Space>
 class staging {
  public:

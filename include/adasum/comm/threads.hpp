@@ -131,8 +131,9 @@ class thread_communicator {
     std::string problem_;
   };
 
-  /// Blocks until every message has been copied. See the concept communicator_for. Between ranks whose spaces are streams of
-  /// devices, elements are copied from device memory to device memory, by the receiver's stream, once the sender's is done.
+  /// Blocks until every message has been copied. See the concept communicator_for. Between ranks whose spaces are
+  /// streams of devices, elements are copied from device memory to device memory, by the receiver's stream, once the
+  /// sender's is done.
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     auto& group = *membership_->group;

@@ -7,8 +7,8 @@
 /// Failures that wait until nobody depends on this rank any more.
 namespace adasum::detail {
 
-/// Runs steps of which any may throw. The first exception is kept; what comes after it is skipped. A rank that must still
-/// take part in sums with others does so, and rethrows where they can be told.
+/// Runs steps of which any may throw. The first exception is kept; what comes after it is skipped. A rank that must
+/// still take part in sums with others does so, and rethrows where they can be told.
 class attempt {
  public:
   template <class Step>

@@ -22,9 +22,9 @@
 /// because a subtree cancels, or because squares leave the range of double. Rare, so it allocates what it needs.
 ///
 /// All ranks that hold parts of the segment call it together; `sum_over_ranks(span<double>)` adds their partial inner
-/// products. They take every decision from those sums, so they take the same ones. How many sums there are depends on the
-/// numbers: a rank on which something fails takes part in all of them, with NaN for what it does not know, and says so
-/// afterwards (attempt).
+/// products. They take every decision from those sums, so they take the same ones. How many sums there are depends on
+/// the numbers: a rank on which something fails takes part in all of them, with NaN for what it does not know, and says
+/// so afterwards (attempt).
 namespace adasum::detail {
 
 /// Copies of one segment's piece of n vectors, to be combined in place.
@@ -90,9 +90,9 @@ struct direct_result {
 /// Combines vectors[i], which it may rescale, into vectors[0], whatever the range of their norms.
 ///
 /// Vectors whose squares leave double's range are multiplied by powers of two, so that the largest norm comes near 1
-/// and, under a pairwise rule, no other is below 2⁻¹⁰⁰. Such a smaller one has been enlarged, which changes the result by
-/// less than its rounding: of so small a vector, only the direction counts. Other rules may choose it, so they see it as
-/// small as it is; where even its square vanishes, as zero.
+/// and, under a pairwise rule, no other is below 2⁻¹⁰⁰. Such a smaller one has been enlarged, which changes the result
+/// by less than its rounding: of so small a vector, only the direction counts. Other rules may choose it, so they see
+/// it as small as it is; where even its square vanishes, as zero.
 ///
 /// @param lift    the binary exponent below the largest norm at which vectors are enlarged
 /// @param noise   the norm up to which a vector is nothing but rounding errors, and is weighed as zero
@@ -169,8 +169,8 @@ direct_result combine_any_range(attempt& run, const piece_copies<T, Space>& copi
 /// The same along the tree of a pairwise rule, pair by pair.
 ///
 /// A node whose terms cancel keeps their rounding errors, and however small they are, the next pair would take their
-/// direction for that of a gradient. So each node knows how large they can be: one rounding of each term and of the sum,
-/// and a few of double in the weights.
+/// direction for that of a gradient. So each node knows how large they can be: one rounding of each term and of the
+/// sum, and a few of double in the weights.
 template <scalar T, execution_space<T> Space, pairwise_rule Rule, class Sum>
 direct_result combine_along_tree(attempt& run, piece_copies<T, Space>& copies, Rule& rule,
                                  std::span<const std::size_t> leaves, Sum& sum_over_ranks) {

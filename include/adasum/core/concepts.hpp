@@ -18,8 +18,8 @@
 namespace adasum {
 
 // ── rule: Gram matrix → weights ─────────────────────────────────────────────────────────────────────────────────────
-// A pure function of inner products, called once per segment. The weights multiply the vectors. It runs on every rank, and
-// must return the same (or throw) on each of them for the same numbers.
+// A pure function of inner products, called once per segment. The weights multiply the vectors. It runs on every rank,
+// and must return the same (or throw) on each of them for the same numbers.
 // `name` identifies the rule in reports and in the check that all ranks agree.
 // Optional:
 //   static constexpr bool needs_gram = false     it looks at no inner product (a sum)
@@ -51,21 +51,21 @@ template <class R>
 concept rule = pairwise_rule<R> || gram_rule<R>;
 
 // ── execution_space: where the arithmetic runs ──────────────────────────────────────────────────────────────────────
-// `vectors` are n pointers to the element at the slice's origin in each vector, in memory of the space; so is `out`. Gram
-// matrices and weights are arrays of the host; a Gram matrix may be read after fence().
+// `vectors` are n pointers to the element at the slice's origin in each vector, in memory of the space; so is `out`.
+// Gram matrices and weights are arrays of the host; a Gram matrix may be read after fence().
 //
 //   allocate  uninitialised elements in memory of the space, owned by what is returned.
-//   measure   gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of segment k in the slice,
+//   measure gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of segment k in the slice,
 //             for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better than
 //             float. The same bits for the same values, wherever they lie in memory. A diagonal entry is 0 only where
 //             the vector is: where a square underflows, the smallest positive double is returned in its place.
-//   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x. `out` may be one of the vectors. A vector of
+//   mix out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x. `out` may be one of the vectors. A vector of
 //             weight 0 is not read: NaN in it does not matter.
 //   copy      to[i] = from[i] for i < count; the two do not overlap.
 //   fence     returns when everything that was started has ended, so that the host may read the results.
 // Optional: copy between a gradient's element type and a 16-bit one, rounding to nearest even, for options::wire;
-// `round_bytes`, how many bytes of gradients one local round of measure and mix takes where it has several segments (if it
-// is not there, all of them); `arithmetic()`, a name that differs between spaces which round differently.
+// `round_bytes`, how many bytes of gradients one local round of measure and mix takes where it has several segments (if
+// it is not there, all of them); `arithmetic()`, a name that differs between spaces which round differently.
 template <class E, class T = float>
 concept execution_space = scalar<T> && std::copyable<E> &&
                           requires(const E& space, const slice& window, std::span<const T* const> vectors, T* out,
@@ -81,9 +81,9 @@ concept execution_space = scalar<T> && std::copyable<E> &&
 /// A refinement: the host cannot read or write memory of the space.
 ///   upload(from, to, bytes)    starts a copy from the host's memory to the space's
 ///   download(from, to, bytes)  starts a copy from the space's memory to the host's
-///   transfer(from, to, bytes)  starts a copy from the space's memory to that of the same or another space of the same kind
-///   host_memory(bytes)         memory of the host from and to which copies run beside the host's work, where there is such
-///   event                      a moment: space.record(event) puts it behind all that was started, event.wait() waits for it
+///   transfer(from, to, bytes) starts a copy from the space's memory to that of the same or another space of the same
+///   kind host_memory(bytes) memory of the host from and to which copies run beside the host's work, where there is
+///   such event a moment: space.record(event) puts it behind all that was started, event.wait() waits for it
 /// Optional: can_reach(address), whether kernels can work there.
 template <class E>
 concept device_space =
@@ -97,11 +97,12 @@ concept device_space =
     };
 
 /// A refinement: combine_async(rule, window, vectors, out) starts measure → weigh → mix under a rule along the tree and
-/// returns; what it needs of the host's memory it has read by then. For schedules on a stream (collective/stream_reduction.hpp)
-/// the steps are there too, with Gram matrices and weights in memory of the space, which stay until the step is taken again:
+/// returns; what it needs of the host's memory it has read by then. For schedules on a stream
+/// (collective/stream_reduction.hpp) the steps are there too, with Gram matrices and weights in memory of the space,
+/// which stay until the step is taken again:
 ///   measure_on_device(window, vectors) → gram          weigh_on_device(rule, gram, segments, n, leaves) → weights
-///   mix_on_device(window, vectors, weights, out)       add_pieces(pieces, number, count, values): values[i] = Σₖ pieces[k·count + i]
-///   write(values, to): numbers of the host             allocate_in_order(count): as allocate, without waiting
+///   mix_on_device(window, vectors, weights, out) add_pieces(pieces, number, count, values): values[i] = Σₖ
+///   pieces[k·count + i] write(values, to): numbers of the host allocate_in_order(count): as allocate, without waiting
 template <class E, class T, class Rule>
 concept stream_ordered_space =
     execution_space<E, T> && device_space<E> &&
@@ -131,15 +132,16 @@ concept communicator_for = std::copyable<C> && requires(const C& comm, const E& 
   comm.exchange(space, out, in);
 };
 
-/// A refinement: enqueue(space, out, in) starts messages of elements in memory of the space, in the order of its stream, and
-/// returns. Nothing is ever withheld there.
+/// A refinement: enqueue(space, out, in) starts messages of elements in memory of the space, in the order of its
+/// stream, and returns. Nothing is ever withheld there.
 template <class C, class E>
 concept stream_ordered_communicator =
     communicator_for<C, E> && requires(const C& comm, const E& space, std::span<const outgoing> out,
                                        std::span<const incoming> in) { comm.enqueue(space, out, in); };
 
 /// An exchange in flight: test() says whether it has ended, without blocking; wait() returns when it has. Both throw as
-/// exchange() does, and it has ended then. An object is used for one exchange after another, so that it can keep its memory.
+/// exchange() does, and it has ended then. An object is used for one exchange after another, so that it can keep its
+/// memory.
 template <class P>
 concept pending_exchange = std::default_initializable<P> && requires(P& pending) {
   { pending.test() } -> std::same_as<bool>;
@@ -158,7 +160,8 @@ concept posting_communicator =
 ///   ranks          the ranks that share it, ascending; this one included
 ///   of(place)      the memory of ranks()[place], aligned to 64 bytes, zero when it was made
 ///   every_address  whether any address of one rank is valid on the others (threads of one process)
-/// Optional: has_left(place), whether that rank will never come again; alive(), whether the memory can still be reached.
+/// Optional: has_left(place), whether that rank will never come again; alive(), whether the memory can still be
+/// reached.
 template <class M>
 concept shared_memory = std::movable<M> && requires(const M& memory, std::size_t place) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;

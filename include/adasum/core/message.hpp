@@ -26,7 +26,8 @@ struct incoming {
   int peer;
   std::span<std::byte> bytes;
   residence where = residence::host;
-  /// What arrives is thrown away and must not be written to `bytes`: this rank has failed. (Only in memory of a device_space.)
+  /// What arrives is thrown away and must not be written to `bytes`: this rank has failed. (Only in memory of a
+  /// device_space.)
   bool discarded = false;
 };
 

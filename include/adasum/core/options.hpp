@@ -45,8 +45,9 @@ struct basic_options {
   /// Arithmetic stays in float and double; only messages between ranks are rounded. float gradients only.
   wire_format wire = wire_format::same;
 
-  /// In shared memory: how long a rank waits for another that is in the same reduction, before it throws. Where that may
-  /// compute in between (allreduce_plan::start), longer than it does so without a test(); test() itself never gives up.
+  /// In shared memory: how long a rank waits for another that is in the same reduction, before it throws. Where that
+  /// may compute in between (allreduce_plan::start), longer than it does so without a test(); test() itself never gives
+  /// up.
   double patience_seconds = 60;
 
   friend constexpr bool operator==(const basic_options&, const basic_options&) = default;

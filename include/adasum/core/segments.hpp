@@ -47,7 +47,8 @@ class segments_view {
   std::span<const std::size_t> offsets_;
 };
 
-/// How a flat gradient is cut into segments, one per layer or tensor; rules weigh each by itself. Segments may be empty.
+/// How a flat gradient is cut into segments, one per layer or tensor; rules weigh each by itself. Segments may be
+/// empty.
 ///
 ///     adasum::segments{1024, 10, 4096};                       // lengths
 ///     adasum::segments(lengths.begin(), lengths.end());       // any iterators over integers

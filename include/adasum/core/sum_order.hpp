@@ -9,25 +9,25 @@
 /// Who tells whom when a few numbers are added over a group of ranks so that every rank ends with the same bits.
 namespace adasum {
 
-/// Among how many ranks each exchange of a sum adds, for the inner products of so many vectors: n(n + 1)/2 doubles for each
-/// segment.
+/// Among how many ranks each exchange of a sum adds, for the inner products of so many vectors: n(n + 1)/2 doubles for
+/// each segment.
 ///
-/// An exchange of radix q takes the latency λ and q - 1 messages of μ(bytes) each, and does the work of log₂q doublings.
-/// In schedules::machine, λ is 1 µs and μ 0.2 µs and 0.08 ns for each byte. 4 in place of 2 · 2 pays while μ < λ, up to
-/// 10 KB. 8 in place of 4 · 2 pays while 3μ < λ, and 8 · 8 costs what 4 · 4 · 4 does where 5μ = λ, so that very short
-/// messages go wider still; 16 in place of 4 · 4 would cost more.
+/// An exchange of radix q takes the latency λ and q - 1 messages of μ(bytes) each, and does the work of log₂q
+/// doublings. In schedules::machine, λ is 1 µs and μ 0.2 µs and 0.08 ns for each byte. 4 in place of 2 · 2 pays while μ
+/// < λ, up to 10 KB. 8 in place of 4 · 2 pays while 3μ < λ, and 8 · 8 costs what 4 · 4 · 4 does where 5μ = λ, so that
+/// very short messages go wider still; 16 in place of 4 · 4 would cost more.
 ///
-/// That is for one segment: with many, a smaller radix can cost less, up to a fifth of the sum's time among 1,000 segments.
-/// But then ranks would have to have as many segments each to meet, and one whose segments are wrong could not tell the
-/// others that it fails.
+/// That is for one segment: with many, a smaller radix can cost less, up to a fifth of the sum's time among 1,000
+/// segments. But then ranks would have to have as many segments each to meet, and one whose segments are wrong could
+/// not tell the others that it fails.
 constexpr std::size_t sum_radix(std::size_t vectors) { return vectors <= 10 ? 8 : vectors <= 44 ? 4 : 2; }
 
 /// A sum over a group, as one of its ranks sees it; places are positions in the group.
 ///
 /// The group is cut into as many nearly equal parts as the radix says, each of these likewise, down to single ranks:
 /// sizes within one level differ by one at most. On the way back, all ranks of a part hold the same sum, and each gets
-/// that of every other part from one of its ranks, and adds them in the order of the parts. So any number of ranks takes
-/// ⌈log P⌉ exchanges to the base of the radix, and a rank sends at most two messages to a part.
+/// that of every other part from one of its ranks, and adds them in the order of the parts. So any number of ranks
+/// takes ⌈log P⌉ exchanges to the base of the radix, and a rank sends at most two messages to a part.
 class sum_order {
  public:
   sum_order() = default;
@@ -40,8 +40,8 @@ class sum_order {
 
   constexpr std::size_t exchanges() const { return exchanges_; }
 
-  /// Calls, for the exchange of the given number, send(place) for each rank that gets this one's sum, and receive(place)
-  /// for one rank of each other part, in the order of the parts.
+  /// Calls, for the exchange of the given number, send(place) for each rank that gets this one's sum, and
+  /// receive(place) for one rank of each other part, in the order of the parts.
   /// @return how many of those parts come before this rank's own
   template <class Send, class Receive>
   constexpr std::size_t visit(std::size_t exchange, Send&& send, Receive&& receive) const {
@@ -75,8 +75,8 @@ class sum_order {
   static constexpr std::size_t most_messages = 2 * (sum_radix(2) - 1);
 
  private:
-  /// Into how many parts so many ranks are cut that are to be single after so many levels: nearly as many on each level,
-  /// and, where that can be, a divisor, so that parts are of one size and nobody sends twice to one.
+  /// Into how many parts so many ranks are cut that are to be single after so many levels: nearly as many on each
+  /// level, and, where that can be, a divisor, so that parts are of one size and nobody sends twice to one.
   constexpr std::size_t radix(std::size_t ranks, std::size_t levels) const {
     const auto reached = [&](std::size_t radix) {
       std::size_t power = 1;

@@ -16,8 +16,9 @@ struct tile {
   std::size_t begin, end;  ///< counted from the window's origin
 };
 
-/// Cuts a window into tiles of at most `longest` elements, in order, so that one kernel serves any number of segments. The
-/// cuts depend on the window alone: sums over tiles, taken in order, have the same bits however many threads there are.
+/// Cuts a window into tiles of at most `longest` elements, in order, so that one kernel serves any number of segments.
+/// The cuts depend on the window alone: sums over tiles, taken in order, have the same bits however many threads there
+/// are.
 inline std::vector<tile> tiles_of(const slice& window, std::size_t longest) {
   std::vector<tile> tiles;
   const auto [first, last] = window.touched();
@@ -29,8 +30,8 @@ inline std::vector<tile> tiles_of(const slice& window, std::size_t longest) {
   return tiles;
 }
 
-/// How many of the tiles belong to segments before k, for k = 0 … segments: the tiles of segment k are those from the k-th
-/// number to the next.
+/// How many of the tiles belong to segments before k, for k = 0 … segments: the tiles of segment k are those from the
+/// k-th number to the next.
 inline std::vector<std::size_t> first_tiles(std::span<const tile> tiles, std::size_t segments) {
   std::vector<std::size_t> first(segments + 1, 0);
   for (const auto& one : tiles) ++first[one.segment + 1];

@@ -29,9 +29,9 @@ inline constexpr double smallest_safe_square = 0x1p-800;
 inline constexpr double largest_safe_square = 0x1p+800;
 
 /// A node whose squared norm is below this fraction of Σ cᵢ² Gᵢᵢ has lost its leading digits: the double Gram matrix
-/// has a relative error near 1e-16. Combining the vectors themselves is better then, if their elements are doubles: 1e-10
-/// leaves six digits for the weights. Narrower elements would lose more by being rounded at every node; for them only
-/// what is lost entirely is combined directly.
+/// has a relative error near 1e-16. Combining the vectors themselves is better then, if their elements are doubles:
+/// 1e-10 leaves six digits for the weights. Narrower elements would lose more by being rounded at every node; for them
+/// only what is lost entirely is combined directly.
 template <scalar T>
 inline constexpr double cancellation_threshold = std::is_same_v<T, double> ? 1e-10 : 0x1p-48;
 
@@ -72,8 +72,8 @@ constexpr void for_each_merge_under(std::size_t n, Visitor&& visit) {
     for_each_linear_merge(n, visit);
 }
 
-/// Weights of n vectors under a pairwise rule along its tree, from inner products alone: a node is Σ cᵢ gᵢ, so its moments
-/// are quadratic forms in G. O(n²), since the supports of two children are disjoint.
+/// Weights of n vectors under a pairwise rule along its tree, from inner products alone: a node is Σ cᵢ gᵢ, so its
+/// moments are quadratic forms in G. O(n²), since the supports of two children are disjoint.
 ///
 /// @param leaves     how many gradients each vector already combines
 /// @param threshold  see cancellation_threshold

@@ -21,8 +21,8 @@ namespace adasum::rules {
 ///     4.  cᵢ = s·αᵢ / (‖gᵢ‖ + ε)
 ///
 /// Source: Choukroun et al., "Adaptive Consensus Gradients Aggregation for Scaled Distributed Training",
-/// arXiv 2411.03742, section 3. It mixes unit vectors; `scale` says what becomes of the length. Where the gradients do not
-/// agree on a direction (Σα ≤ guard·Σ|α|), step 3 would enlarge or flip the result: the mean is taken, and counted.
+/// arXiv 2411.03742, section 3. It mixes unit vectors; `scale` says what becomes of the length. Where the gradients do
+/// not agree on a direction (Σα ≤ guard·Σ|α|), step 3 would enlarge or flip the result: the mean is taken, and counted.
 struct adacons {
   static constexpr std::string_view name = "adacons";
 

@@ -16,8 +16,8 @@ namespace adasum::rules {
 ///
 ///     score(i) = Σ of the n - f - 2 smallest ‖gᵢ - gⱼ‖², j ≠ i;     cᵢ = 1/m for the m lowest scores, 0 for the others
 ///
-/// Distances from inner products: Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ. Of equal scores, the lower index is taken. Source: Blanchard et al.,
-/// "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, sections 3 and 4.
+/// Distances from inner products: Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ. Of equal scores, the lower index is taken. Source: Blanchard et
+/// al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, sections 3 and 4.
 struct multi_krum {
   static constexpr std::string_view name = "multi_krum";
 

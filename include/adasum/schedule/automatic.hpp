@@ -21,14 +21,14 @@ struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool all_at_once = true;
 
-  /// Whether a plan reduces gradients of the caller's in memory that the ranks share, where all of them do; the same on all
-  /// ranks. They are copied there and back, which is still less work than messages, whose bytes are copied too. (In
-  /// plan.buffer() a plan works in place anyway.) Making that memory takes longer than one reduction, so adasum_allreduce
-  /// sends messages.
+  /// Whether a plan reduces gradients of the caller's in memory that the ranks share, where all of them do; the same on
+  /// all ranks. They are copied there and back, which is still less work than messages, whose bytes are copied too. (In
+  /// plan.buffer() a plan works in place anyway.) Making that memory takes longer than one reduction, so
+  /// adasum_allreduce sends messages.
   bool in_place = true;
 
-  /// Whether that pays: in place, a rank measures its slice of all gradients, which grows with the ranks as P·N, and reads all
-  /// their Gram matrices, which must not be more than the gradients.
+  /// Whether that pays: in place, a rank measures its slice of all gradients, which grows with the ranks as P·N, and
+  /// reads all their Gram matrices, which must not be more than the gradients.
   static constexpr int most_ranks_in_place = 16;
   static bool pays_in_place(int size, const problem& what) {
     if (size < 2 || size > most_ranks_in_place) return false;
@@ -40,10 +40,10 @@ struct automatic {
   /// Up to so many ranks, which most often share a node, go by what was measured on one (bench/allreduce): there the
   /// processors copy all messages, and what counts is the work of all ranks together.
   static constexpr int most_ranks_as_measured = 4;
-  /// Up to so many bytes, whole vectors are exchanged: then the exchanges that halving needs for its sums and for gathering
-  /// cost more than the bytes that it saves. Among more ranks than those, whatever the model says: it goes by the number of
-  /// segments too, and schedules are so near each other there that a rank whose segments are wrong would often take another
-  /// one than the others.
+  /// Up to so many bytes, whole vectors are exchanged: then the exchanges that halving needs for its sums and for
+  /// gathering cost more than the bytes that it saves. Among more ranks than those, whatever the model says: it goes by
+  /// the number of segments too, and schedules are so near each other there that a rank whose segments are wrong would
+  /// often take another one than the others.
   static constexpr std::size_t short_vector_bytes(int size) {
     return (size <= 2 ? 8 : size <= most_ranks_as_measured ? 16 : 1) * 1024;
   }

@@ -25,16 +25,16 @@ struct cost {
   std::size_t terms = 0;          ///< multiply-adds for their linear combinations
 };
 
-/// A network and a processor. The defaults are those of docs/scale.md: InfiniBand of 100 Gb/s, and serial_space's kernels
-/// for floats as bench/scale measured them on one core of an AMD EPYC (Zen 5). A choice between schedules depends on the
-/// ratios only.
+/// A network and a processor. The defaults are those of docs/scale.md: InfiniBand of 100 Gb/s, and serial_space's
+/// kernels for floats as bench/scale measured them on one core of an AMD EPYC (Zen 5). A choice between schedules
+/// depends on the ratios only.
 struct machine {
-  double latency = 1e-6;             ///< seconds from rank to rank
-  double per_message = 2e-7;         ///< seconds of processors, its sender's and its receiver's, for one message
-  double per_byte = 0.08e-9;         ///< seconds, the inverse of the bandwidth
+  double latency = 1e-6;              ///< seconds from rank to rank
+  double per_message = 2e-7;          ///< seconds of processors, its sender's and its receiver's, for one message
+  double per_byte = 0.08e-9;          ///< seconds, the inverse of the bandwidth
   double per_pair_element = 0.13e-9;  ///< seconds; 0.09 in the caches, 0.26 in memory
-  double per_product = 0.017e-9;     ///< seconds
-  double per_term = 0.04e-9;         ///< seconds; 0.03 in the caches, up to 0.1 in memory
+  double per_product = 0.017e-9;      ///< seconds
+  double per_term = 0.04e-9;          ///< seconds; 0.03 in the caches, up to 0.1 in memory
 };
 
 /// Seconds of a rank that never waits for a slower one: latency, messages, bytes and arithmetic, one after another.

@@ -10,14 +10,14 @@
 
 namespace adasum::schedules {
 
-/// The one exchange of schedules::gram where nothing is sent: ranks that share memory measure, weigh and mix their slice
-/// of all gradients in place. Three barriers, about 3N elements read or written by each rank, no scratch, any rule. Short
-/// gradients are copied to where all ranks read them, and each computes the whole result: one barrier.
+/// The one exchange of schedules::gram where nothing is sent: ranks that share memory measure, weigh and mix their
+/// slice of all gradients in place. Three barriers, about 3N elements read or written by each rank, no scratch, any
+/// rule. Short gradients are copied to where all ranks read them, and each computes the whole result: one barrier.
 ///
 /// For all ranks of one process (thread_communicator), or of one node with gradients in plan.buffer()
-/// (mpi_communicator); another gradient is copied into the plan's buffer and back. A rank that fails or leaves is noticed
-/// by the others; at the first barrier of a run for as long as it takes, since others may still compute their gradients, and
-/// later within options.patience_seconds.
+/// (mpi_communicator); another gradient is copied into the plan's buffer and back. A rank that fails or leaves is
+/// noticed by the others; at the first barrier of a run for as long as it takes, since others may still compute their
+/// gradients, and later within options.patience_seconds.
 struct direct {
   static constexpr std::string_view name = "direct";
   static constexpr bool all_at_once = true;

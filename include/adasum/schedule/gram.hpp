@@ -11,9 +11,9 @@
 
 namespace adasum::schedules {
 
-/// One exchange for any number of ranks and any rule: each rank gets its slice of all P gradients, the P×P Gram matrices
-/// of the slices are summed over the ranks, every rank weighs alike and mixes its slice, and the slices are gathered.
-/// Each rank sends 2(P-1)/P·N elements in 2 exchanges; arithmetic per element grows with P.
+/// One exchange for any number of ranks and any rule: each rank gets its slice of all P gradients, the P×P Gram
+/// matrices of the slices are summed over the ranks, every rank weighs alike and mixes its slice, and the slices are
+/// gathered. Each rank sends 2(P-1)/P·N elements in 2 exchanges; arithmetic per element grows with P.
 struct gram {
   static constexpr std::string_view name = "gram";
   static constexpr bool all_at_once = true;

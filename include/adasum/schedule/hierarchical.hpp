@@ -23,8 +23,8 @@ namespace adasum::schedules {
 /// Nodes stand in the order of their lowest ranks, and the ranks of a node in theirs. Inside a node the gradients are
 /// cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the outer schedule,
 /// with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is applied
-/// before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would. In a plan's own
-/// buffer, ranks of one node that share memory work there in place.
+/// before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would. In a plan's
+/// own buffer, ranks of one node that share memory work there in place.
 ///
 ///     adasum::schedules::hierarchical order{comm.nodes(), adasum::rules::mean{}};
 ///

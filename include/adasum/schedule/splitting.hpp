@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <string_view>
 #include <vector>

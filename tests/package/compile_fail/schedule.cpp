@@ -14,6 +14,6 @@ struct my_doubling {
 };
 
 void use(std::vector<float>& gradient, const adasum::segments& segments) {
-  adasum::combine_allreduce(adasum::serial_space{}, adasum::self_communicator{}, adasum::rules::sum{}, gradient, segments,
-                            my_doubling{});
+  adasum::combine_allreduce(adasum::serial_space{}, adasum::self_communicator{}, adasum::rules::sum{}, gradient,
+                            segments, my_doubling{});
 }

@@ -15,6 +15,5 @@ TEST_CASE("translation units with and without NDEBUG live in one program and agr
   const std::vector<double> expected{6.2643, 7.1228, 7.9812, 8.8397};
   CHECK(with.results.size() == 10);
   for (const auto& result : with.results)
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      CHECK(std::abs(result[i] - expected[i]) < 1e-4);
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(std::abs(result[i] - expected[i]) < 1e-4);
 }

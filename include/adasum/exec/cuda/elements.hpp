@@ -89,8 +89,8 @@ __device__ inline bool is_at_16_bytes(const void* vector, std::size_t first) {
   return (reinterpret_cast<std::uintptr_t>(vector) + first * sizeof(storage_of<Format>)) % 16 == 0;
 }
 
-/// Whether every thread has all its packs of this tile, and each of them at 16 bytes: then nothing need be asked per pack, and
-/// loads can wait for their data together. The same for all threads. @param n of the vectors
+/// Whether every thread has all its packs of this tile, and each of them at 16 bytes: then nothing need be asked per
+/// pack, and loads can wait for their data together. The same for all threads. @param n of the vectors
 template <number_format Format, class Vectors>
 __device__ inline bool is_whole(const tile& one, const Vectors& vectors, int n) {
   bool whole = one.end - one.begin == tile_length<Format>;
@@ -98,8 +98,8 @@ __device__ inline bool is_whole(const tile& one, const Vectors& vectors, int n) 
   return whole;
 }
 
-/// The elements [first, end) of a vector, at most a pack of them, and zeros behind. Where a tile is not whole the same thread
-/// reads the same elements one by one, so that sums do not depend on where vectors lie.
+/// The elements [first, end) of a vector, at most a pack of them, and zeros behind. Where a tile is not whole the same
+/// thread reads the same elements one by one, so that sums do not depend on where vectors lie.
 template <number_format Format, bool Whole>
 __device__ inline pack<Format> load(const void* vector, std::size_t first, std::size_t end) {
   const auto* const from = static_cast<const storage_of<Format>*>(vector) + first;

@@ -10,11 +10,11 @@
 #include "../../core/tiles.hpp"
 #include "elements.hpp"
 
-/// Gram matrices, two kernels whatever the number of segments: each block measures a tile, and then each block adds one entry
-/// of one segment's matrix over the segment's tiles.
+/// Gram matrices, two kernels whatever the number of segments: each block measures a tile, and then each block adds one
+/// entry of one segment's matrix over the segment's tiles.
 ///
-/// Products and sums are doubles; products of float and narrower elements are exact. A thread adds at most 32 elements of a
-/// tile and then tiles/256 partial sums, a block adds those of its 256 threads, each time in one fixed order:
+/// Products and sums are doubles; products of float and narrower elements are exact. A thread adds at most 32 elements
+/// of a tile and then tiles/256 partial sums, a block adds those of its 256 threads, each time in one fixed order:
 ///
 ///     |Ĝ(i, j) − gᵢ·gⱼ| ≤ (32 + 2·255 + ⌈tiles/256⌉)·2⁻⁵³ Σ |gᵢ[x]·gⱼ[x]|,   in practice far below
 ///
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(threads_per_block, N >= 4 ? 2 : 4)
 /// Up to so many vectors' matrix stays in a thread's registers.
 inline constexpr int most_in_registers = 8;
 
-/// The same for any number of vectors: the matrix in blocks of 4 × 4, one after the other. A tile's elements come from the
-/// caches from the second block on, if tiles are short. @param vectors n addresses in memory of the device
+/// The same for any number of vectors: the matrix in blocks of 4 × 4, one after the other. A tile's elements come from
+/// the caches from the second block on, if tiles are short. @param vectors n addresses in memory of the device
 template <number_format Format>
 __global__ void __launch_bounds__(threads_per_block)
     measure_tiles_of_many(const tile* tiles, std::size_t count, const void* const* vectors, int n, double* partials) {
@@ -156,7 +156,8 @@ __device__ inline double add_over_tiles(const double* partials, std::size_t firs
   return add_over_block(mine).at[0];
 }
 
-/// gram[k·entries + p]: one block for each. A segment without tiles gets 0. @param first_tile of each segment, and their number
+/// gram[k·entries + p]: one block for each. A segment without tiles gets 0. @param first_tile of each segment, and
+/// their number
 template <int = 0>  // a template, so that every unit that includes this may hold it
 __global__ void __launch_bounds__(threads_per_block)
     add_tiles(const double* partials, std::size_t count, const std::size_t* first_tile, std::size_t entries,

@@ -11,8 +11,8 @@
 
 namespace adasum::cuda_backend {
 
-/// Memory of a device in the order of a stream: uninitialised, allocated and freed without waiting (cudaMallocAsync). The
-/// stream must live longer.
+/// Memory of a device in the order of a stream: uninitialised, allocated and freed without waiting (cudaMallocAsync).
+/// The stream must live longer.
 template <class T>
 class buffer {
  public:
@@ -104,7 +104,8 @@ struct pinned_memory {
 template <class T>
 using pinned_buffer = unordered_buffer<T, pinned_memory>;
 
-/// A moment on a stream, for which the host can wait. Made when it is recorded first, on the device that is current then.
+/// A moment on a stream, for which the host can wait. Made when it is recorded first, on the device that is current
+/// then.
 class event {
  public:
   event() = default;

@@ -11,8 +11,8 @@
 /// Linear combinations and conversions, one kernel whatever the number of segments.
 namespace adasum::cuda_backend {
 
-/// out[x] = Σᵢ weights[k·n + i]·vᵢ[x] for the tiles of all segments k, added in double in the order of i and rounded once.
-/// `out` may be one of the vectors. A vector of weight 0 is not read.
+/// out[x] = Σᵢ weights[k·n + i]·vᵢ[x] for the tiles of all segments k, added in double in the order of i and rounded
+/// once. `out` may be one of the vectors. A vector of weight 0 is not read.
 /// @param vectors  n addresses: a vector_list, or an array of the device
 template <number_format Format, class Vectors>
 __global__ void __launch_bounds__(threads_per_block)

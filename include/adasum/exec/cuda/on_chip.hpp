@@ -13,8 +13,9 @@
 #include "measure.hpp"
 #include "weigh.hpp"
 
-/// Two vectors that fit in the registers and the shared memory of the whole device: one kernel that reads each of them once
-/// (3N elements of traffic in place of 5N). The same numbers as by measure_tiles, add_tiles, weigh_segments and mix_tiles.
+/// Two vectors that fit in the registers and the shared memory of the whole device: one kernel that reads each of them
+/// once (3N elements of traffic in place of 5N). The same numbers as by measure_tiles, add_tiles, weigh_segments and
+/// mix_tiles.
 namespace adasum::cuda_backend {
 
 /// So many tiles of a block stay in registers; the others in shared memory.
@@ -109,7 +110,8 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
 
   cooperative_groups::this_grid().sync();
 
-  // Every block adds the partial sums of the segments that it has tiles of: less work than another round between blocks.
+  // Every block adds the partial sums of the segments that it has tiles of: less work than another round between
+  // blocks.
   __shared__ double weights_of_segment[2];
   double weights[2] = {};
   std::size_t weighed = static_cast<std::size_t>(-1);

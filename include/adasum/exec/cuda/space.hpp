@@ -32,17 +32,18 @@ namespace adasum {
 ///     adasum::cuda_space exec{stream};
 ///     adasum::adasum_pair(exec, a, b, out);   // thrust::device_vector<float>, or std::span over memory of the device
 ///
-/// adasum_pair and adasum_tree are enqueued and return at once, as kernel launches do: weights are computed on the device, the
-/// host waits for nothing, and from the second call with the same segments on nothing is allocated; so they can be recorded in
-/// a CUDA graph, which must not outlive the space. Calls that return a report (combine, allreduce) wait for the stream where
-/// the host reads inner products, and nowhere else.
+/// adasum_pair and adasum_tree are enqueued and return at once, as kernel launches do: weights are computed on the
+/// device, the host waits for nothing, and from the second call with the same segments on nothing is allocated; so they
+/// can be recorded in a CUDA graph, which must not outlive the space. Calls that return a report (combine, allreduce)
+/// wait for the stream where the host reads inner products, and nowhere else.
 ///
-/// One kernel for each of measure and mix whatever the number of segments; the order of additions is fixed by the window
-/// alone, so results have the same bits in every run, and on devices of one architecture. For float, double, __half, __nv_bfloat16 and other
-/// types with their bits. The stream must live longer than the space and the memory that it allocates. Copies are handles to the
-/// same workspace: one host thread at a time, as with a cuBLAS handle.
+/// One kernel for each of measure and mix whatever the number of segments; the order of additions is fixed by the
+/// window alone, so results have the same bits in every run, and on devices of one architecture. For float, double,
+/// __half, __nv_bfloat16 and other types with their bits. The stream must live longer than the space and the memory
+/// that it allocates. Copies are handles to the same workspace: one host thread at a time, as with a cuBLAS handle.
 ///
-/// Products are added in double, which suits devices that compute double at half the rate of float (the data centre ones).
+/// Products are added in double, which suits devices that compute double at half the rate of float (the data centre
+/// ones).
 class cuda_space {
  public:
   static constexpr std::string_view name = "cuda";
@@ -118,8 +119,9 @@ class cuda_space {
 
   // ── stream_ordered_space ──
 
-  /// measure → weigh → mix under a rule along the tree, enqueued: the host waits for nothing. What weighing on the device means
-  /// where gradients cancel or squares leave the range of double: exec/cuda/weigh.hpp. `rule` is copied to the device.
+  /// measure → weigh → mix under a rule along the tree, enqueued: the host waits for nothing. What weighing on the
+  /// device means where gradients cancel or squares leave the range of double: exec/cuda/weigh.hpp. `rule` is copied to
+  /// the device.
   /// @throws bad_input  new segments, or more memory needed, while the stream is being recorded in a graph
   template <scalar T, tree_rule Rule>
     requires std::is_trivially_copyable_v<Rule>
@@ -218,8 +220,8 @@ class cuda_space {
 
   // ── device_space ──
 
-  /// Enqueues a copy between any two places of the device's or the host's. From or to ordinary (not pinned) memory of the host,
-  /// it may block until the copy is done.
+  /// Enqueues a copy between any two places of the device's or the host's. From or to ordinary (not pinned) memory of
+  /// the host, it may block until the copy is done.
   void transfer(const void* from, void* to, std::size_t bytes) const {
     if (bytes == 0) return;
     const cuda_backend::device_scope here(device_);

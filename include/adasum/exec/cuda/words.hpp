@@ -11,8 +11,9 @@
 
 #include "device.hpp"
 
-/// A few numbers or addresses for the device, in the arguments of a kernel: they are the host's no more when the call returns,
-/// nothing waits, and a recorded graph holds them too, none of which is certain of copies from ordinary memory.
+/// A few numbers or addresses for the device, in the arguments of a kernel: they are the host's no more when the call
+/// returns, nothing waits, and a recorded graph holds them too, none of which is certain of copies from ordinary
+/// memory.
 namespace adasum::cuda_backend {
 
 inline constexpr std::size_t words_at_once = 256;

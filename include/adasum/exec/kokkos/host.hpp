@@ -17,8 +17,8 @@
 
 namespace adasum::kokkos {
 
-/// Kernels for execution spaces that work on memory of the host (Kokkos::Serial, OpenMP, Threads): a range over tiles, each
-/// worked on by the vector kernels of serial_space. Results do not depend on the number of threads.
+/// Kernels for execution spaces that work on memory of the host (Kokkos::Serial, OpenMP, Threads): a range over tiles,
+/// each worked on by the vector kernels of serial_space. Results do not depend on the number of threads.
 template <class ExecutionSpace>
 class host_kernels {
  public:

@@ -37,10 +37,10 @@ using kernels_for =
 ///     adasum::kokkos_space exec{Kokkos::DefaultExecutionSpace{}};
 ///     adasum::adasum_pair(exec, a, b, out);  // Kokkos::View<float*>
 ///
-/// Every kernel is launched on the instance that was given, and only that instance is fenced, only where the host reads.
-/// One kernel for each of measure and mix whatever the number of segments (kernels: host.hpp, teams.hpp). Holds the contract of
-/// the concept execution_space for every scalar; with a device, also that of device_space, so that communicators know what to do
-/// with its memory. Kokkos must be initialised.
+/// Every kernel is launched on the instance that was given, and only that instance is fenced, only where the host
+/// reads. One kernel for each of measure and mix whatever the number of segments (kernels: host.hpp, teams.hpp). Holds
+/// the contract of the concept execution_space for every scalar; with a device, also that of device_space, so that
+/// communicators know what to do with its memory. Kokkos must be initialised.
 template <class ExecutionSpace = Kokkos::DefaultExecutionSpace, class Kernels = kokkos::kernels_for<ExecutionSpace>>
 class kokkos_space {
  public:

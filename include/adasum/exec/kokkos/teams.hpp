@@ -50,10 +50,10 @@ struct Kokkos::reduction_identity<adasum::kokkos::sums<Count>> {
 
 namespace adasum::kokkos {
 
-/// Kernels for execution spaces whose memory the host does not work on (Kokkos::Cuda, HIP, SYCL): a team of threads for each
-/// tile, one kernel each for measure, for the sums over tiles and for mix, whatever the number of segments. Computes in double.
-/// Sums are made in an order that is fixed for a given device and version of Kokkos, which chooses the size of teams. Copies share
-/// memory that they work in: one host thread at a time.
+/// Kernels for execution spaces whose memory the host does not work on (Kokkos::Cuda, HIP, SYCL): a team of threads for
+/// each tile, one kernel each for measure, for the sums over tiles and for mix, whatever the number of segments.
+/// Computes in double. Sums are made in an order that is fixed for a given device and version of Kokkos, which chooses
+/// the size of teams. Copies share memory that they work in: one host thread at a time.
 template <class ExecutionSpace>
 class team_kernels {
  public:

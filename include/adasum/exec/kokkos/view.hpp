@@ -10,8 +10,9 @@
 
 namespace adasum {
 
-/// A Kokkos::View of rank one is a gradient as it is: const or not, unmanaged, a contiguous subview, in any memory space that
-/// the execution space can reach. A strided one (LayoutStride, such as a column of a matrix) is refused at compile time.
+/// A Kokkos::View of rank one is a gradient as it is: const or not, unmanaged, a contiguous subview, in any memory
+/// space that the execution space can reach. A strided one (LayoutStride, such as a column of a matrix) is refused at
+/// compile time.
 template <class Data, class... Properties>
 struct gradient_traits<Kokkos::View<Data, Properties...>> {
   using view = Kokkos::View<Data, Properties...>;

@@ -17,8 +17,9 @@ namespace adasum::serial {
 template <scalar T>
 using compute_type = std::conditional_t<format_of<T> == number_format::binary64, double, float>;
 
-/// Reads as many elements of type From as there are lanes of type To, and converts each. A vector of elements would be the
-/// natural source; GCC 12 turns one into a wider one in pieces of half its bytes, and elements that lie in memory at once.
+/// Reads as many elements of type From as there are lanes of type To, and converts each. A vector of elements would be
+/// the natural source; GCC 12 turns one into a wider one in pieces of half its bytes, and elements that lie in memory
+/// at once.
 template <class To, std::size_t Bytes, class From>
 [[gnu::always_inline]] inline void load_each(vector<To, Bytes>& out, const From* from) {
   if constexpr (std::is_same_v<To, From>) {
@@ -45,10 +46,11 @@ struct halves_in_memory {
 };
 
 // clang compares the operands of inline assembly with the features of the function around it, not of the one that it is
-// inlined into, so it takes these only where it was told to assume AVX-512. What nvcc makes of them, no host compiler takes.
+// inlined into, so it takes these only where it was told to assume AVX-512. What nvcc makes of them, no host compiler
+// takes.
 #if defined(__x86_64__) && !defined(__NVCC__) && (!defined(__clang__) || defined(__AVX512F__))
-/// Whether the processor converts vectors of so many bytes from and to binary16 itself, in one instruction. (The compilers'
-/// names for it differ, and <immintrin.h> would double what including this library costs.)
+/// Whether the processor converts vectors of so many bytes from and to binary16 itself, in one instruction. (The
+/// compilers' names for it differ, and <immintrin.h> would double what including this library costs.)
 inline constexpr bool converts_binary16(std::size_t bytes) { return bytes >= 32; }
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline void load_binary16(vector<float, Bytes>& out, const void* from) {
@@ -105,8 +107,8 @@ template <std::size_t Bytes, scalar T>
   }
 }
 
-/// A vector as doubles, in two of the same number of bytes. (By way of one of twice as many: GCC 12 converts each half of
-/// it at once, and vectors of half the bytes in quarters.)
+/// A vector as doubles, in two of the same number of bytes. (By way of one of twice as many: GCC 12 converts each half
+/// of it at once, and vectors of half the bytes in quarters.)
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline void widen(vector<double, Bytes>& low, vector<double, Bytes>& high,
                                          const vector<float, Bytes>& value) {
@@ -139,8 +141,8 @@ template <std::size_t Bytes, scalar T>
   return rest == 0;
 }
 
-/// Copies `bytes` bytes, fewer than Most, in pieces of Most/2, Most/4, …: short segments would spend most of their time in
-/// calls of memcpy otherwise. @pre Most is a power of two, bytes a multiple of Least
+/// Copies `bytes` bytes, fewer than Most, in pieces of Most/2, Most/4, …: short segments would spend most of their time
+/// in calls of memcpy otherwise. @pre Most is a power of two, bytes a multiple of Least
 template <std::size_t Most, std::size_t Least>
 [[gnu::always_inline]] inline void copy_fewer(void* to, const void* from, std::size_t bytes) {
   constexpr std::size_t half = Most / 2;

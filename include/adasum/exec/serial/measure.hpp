@@ -14,9 +14,9 @@
 /// The measure kernels: the Gram matrix of n vectors over one contiguous piece, added to what is there.
 ///
 /// One or two vectors of at most 32 bits per element are multiplied and added in float lanes, emptied into a double
-/// after at most chain_length additions each: |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6 at
-/// worst (signs and magnitudes of rounding errors average out; 1e-8 is usual). Everything else uses double lanes: there
-/// products of floats are exact, and |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
+/// after at most chain_length additions each: |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6
+/// at worst (signs and magnitudes of rounding errors average out; 1e-8 is usual). Everything else uses double lanes:
+/// there products of floats are exact, and |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
 /// No result depends on where the vectors lie in memory. `from_memory`: see come_from_memory.
 namespace adasum::serial {
 
@@ -27,7 +27,8 @@ inline constexpr std::size_t chain_length = 64;
 inline constexpr double smallest_float_block = 0x1p-90;
 inline constexpr double largest_float_block = 0x1p+126;
 
-/// The inner products of N vectors over [0, length), in lanes of type L. Asks for what lies `ahead` elements further on.
+/// The inner products of N vectors over [0, length), in lanes of type L. Asks for what lies `ahead` elements further
+/// on.
 template <std::size_t Bytes, class L, std::size_t N, scalar T>
 [[gnu::always_inline]] inline void measure_in_lanes(const T* const (&vectors)[N], std::size_t length, std::size_t ahead,
                                                     double (&gram)[packed_size(N)]) {
@@ -85,9 +86,9 @@ struct measure_many {
   static constexpr bool converts = !std::is_same_v<T, element>;
   static constexpr std::size_t tile = 4;
 
-  /// Elements of each vector that a block holds. In shorter ones, adding up the lanes would show; but where vectors come from
-  /// memory and there is little to compute for each element, short ones spread the requests for the next block.
-  /// What is converted takes at most 32 KiB.
+  /// Elements of each vector that a block holds. In shorter ones, adding up the lanes would show; but where vectors
+  /// come from memory and there is little to compute for each element, short ones spread the requests for the next
+  /// block. What is converted takes at most 32 KiB.
   static constexpr std::size_t block_length(std::size_t n, bool from_memory) {
     if (converts) return std::clamp<std::size_t>(8192 / n / 64 * 64, 64, 1024);
     return from_memory && n > tile && n <= 3 * tile ? 256 : 1024;

@@ -8,8 +8,8 @@
 /// Asking for elements before they are read.
 namespace adasum::serial {
 
-/// Asks for the cache lines of Bytes bytes. Processors foresee one stream well, and several that are read in turns badly, most
-/// of all where they lie alike within their pages.
+/// Asks for the cache lines of Bytes bytes. Processors foresee one stream well, and several that are read in turns
+/// badly, most of all where they lie alike within their pages.
 template <std::size_t Bytes, class T>
 [[gnu::always_inline]] inline void prefetch(const T* from) {
   __builtin_prefetch(from);
@@ -19,8 +19,8 @@ template <std::size_t Bytes, class T>
 /// Whether vectors of so many bytes together most likely come from memory, and not from the processor's own caches.
 constexpr bool come_from_memory(std::size_t bytes) { return bytes >= 512 * 1024; }
 
-/// How many elements ahead of what is read to ask for those of n vectors: 16 KiB of all of them, within 1 and 2 KiB of each; 0
-/// where they do not come from memory: they are read faster without then.
+/// How many elements ahead of what is read to ask for those of n vectors: 16 KiB of all of them, within 1 and 2 KiB of
+/// each; 0 where they do not come from memory: they are read faster without then.
 template <class T>
 constexpr std::size_t prefetch_distance(std::size_t n, bool from_memory) {
   return from_memory ? std::clamp<std::size_t>(16384 / n, 1024, 2048) / sizeof(T) : 0;

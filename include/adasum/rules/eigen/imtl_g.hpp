@@ -13,9 +13,9 @@ namespace adasum::rules {
 
 /// The affine combination whose projections onto all gradients have one length: v = G⁺ √diag G, c = v / Σv.
 ///
-/// Source: Liu et al., "Towards Impartial Multi-task Learning", ICLR 2021, section 3.2 (IMTL-G), with the pseudo-inverse
-/// for dependent gradients. Where Σv is no more than `guard`·Σ|v|, there is no such combination of reasonable length: the
-/// mean is taken, and counted. Needs Eigen.
+/// Source: Liu et al., "Towards Impartial Multi-task Learning", ICLR 2021, section 3.2 (IMTL-G), with the
+/// pseudo-inverse for dependent gradients. Where Σv is no more than `guard`·Σ|v|, there is no such combination of
+/// reasonable length: the mean is taken, and counted. Needs Eigen.
 struct imtl_g {
   static constexpr std::string_view name = "imtl_g";
 

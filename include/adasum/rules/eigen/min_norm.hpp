@@ -16,9 +16,9 @@ namespace adasum::rules {
 /// The shortest convex combination of the gradients (MGDA): c = argmin cᵀGc, c ≥ 0, Σc = 1. Every gradient has a
 /// non-negative inner product with the result, so that a step along it worsens none of the ranks' losses.
 ///
-/// Source: Désidéri, "Multiple-gradient descent algorithm (MGDA) for multiobjective optimization", C. R. Acad. Sci. Paris
-/// 350 (2012). Solved exactly, but for rounding, by the active-set method of Wolfe, "Finding the nearest point in a
-/// polytope", Mathematical Programming 11 (1976): to a duality gap of `tolerance` times the largest squared norm.
+/// Source: Désidéri, "Multiple-gradient descent algorithm (MGDA) for multiobjective optimization", C. R. Acad. Sci.
+/// Paris 350 (2012). Solved exactly, but for rounding, by the active-set method of Wolfe, "Finding the nearest point in
+/// a polytope", Mathematical Programming 11 (1976): to a duality gap of `tolerance` times the largest squared norm.
 /// Needs Eigen.
 struct min_norm {
   static constexpr std::string_view name = "min_norm";
@@ -76,8 +76,8 @@ struct min_norm {
     }
   }
 
-  /// argmin yᵀGy over Σy = 1, on the active rows: y ∝ (G + s·11ᵀ)⁻¹ 1 for any s > 0, which makes a Gram matrix of affinely
-  /// independent gradients regular.
+  /// argmin yᵀGy over Σy = 1, on the active rows: y ∝ (G + s·11ᵀ)⁻¹ 1 for any s > 0, which makes a Gram matrix of
+  /// affinely independent gradients regular.
   static Eigen::VectorXd affine_minimum(const std::vector<std::size_t>& active, gram_view g, double s) {
     const auto m = static_cast<Eigen::Index>(active.size());
     Eigen::MatrixXd shifted(m, m);

@@ -9,8 +9,8 @@
 
 namespace adasum::rules {
 
-/// The eigenvalues λ (ascending) and orthonormal eigenvectors V of a Gram matrix. Those below n·2⁻⁵²·λ_max count as zero:
-/// there are `first` of them.
+/// The eigenvalues λ (ascending) and orthonormal eigenvectors V of a Gram matrix. Those below n·2⁻⁵²·λ_max count as
+/// zero: there are `first` of them.
 struct gram_spectrum {
   explicit gram_spectrum(gram_view g) {
     const auto n = static_cast<Eigen::Index>(g.size());

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-/// The part of the CUDA runtime that this library uses, for a host compiler: so that kernels and what surrounds them are
-/// tested, also under sanitizers, where there is no GPU. It says nothing about speed, and it is no device: what a real one
-/// does is tested by scripts/gpu-check, from the same sources.
+/// The part of the CUDA runtime that this library uses, for a host compiler: so that kernels and what surrounds them
+/// are tested, also under sanitizers, where there is no GPU. It says nothing about speed, and it is no device: what a
+/// real one does is tested by scripts/gpu-check, from the same sources.
 ///
-/// It is harder on its user than most devices. What is enqueued runs as late as it may: when the host waits for it. Memory
-/// of the device is unreadable for the host but while something runs, and holds NaN when it is new. A block's threads run one
-/// after the other up to each barrier, and a barrier that not all of them reach ends the program. See runtime.hpp.
+/// It is harder on its user than most devices. What is enqueued runs as late as it may: when the host waits for it.
+/// Memory of the device is unreadable for the host but while something runs, and holds NaN when it is new. A block's
+/// threads run one after the other up to each barrier, and a barrier that not all of them reach ends the program. See
+/// runtime.hpp.
 
 #include <cmath>
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-/// The part of NCCL that this library uses, among threads of one process. A message whose sides differ in size ends the program.
+/// The part of NCCL that this library uses, among threads of one process. A message whose sides differ in size ends the
+/// program.
 
 #include "cuda_runtime.h"
 

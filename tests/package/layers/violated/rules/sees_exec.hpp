@@ -2,5 +2,5 @@
 // Never compiled: check_layers.cmake must object to both includes.
 #pragma once
 
-#include "../exec/space.hpp"
 #include <adasum/plan.hpp>
+#include "../exec/space.hpp"
