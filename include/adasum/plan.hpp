@@ -14,6 +14,7 @@
 #include "collective/agreement.hpp"
 #include "collective/staged_reduction.hpp"
 #include "core/concepts.hpp"
+#include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/options.hpp"
 #include "core/report.hpp"
@@ -65,7 +66,8 @@ class allreduce_plan {
   /// With schedules::direct, and with automatic where that pays (automatic::pays_in_place), makes memory that the ranks
   /// share, where the communicator offers that: collective, as destroying the plan is then. Otherwise sends nothing.
   /// @throws agreement_error  with automatic and options::check_agreement: the ranks are about to make different plans
-  /// @throws mpi_error  the MPI library cannot share so much memory: automatic{.in_place = false} does without
+  /// Where there is no room for it, automatic goes by messages; last_report().schedule() says what ran.
+  /// @throws shared_memory_error  schedules::direct: on all ranks, there is no room for so much
   /// @throws bad_input  the schedule cannot be built (with options::check_agreement: thrown by the first run, as an
   ///                    agreement_error on all ranks); options::wire is for float gradients; not all ranks share memory
   template <bool Checked>
@@ -245,7 +247,11 @@ class allreduce_plan {
       auto stages = schedule_problem_.empty() ? order_.stages_in_place(comm_.rank(), comm_.size(), what())
                                               : schedules::gram{}.stages(comm_.rank(), comm_.size(), what());
       in_place_ = reduction(std::move(stages), is_automatic ? schedules::direct::name : Schedule::name);
-      in_place_->share_memory();
+      try {
+        in_place_->share_memory();
+      } catch (const shared_memory_error&) {  // on all ranks: by messages, then
+        return in_place_.reset();
+      }
       // automatic: where not all ranks share memory, halving is the better choice.
       if (is_automatic && !in_place_->is_direct()) in_place_.reset();
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -153,6 +154,24 @@ TEST_CASE("one rank with bad input and no agreement checks: nobody hangs, and th
       CHECK(worst_error_over_bound(again, expected.exact.values, expected.bounds, segs) <= 1);
     }
   });
+}
+
+TEST_CASE("more shared memory than there is: an error on every rank, and the communicator works on") {
+  if (!std::filesystem::exists("/dev/shm")) return;  // then nobody knows how much there is
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  // Also where one rank alone asks for too much.
+  for (const auto bytes : {std::size_t{1} << 50, world_rank() == 0 ? std::size_t{1} << 50 : std::size_t{64}}) {
+    std::string message;
+    try {
+      comm.share(bytes);
+    } catch (const adasum::shared_memory_error& problem) {
+      message = problem.what();
+    }
+    CAPTURE(message);
+    CHECK(message.find("/dev/shm has room for ") != std::string::npos);
+  }
+  const auto memory = comm.share(64);
+  CHECK(std::ranges::all_of(std::span(memory.of(0), 64), [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_CASE("nodes, and a hierarchy over them by messages and in shared memory") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -149,6 +150,44 @@ TEST_CASE("automatic works in shared memory, and leaves the plan's buffer alone"
         CHECK(untouched);
       }
     }
+}
+
+namespace {
+
+/// Threads that find no room for memory of their own, as processes may.
+struct crowded_communicator : adasum::thread_communicator {
+  memory share(std::size_t bytes) const {
+    throw adasum::shared_memory_error("no room for " + std::to_string(bytes) + " bytes");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("where there is no room for shared memory, automatic sends messages, and direct is an error") {
+  const int size = 3;
+  const auto gradients = random_gradients<float>(size, segs.total(), 7);
+  const auto expected =
+      reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, adasum::schedules::automatic{}, unchecked);
+  for (const bool checked : {false, true}) {
+    CAPTURE(checked);
+    const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& threads) {
+      const crowded_communicator comm{threads};
+      CHECK_THROWS_AS(make_plan(comm, adasum::schedules::direct{}, checked), adasum::shared_memory_error);
+      auto plan = make_plan(comm, adasum::schedules::automatic{}, checked);
+      auto mine = gradients[static_cast<std::size_t>(comm.rank())];
+      const auto found = plan(mine);
+      std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], plan.buffer().begin());
+      plan();
+      return std::pair(reduced<float>{mine, found},
+                       same_bits(std::vector(plan.buffer().begin(), plan.buffer().end()), mine));
+    });
+    for (const auto& rank : ranks) {
+      REQUIRE_MESSAGE(rank.value, rank.description());
+      CHECK(same_bits(rank.value->first.gradient, expected.front().gradient));
+      CHECK(rank.value->first.found.schedule() == expected.front().found.schedule());
+      CHECK(rank.value->second);
+    }
+  }
 }
 
 TEST_CASE("short gradients in shared memory: no rank overwrites what another still reads") {

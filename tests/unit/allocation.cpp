@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// adasum_pair allocates nothing.
+// What allocates nothing: adasum_pair, and the serial kernels.
 #include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 
@@ -44,6 +44,25 @@ TEST_CASE_TEMPLATE("adasum_pair allocates nothing", T, ADASUM_TEST_FORMATS) {
     adasum_pair(exec, g[0], g[1], out);
     for (const auto& cut : cuts) adasum_pair(exec, g[0], g[1], out, cut);
     adasum_pair(exec, g[0], g[1], g[0]);
+    const auto after = allocations;
+    CHECK(after == before);
+  }
+}
+
+TEST_CASE_TEMPLATE("nor do the kernels, for up to 64 vectors", T, ADASUM_TEST_FORMATS) {
+  const serial_space exec;
+  const std::size_t length = 5000;
+  const segments cut{4000, 0, 1000};
+  const auto g = random_gradients<T>(64, length, 2);
+  std::vector<T> out(length);
+  for (const std::size_t n : {1, 2, 3, 9, 33, 64}) {
+    CAPTURE(n);
+    std::vector<const T*> vectors;
+    for (std::size_t i = 0; i < n; ++i) vectors.push_back(g[i].data());
+    std::vector<double> gram(cut.size() * packed_size(n)), weights(cut.size() * n, 0.5);
+    const auto before = allocations;
+    exec.measure(whole(cut), std::span<const T* const>(vectors), gram.data());
+    exec.mix(whole(cut), std::span<const T* const>(vectors), weights.data(), out.data());
     const auto after = allocations;
     CHECK(after == before);
   }

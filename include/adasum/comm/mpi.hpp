@@ -22,6 +22,7 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
+#include "room_to_share.hpp"
 #include "staging.hpp"
 
 namespace adasum {
@@ -108,7 +109,8 @@ class mpi_communicator {
     std::shared_ptr<window> window_;
   };
 
-  /// Collective; blocks as MPI_Win_allocate_shared does. @throws mpi_error
+  /// Collective; blocks as MPI_Win_allocate_shared does.
+  /// @throws shared_memory_error  on all ranks: on one node, /dev/shm has no room, or MPI gave an error
   memory share(std::size_t bytes) const;
 
   /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are. @throws
@@ -415,9 +417,12 @@ struct mpi_communicator::memory::window {
   window(state& whole, std::size_t bytes) : node(whole.node_of()), ranks(node->ranks) {
     // Whole cache lines, and one more: MPI promises no alignment.
     const auto stride = (bytes + 63) / 64 * 64 + 64;
+    require_room(whole, stride);
     void* mine = nullptr;
-    check("MPI_Win_allocate_shared",
-          MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node->comm, &mine, &handle));
+    const int code =
+        MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node->comm, &mine, &handle);
+    // To free it is collective, so where only some ranks have it they lose it.
+    require_on_all(whole, code == MPI_SUCCESS, [&] { return mpi_error("MPI_Win_allocate_shared", code).what(); });
     std::memset(mine, 0, stride);
     for (int place = 0; place < static_cast<int>(ranks.size()); ++place) {
       MPI_Aint size = 0;
@@ -438,6 +443,26 @@ struct mpi_communicator::memory::window {
     if (finalised() || handle == MPI_WIN_NULL) return;
     MPI_Win_unlock_all(handle);
     MPI_Win_free(&handle);
+  }
+
+  /// Asked before MPI is: one that finds no room may return an error on one rank and let the others wait.
+  void require_room(const state& whole, std::size_t stride) const {
+    const std::uint64_t mine = stride + 4096;  // to whole pages
+    std::uint64_t wanted = 0;
+    check("MPI_Allreduce", MPI_Allreduce(&mine, &wanted, 1, MPI_UINT64_T, MPI_SUM, node->comm));
+    const auto room = detail::room_to_share();
+    require_on_all(whole, wanted <= room, [&] {
+      return "/dev/shm has room for " + std::to_string(room) + " bytes; the ranks of this node want " +
+             std::to_string(wanted);
+    });
+  }
+  template <class Problem>
+  static void require_on_all(const state& whole, bool good, Problem&& problem) {
+    int all_good = good;
+    check("MPI_Allreduce", MPI_Allreduce(MPI_IN_PLACE, &all_good, 1, MPI_INT, MPI_MIN, whole.comm));
+    if (all_good) return;
+    throw shared_memory_error("adasum::mpi_communicator: memory cannot be shared: " +
+                              std::string(good ? "another rank has no room" : problem()));
   }
 
   std::shared_ptr<const node_communicator> node;

@@ -170,7 +170,7 @@ concept shared_memory = std::movable<M> && requires(const M& memory, std::size_t
 };
 
 /// A refinement: share(bytes) gives every rank that many bytes, which the ranks that it shares memory with can read and
-/// write in place. Collective over all ranks.
+/// write in place. Collective over all ranks. @throws shared_memory_error  there is no room; on all ranks
 template <class C>
 concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) {
   { comm.share(bytes) } -> shared_memory;

@@ -27,6 +27,11 @@ class nonfinite_error : public error {
   using error::error;
 };
 
+/// The ranks cannot share so much memory. The same on every rank; what needs no such memory still works.
+class shared_memory_error : public error {
+  using error::error;
+};
+
 /// A message did not arrive as the schedule foresaw: the peer withdrew, left, or the message layer failed.
 /// The gradient of the call in progress is then unspecified.
 class communication_error : public error {
