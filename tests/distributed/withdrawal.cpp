@@ -292,15 +292,25 @@ TEST_CASE("in shared memory: a rank that fails twice before the others come once
 }
 
 TEST_CASE("in shared memory, unchecked: plans with other segments, or of another length, are an error on all ranks") {
-  for (const auto& other : {adasum::segments{1000, 4000}, adasum::segments{4990}}) {
+  using adasum::segments;
+  for (const auto& [cut, other] :
+       {std::pair(segments{2000, 3000}, segments{1000, 4000}), std::pair(segments{5000}, segments{1000, 4000}),
+        std::pair(segments{5000}, segments{4990}), std::pair(segments{5000}, segments{50})}) {
+    CAPTURE(other.total());
+    std::atomic<int> failed = 0;
     const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
-      const auto& mine = comm.rank() == 2 ? other : adasum::segments{5000};
-      auto plan =
-          adasum::plan_allreduce<float>(adasum::serial_space{}, comm, mine, adasum::schedules::automatic{}, unchecked);
-      return end_of(counted(mine.total()), [&](auto& g) { plan(g); });
+      const auto& mine = comm.rank() == 2 ? other : cut;
+      auto end = end_of(counted(mine.total()), [&](auto& g) {
+        auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, mine, adasum::schedules::automatic{},
+                                                  unchecked);
+        plan(g);
+      });
+      for (++failed; failed < 3;) std::this_thread::yield();  // who waits must not need that another leaves
+      return end;
     });
     for (const auto& rank : ranks) {
       REQUIRE_MESSAGE(rank.value, rank.description());
+      CAPTURE(rank.value->message);
       CHECK(rank.value->how == way::communication_error);
     }
   }

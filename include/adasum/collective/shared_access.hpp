@@ -69,6 +69,7 @@ class shared_access {
     self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
     control_of(self_).sums.store(sums, std::memory_order_relaxed);  // others ask after a barrier
     control_of(self_).signature.store(signature, std::memory_order_relaxed);
+    if constexpr (requires { memory_.bytes(); }) fits_ = memory_.bytes() >= bytes_for(sums, 0);
   }
   shared_access(const shared_access&) = delete;
   shared_access& operator=(const shared_access&) = delete;
@@ -173,7 +174,10 @@ class shared_access {
   }
 
   /// Copies bytes to where the others may read them, between the next barrier and the one after it.
+  /// @throws communication_error  a rank with another plan has made the memory, and there is no room
   void place(std::span<const std::byte> bytes) {
+    if (!fits_)
+      throw communication_error("adasum: another rank has made another plan, with less room for what is shared");
     turn_ = 1 - turn_;
     std::ranges::copy(bytes, reinterpret_cast<std::byte*>(sums_of(self_)));
   }
@@ -264,6 +268,7 @@ class shared_access {
   std::uint64_t signature_;
   std::chrono::duration<double> patience_;
   std::size_t self_ = 0;
+  bool fits_ = true;
   std::uint64_t run_ = 0, step_ = 0;
   std::size_t turn_ = 0;
 };

@@ -35,6 +35,7 @@ class thread_communicator {
    public:
     block(std::size_t ranks, std::size_t bytes) : stride_((bytes + 63) / 64 * 64), lines_(ranks * stride_ / 64) {}
     std::byte* at(std::size_t place) { return lines_.data()->bytes + place * stride_; }
+    std::size_t bytes() const { return stride_; }
 
    private:
     struct alignas(64) line {
@@ -92,6 +93,8 @@ class thread_communicator {
     static constexpr bool every_address = true;
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t place) const { return block_->at(place); }
+    /// Of each rank: as many as the first to come asked for.
+    std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t place) const {
       const std::scoped_lock lock(group_->mutex);
       return group_->ranks[place].left;

@@ -161,7 +161,7 @@ concept posting_communicator =
 ///   of(place)      the memory of ranks()[place], aligned to 64 bytes, zero when it was made
 ///   every_address  whether any address of one rank is valid on the others (threads of one process)
 /// Optional: has_left(place), whether that rank will never come again; alive(), whether the memory can still be
-/// reached.
+/// reached; bytes(), how many each rank has, where that need not be what this one asked for.
 template <class M>
 concept shared_memory = std::movable<M> && requires(const M& memory, std::size_t place) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;
