@@ -15,8 +15,8 @@
 
 namespace adasum::detail {
 
-/// Which ranks take part in a reduction: all, or (nonfinite_policy::exclude and raise) those whose gradients are finite,
-/// which every rank tells all others before anything changes.
+/// Which ranks take part in a reduction: all, or (nonfinite_policy::exclude and raise) those whose gradients are
+/// finite, which every rank tells all others before anything changes.
 class participation {
  public:
   /// @param leaf_ranks  which rank's gradient is which leaf; empty: each its own; must outlive this object

@@ -12,8 +12,8 @@
 
 namespace adasum::detail {
 
-/// The report of a reduction, written stage by stage: what is known of gradients travels with the vectors that combine them,
-/// so that it is the same on every rank in the end.
+/// The report of a reduction, written stage by stage: what is known of gradients travels with the vectors that combine
+/// them, so that it is the same on every rank in the end.
 class stage_report {
  public:
   using row_span = std::span<report::entry>;

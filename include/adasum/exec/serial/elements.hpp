@@ -117,6 +117,12 @@ template <std::size_t Bytes>
   __builtin_memcpy(&high, reinterpret_cast<const char*>(&both) + Bytes, Bytes);
 }
 
+/// How many elements there are from here to the next address that is a multiple of Bytes. @pre Bytes is a power of two
+template <std::size_t Bytes, class T>
+[[gnu::always_inline]] inline std::size_t elements_to_boundary(const T* from) {
+  return (Bytes - reinterpret_cast<std::uintptr_t>(from) % Bytes) % Bytes / sizeof(T);
+}
+
 /// Whether every element is zero, of either sign.
 template <std::size_t Bytes, scalar T>
 [[gnu::always_inline]] inline bool all_zero(const T* elements, std::size_t length) {

@@ -7,6 +7,7 @@
 #include "../../core/gram.hpp"
 #include "elements.hpp"
 #include "prefetch.hpp"
+#include "turned_lanes.hpp"
 
 #ifdef __NVCC__  // its front end does not know `#pragma GCC unroll`; the host's compiler does
 #pragma nv_diagnostic push
@@ -23,6 +24,8 @@ inline constexpr std::size_t chains = 4;
 template <std::size_t Bytes, class L, std::size_t N, scalar T>
 struct lane_sums {
   static constexpr std::size_t pairs = packed_size(N);
+  /// Whether lanes can be turned (turned_lanes.hpp), since each takes every so many'th element.
+  static constexpr bool can_turn = std::is_same_v<L, T>;
   /// Elements that one add() takes from each vector.
   static constexpr std::size_t width = chains * (Bytes / sizeof(compute_type<T>));
 
@@ -33,6 +36,20 @@ struct lane_sums {
     for (std::size_t i = 0; i < N; ++i)
 #pragma GCC unroll 2
       for (std::size_t j = 0; j <= i; ++j) sums[packed_index(i, j)][chain] += value[i] * value[j];
+  }
+
+  /// Adds the first `head` elements of each vector, and moves behind them: before everything else. The lanes are turned
+  /// then, until totals().
+  [[gnu::always_inline]] void add_head(const T* (&at)[N], std::size_t head, bool others_before)
+    requires can_turn
+  {
+    vector<T, Bytes> value[N];
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < N; ++i) {
+      load_head<Bytes>(value[i], at[i], head, others_before);
+      at[i] += head;
+    }
+    add_products(value, chains - 1);
   }
 
   /// Adds `width` elements of each vector.
@@ -60,28 +77,32 @@ struct lane_sums {
     return ahead == 0 ? add_widths<false>(at, length, ahead) : add_widths<true>(at, length, ahead);
   }
 
-  /// The inner products.
-  [[gnu::always_inline]] void totals(double (&gram)[pairs]) const {
-#pragma GCC unroll 2
-    for (std::size_t i = 0; i < N; ++i)
-#pragma GCC unroll 2
-      for (std::size_t j = 0; j <= i; ++j) gram[packed_index(i, j)] = total(packed_index(i, j));
+  /// The inner products. @param head  of add_head, or 0
+  [[gnu::always_inline]] void totals(double (&gram)[pairs], std::size_t head) {
+#pragma GCC unroll 3
+    for (std::size_t pair = 0; pair < pairs; ++pair) gram[pair] = total(sums[pair], head);
   }
 
  private:
-  [[gnu::always_inline]] double total(std::size_t pair) const {
-    if constexpr (std::is_same_v<L, double>) {
-      return sum_of_lanes<Bytes>((sums[pair][0] + sums[pair][1]) + (sums[pair][2] + sums[pair][3]));
+  [[gnu::always_inline]] static double total(vector<L, Bytes> (&sum)[chains], std::size_t head) {
+    if constexpr (can_turn)
+      if (head != 0) turn_chains_back<L, Bytes>(sum, head);
+    constexpr std::size_t parts = sizeof(double) / sizeof(L);
+    vector<double, Bytes> all[parts] = {};
+    if constexpr (parts == 1) {
+      all[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     } else {
-      vector<double, Bytes> sum = {};
 #pragma GCC unroll 4
       for (std::size_t c = 0; c < chains; ++c) {
         vector<double, Bytes> low, high;
-        widen<Bytes>(low, high, sums[pair][c]);
-        sum += low + high;
+        widen<Bytes>(low, high, sum[c]);
+        all[0] += low;
+        all[1] += high;
       }
-      return sum_of_lanes<Bytes>(sum);
     }
+    if (head != 0) turn_lanes_back<Bytes>(all, head);
+    if constexpr (parts == 2) all[0] += all[1];
+    return sum_of_lanes<Bytes>(all[0]);
   }
 
   template <bool Ask>

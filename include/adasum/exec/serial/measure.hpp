@@ -27,16 +27,25 @@ inline constexpr std::size_t chain_length = 64;
 inline constexpr double smallest_float_block = 0x1p-90;
 inline constexpr double largest_float_block = 0x1p+126;
 
+/// Bytes of each vector from which on it pays to read whole cache lines.
+inline constexpr std::size_t long_enough_to_turn = 8192;
+
 /// The inner products of N vectors over [0, length), in lanes of type L. Asks for what lies `ahead` elements further
 /// on.
+/// @param others_before  whether this is not the beginning of the vectors
 template <std::size_t Bytes, class L, std::size_t N, scalar T>
 [[gnu::always_inline]] inline void measure_in_lanes(const T* const (&vectors)[N], std::size_t length, std::size_t ahead,
-                                                    double (&gram)[packed_size(N)]) {
+                                                    bool others_before, double (&gram)[packed_size(N)]) {
   using accumulators = lane_sums<Bytes, L, N, T>;
   accumulators sums;
   const T* at[N];
   for (std::size_t i = 0; i < N; ++i) at[i] = vectors[i];
-  const std::size_t x = sums.add_all(at, length, ahead);
+  std::size_t head = 0;
+  if constexpr (accumulators::can_turn)
+    if (length * sizeof(T) >= long_enough_to_turn) head = elements_to_boundary<Bytes>(at[0]);
+  if constexpr (accumulators::can_turn)
+    if (head != 0) sums.add_head(at, head, others_before);
+  const std::size_t x = head + sums.add_all(at, length - head, ahead);
   if (x < length) {  // the rest, filled up with zeros
     alignas(T) unsigned char padded[N][accumulators::width * sizeof(T)] = {};
     for (std::size_t i = 0; i < N; ++i) {
@@ -45,7 +54,7 @@ template <std::size_t Bytes, class L, std::size_t N, scalar T>
     }
     sums.add(at);
   }
-  sums.totals(gram);
+  sums.totals(gram, head);
 }
 
 /// One or two vectors.
@@ -61,7 +70,7 @@ struct measure_few {
       const T* at[N];
       for (std::size_t i = 0; i < N; ++i) at[i] = vectors[i] + x;
       double sums[packed_size(N)];
-      measure_in_lanes<Bytes, L, N>(at, count, length - x >= block + distance ? distance : 0, sums);
+      measure_in_lanes<Bytes, L, N>(at, count, length - x >= block + distance ? distance : 0, x != 0, sums);
       bool again = false;
       for (std::size_t i = 0; i < N; ++i) {
         double& square = sums[packed_index(i, i)];
@@ -71,7 +80,7 @@ struct measure_few {
         else if (square == 0 && !all_zero<Bytes>(at[i], count))
           square = std::numeric_limits<double>::denorm_min();
       }
-      if (again) measure_in_lanes<Bytes, double, N>(at, count, 0, sums);
+      if (again) measure_in_lanes<Bytes, double, N>(at, count, 0, x != 0, sums);
       for (std::size_t p = 0; p < packed_size(N); ++p) gram[p] += sums[p];
     }
   }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "elements.hpp"
+#include "simd.hpp"
+
+/// Reading in whole cache lines vectors that begin within one, as most of those do that malloc gave, and most segments. A
+/// vector register that spans two lines takes two accesses, and out of memory more than twice the time where two pages
+/// meet. So kernels read the first few elements, the head, by themselves, and go on from the next boundary.
+///
+/// An element then stands `head` lanes before its place, and elements of the first `head` lanes one chain earlier in the
+/// last lanes: the lanes are turned. Sums of lanes must not depend on where vectors lie, so they are turned back.
+namespace adasum::serial {
+
+template <class L, std::size_t Bytes>
+using lane_mask = vector<std::conditional_t<sizeof(L) == 4, std::int32_t, std::int64_t>, Bytes>;
+
+/// All bits of the last `count` lanes.
+template <class L, std::size_t Bytes>
+[[gnu::always_inline]] inline void last_lanes(lane_mask<L, Bytes>& mask, std::size_t count) {
+  using integer = std::conditional_t<sizeof(L) == 4, std::int32_t, std::int64_t>;
+  constexpr std::size_t lanes = Bytes / sizeof(L);
+  alignas(Bytes) static constexpr auto numbers = [] {
+    struct {
+      integer of[lanes];
+    } all{};
+    for (std::size_t l = 0; l < lanes; ++l) all.of[l] = static_cast<integer>(l);
+    return all;
+  }();
+  lane_mask<L, Bytes> number;
+  __builtin_memcpy(&number, numbers.of, Bytes);
+  mask = number >= static_cast<integer>(lanes - count);
+}
+
+/// The first `head` elements, in the last lanes, and zeros.
+/// @param others_before  whether as many elements as there are lanes lie before `from`
+template <std::size_t Bytes, class T>
+[[gnu::always_inline]] inline void load_head(vector<T, Bytes>& out, const T* from, std::size_t head,
+                                             bool others_before) {
+  constexpr std::size_t lanes = Bytes / sizeof(T);
+  if (others_before) {
+    lane_mask<T, Bytes> bits, mask;
+    last_lanes<T, Bytes>(mask, head);
+    __builtin_memcpy(&bits, from - (lanes - head), Bytes);
+    bit_copy(out, lane_mask<T, Bytes>(bits & mask));
+  } else {
+    alignas(Bytes) T padded[lanes] = {};
+    copy_fewer<Bytes, sizeof(T)>(padded + (lanes - head), from, head * sizeof(T));
+    __builtin_memcpy(&out, padded, Bytes);
+  }
+}
+
+/// Of `Chains` vectors that took elements in turns: the last `head` lanes belong to the next one.
+template <class L, std::size_t Bytes, std::size_t Chains>
+[[gnu::always_inline]] inline void turn_chains_back(vector<L, Bytes> (&sums)[Chains], std::size_t head) {
+  lane_mask<L, Bytes> mask, bits[Chains], back;
+  last_lanes<L, Bytes>(mask, head);
+#pragma GCC unroll 4
+  for (std::size_t c = 0; c < Chains; ++c) bit_copy(bits[c], sums[c]);
+#pragma GCC unroll 4
+  for (std::size_t c = 0; c < Chains; ++c) {
+    where(back, mask, bits[(c + Chains - 1) % Chains], bits[c]);
+    bit_copy(sums[c], back);
+  }
+}
+
+/// `Parts` vectors of doubles, lane after lane: each goes `head` lanes on, the last ones to the beginning.
+template <std::size_t Bytes, std::size_t Parts>
+[[gnu::always_inline]] inline void turn_lanes_back(vector<double, Bytes> (&sums)[Parts], std::size_t head) {
+  constexpr std::size_t lanes = Parts * Bytes / sizeof(double);
+  double twice[2 * lanes];
+  __builtin_memcpy(twice, sums, sizeof(sums));
+  __builtin_memcpy(twice + lanes, sums, sizeof(sums));
+  __builtin_memcpy(sums, twice + (lanes - head), sizeof(sums));
+}
+
+}  // namespace adasum::serial
