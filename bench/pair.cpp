@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The pair kernel against the textbook loops and against what the machine can move, all in place (a is the output), on
-// the same memory. Names: pair/<kernel>/<scalar>/<elements>.
+// the same memory. Names: pair/<kernel>/<scalar>/<elements>. The vectors begin with a cache line; those of
+// float_by_malloc 16 bytes later, as long std::vectors do. The ceiling is that of whole lines for both.
 
 #include <benchmark/benchmark.h>
 
@@ -28,18 +29,20 @@ constexpr std::size_t half_a_page = 2048;
 
 /// One stretch of memory for every kernel, so that all of them meet the same pages. Touched only as far as needed.
 std::byte* memory() {
-  constexpr std::size_t bytes = 2 * (largest_bytes + half_a_page);
+  constexpr std::size_t bytes = 2 * (largest_bytes + 2 * half_a_page);
   static const std::unique_ptr<void, decltype(&std::free)> arena(std::aligned_alloc(4096, bytes), &std::free);
   if (!arena) throw std::bad_alloc();
   return static_cast<std::byte*>(arena.get());
 }
 
-/// Times run(a, b, length). @param moved  vectors read or written by one run
+/// Times run(a, b, length).
+/// @param moved  vectors read or written by one run
+/// @param shift  bytes from the beginning of a cache line to that of the vectors
 template <class T, class Run>
-void add(const std::string& name, std::size_t length, std::size_t moved, Run run) {
+void add(const std::string& name, std::size_t length, std::size_t moved, std::size_t shift, Run run) {
   const auto body = [=](benchmark::State& state) {
-    const std::span a(reinterpret_cast<T*>(memory()), length);
-    const std::span b(reinterpret_cast<T*>(memory() + largest_bytes + half_a_page), length);
+    const std::span a(reinterpret_cast<T*>(memory() + shift), length);
+    const std::span b(reinterpret_cast<T*>(memory() + shift + largest_bytes + half_a_page), length);
     // Combined over and over, a goes towards b, so values stay as they are in size.
     fill_with_noise(a, 1);
     fill_with_noise(b, 2);
@@ -77,18 +80,18 @@ void read(const float* a, const float* b, std::size_t length) { benchmark::DoNot
 void triad(float* a, const float* b, std::size_t length) { ceiling::triad(a, b, 0.5f, 0.5f, length); }
 
 template <class T>
-void add_all(const std::string& scalar) {
+void add_all(const std::string& scalar, std::size_t shift = 0) {
   for (const std::size_t length : sizes) {
     const auto name = [&](const char* kernel) {
       return "pair/" + std::string(kernel) + "/" + scalar + "/" + std::to_string(length);
     };
-    add<T>(name("adasum_pair"), length, 5, adasum_pair<T>);
-    add<T>(name("measure_and_mix"), length, 5, measure_and_mix<T>);
-    add<T>(name("textbook_strict"), length, 5, textbook::pair<textbook::strict, T>);
-    add<T>(name("textbook_fast_math"), length, 5, textbook::pair<textbook::fast_math, T>);
+    add<T>(name("adasum_pair"), length, 5, shift, adasum_pair<T>);
+    add<T>(name("measure_and_mix"), length, 5, shift, measure_and_mix<T>);
+    add<T>(name("textbook_strict"), length, 5, shift, textbook::pair<textbook::strict, T>);
+    add<T>(name("textbook_fast_math"), length, 5, shift, textbook::pair<textbook::fast_math, T>);
     const auto same_bytes = length * sizeof(T) / sizeof(float);
-    add<float>(name("ceiling_read"), same_bytes, 2, read);
-    add<float>(name("ceiling_triad"), same_bytes, 3, triad);
+    add<float>(name("ceiling_read"), same_bytes, 2, 0, read);
+    add<float>(name("ceiling_triad"), same_bytes, 3, 0, triad);
   }
 }
 
@@ -96,6 +99,7 @@ void add_all(const std::string& scalar) {
 
 int main(int argc, char** argv) {
   add_all<float>("float");
+  add_all<float>("float_by_malloc", 16);
   add_all<double>("double");
 #ifdef __FLT16_MANT_DIG__
   add_all<_Float16>("half");

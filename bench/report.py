@@ -162,6 +162,8 @@ def describe_compiler(build):
 
 # ── tables ──
 
+SCALARS = {"float": 4, "float_by_malloc": 4, "double": 8, "half": 2}  # of bench/pair.cpp, and their bytes
+
 
 def pair_rows(kernels):
     """One dict per scalar and size, with what the table and the aims need."""
@@ -169,7 +171,7 @@ def pair_rows(kernels):
         of = {name.split("/")[1]: figures for name, figures in kernels.items() if name.endswith(f"/{scalar}/{elements}")}
         ceiling = of["ceiling_read"]["median"] + of["ceiling_triad"]["median"]
         ours, fast = of["adasum_pair"]["median"], of["textbook_fast_math"]["median"]
-        size = {"half": 2, "float": 4, "double": 8}[scalar]
+        size = SCALARS[scalar]
         yield {
             "scalar": scalar,
             "elements": int(elements),
@@ -190,10 +192,11 @@ def print_pair(rows):
         "In place; 5N elements moved. The library is compiled at -O2 for no processor in particular, the textbook loops at",
         "-O3 -march=native. Ceiling: one read of both vectors and one triad in place, of the same bytes, in the same run.",
         "x fast: times as fast as the fast-math loops; possible: what that would be at the ceiling.",
+        "float_by_malloc: vectors that begin 16 bytes into a cache line, as long std::vectors do.",
     )
     header = ["N", "strict µs", "fast-math µs", "measure+mix µs", "adasum_pair µs", "GB/s", "ceiling µs", "of ceiling",
               "x strict", "x fast", "possible"]
-    for scalar in sorted({row["scalar"] for row in rows}, key=["float", "double", "half"].index):
+    for scalar in sorted({row["scalar"] for row in rows}, key=list(SCALARS).index):
         table = []
         for row in sorted((r for r in rows if r["scalar"] == scalar), key=lambda r: r["elements"]):
             s = row["seconds"]

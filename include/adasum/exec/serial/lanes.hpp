@@ -24,8 +24,9 @@ inline constexpr std::size_t chains = 4;
 template <std::size_t Bytes, class L, std::size_t N, scalar T>
 struct lane_sums {
   static constexpr std::size_t pairs = packed_size(N);
-  /// Whether lanes can be turned (turned_lanes.hpp), since each takes every so many'th element.
-  static constexpr bool can_turn = std::is_same_v<L, T>;
+  /// Whether lanes are turned (turned_lanes.hpp): each must take every so many'th element; and registers that are no
+  /// whole cache line span two of them only now and then, which costs less than turning.
+  static constexpr bool can_turn = std::is_same_v<L, T> && Bytes == 64;
   /// Elements that one add() takes from each vector.
   static constexpr std::size_t width = chains * (Bytes / sizeof(compute_type<T>));
 

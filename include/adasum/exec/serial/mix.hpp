@@ -44,8 +44,7 @@ struct mix_few {
                                               double first, double last, T* out) {
     constexpr std::size_t step = Bytes / sizeof(L);
     const std::size_t distance = prefetch_distance<T>(N, from_memory);
-    // From a boundary on: registers that span two cache lines take twice the accesses, and out of memory nearly twice
-    // the time where they are written.
+    // From a boundary on: where registers that are written span two cache lines each, that takes up to twice the time.
     if (const auto head = elements_to_boundary<step * sizeof(T)>(out); head != 0 && length >= 16 * step) {
       combine_fewer<Bytes, Trailing>(a, b, head, first, last, out);
       a += head;
