@@ -124,20 +124,26 @@ TEST_CASE_TEMPLATE("a window that begins and ends inside segments", T, ADASUM_TE
 }
 
 TEST_CASE_TEMPLATE("the same bits wherever the vectors lie", T, ADASUM_TEST_FORMATS) {
-  constexpr std::size_t length = 1203;
-  for (const auto set : every_instruction_set())
-    for (const std::size_t n : sizes{1, 2, 6}) {
-      CAPTURE(to_string(set));
-      CAPTURE(n);
-      const auto g = random_gradients<T>(n, length, n);
-      const auto expected = measure(serial_space(set), whole(segments{length}), pointers(g));
-      for (std::size_t offset = 1; offset <= 17; ++offset) {
-        auto moved = g;
-        for (auto& vector : moved) vector.insert(vector.begin(), offset, quiet_nan<T>());
-        const auto gram = measure(serial_space(set), whole(segments{length}), pointers(moved, offset));
-        REQUIRE(std::memcmp(gram.data(), expected.data(), gram.size() * sizeof(double)) == 0);
+  // Too short to be read in whole cache lines; a block of those and a rest; and several, without a rest or with one.
+  for (const std::size_t length : sizes{1203, 2113, 8192, 9001})
+    for (const auto set : every_instruction_set())
+      for (const std::size_t n : sizes{1, 2, 6}) {
+        CAPTURE(length);
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        const auto g = random_gradients<T>(n, length, n);
+        const auto expected = measure(serial_space(set), whole(segments{length}), pointers(g));
+        for (std::size_t offset = 1; offset <= 17; ++offset) {
+          auto moved = g;
+          for (auto& vector : moved) vector.insert(vector.begin(), offset, quiet_nan<T>());
+          const auto gram = measure(serial_space(set), whole(segments{length}), pointers(moved, offset));
+          REQUIRE(std::memcmp(gram.data(), expected.data(), gram.size() * sizeof(double)) == 0);
+          if (n != 2) continue;  // one vector moved, and the other not
+          const auto mixed = measure(serial_space(set), whole(segments{length}),
+                                     std::vector<const T*>{moved[0].data() + offset, g[1].data()});
+          REQUIRE(std::memcmp(mixed.data(), expected.data(), mixed.size() * sizeof(double)) == 0);
+        }
       }
-    }
 }
 
 TEST_CASE_TEMPLATE("long vectors: float lanes are emptied before they drift", T, float, double) {

@@ -109,32 +109,36 @@ TEST_CASE_TEMPLATE("a window that begins and ends inside segments; nothing else 
 }
 
 TEST_CASE_TEMPLATE("the same bits wherever vectors and result lie, and in place", T, ADASUM_TEST_FORMATS) {
-  constexpr std::size_t length = 203;
-  for (const auto set : every_instruction_set())
-    for (const std::size_t n : sizes{1, 2, 6}) {
-      CAPTURE(to_string(set));
-      CAPTURE(n);
-      const mixing<T> mix(n, segments{length}, n);
-      std::vector<T> expected(length);
-      mix.run(set, whole(mix.cut), expected.data());
-      const auto same = [&](const T* out) { return std::memcmp(out, expected.data(), length * sizeof(T)) == 0; };
-      for (std::size_t offset = 1; offset <= 17; ++offset) {
-        auto moved = mix;
-        std::vector<const T*> at;
-        for (auto& vector : moved.vectors) {
-          vector.insert(vector.begin(), offset, quiet_nan<T>());
-          at.push_back(vector.data() + offset);
+  for (const std::size_t length : sizes{203, 1203})
+    for (const auto set : every_instruction_set())
+      for (const std::size_t n : sizes{1, 2, 6}) {
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        const mixing<T> mix(n, segments{length}, n);
+        std::vector<T> expected(length);
+        mix.run(set, whole(mix.cut), expected.data());
+        const auto same = [&](const T* out) { return std::memcmp(out, expected.data(), length * sizeof(T)) == 0; };
+        for (std::size_t offset = 1; offset <= 17; ++offset) {
+          auto moved = mix;
+          std::vector<const T*> at;
+          for (auto& vector : moved.vectors) {
+            vector.insert(vector.begin(), offset, quiet_nan<T>());
+            at.push_back(vector.data() + offset);
+          }
+          std::vector<T> out(length + 35, from_double<T>(7));
+          serial_space(set).mix<T>(whole(mix.cut), at, mix.weights.data(), out.data() + offset);
+          REQUIRE(same(out.data() + offset));
+          REQUIRE(to_double(out[offset - 1]) == 7);
+          REQUIRE(to_double(out[offset + length]) == 7);
+          serial_space(set).mix<T>(whole(mix.cut), at, mix.weights.data(), moved.vectors[0].data() + offset);
+          REQUIRE(same(moved.vectors[0].data() + offset));
         }
-        std::vector<T> out(length + 3);
-        serial_space(set).mix<T>(whole(mix.cut), at, mix.weights.data(), out.data() + offset % 4);
-        REQUIRE(same(out.data() + offset % 4));
+        for (std::size_t i = 0; i < n; ++i) {
+          auto changed = mix;
+          changed.run(set, whole(mix.cut), changed.vectors[i].data());
+          REQUIRE(same(changed.vectors[i].data()));
+        }
       }
-      for (std::size_t i = 0; i < n; ++i) {
-        auto changed = mix;
-        changed.run(set, whole(mix.cut), changed.vectors[i].data());
-        REQUIRE(same(changed.vectors[i].data()));
-      }
-    }
 }
 
 TEST_CASE("float lanes keep the trailing bits of a weight") {

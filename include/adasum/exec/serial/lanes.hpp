@@ -87,7 +87,7 @@ struct lane_sums {
  private:
   [[gnu::always_inline]] static double total(vector<L, Bytes> (&sum)[chains], std::size_t head) {
     if constexpr (can_turn)
-      if (head != 0) turn_chains_back<L, Bytes>(sum, head);
+      if (head != 0) turn_chains_back(sum, head);
     constexpr std::size_t parts = sizeof(double) / sizeof(L);
     vector<double, Bytes> all[parts] = {};
     if constexpr (parts == 1) {
@@ -104,6 +104,19 @@ struct lane_sums {
     if (head != 0) turn_lanes_back<Bytes>(all, head);
     if constexpr (parts == 2) all[0] += all[1];
     return sum_of_lanes<Bytes>(all[0]);
+  }
+
+  /// The last `head` lanes of each chain belong to the next one.
+  [[gnu::always_inline]] static void turn_chains_back(vector<L, Bytes> (&sum)[chains], std::size_t head) {
+    lane_mask<L, Bytes> mask, turned[chains], bits;
+    last_lanes<L, Bytes>(mask, head);
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < chains; ++c) bit_copy(turned[c], sum[c]);
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < chains; ++c) {
+      where(bits, mask, turned[(c + chains - 1) % chains], turned[c]);
+      bit_copy(sum[c], bits);
+    }
   }
 
   template <bool Ask>

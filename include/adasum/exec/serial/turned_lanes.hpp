@@ -16,24 +16,28 @@
 /// the last lanes: the lanes are turned. Sums of lanes must not depend on where vectors lie, so they are turned back.
 namespace adasum::serial {
 
+template <class L>
+using lane_integer = std::conditional_t<sizeof(L) == 4, std::int32_t, std::int64_t>;
 template <class L, std::size_t Bytes>
-using lane_mask = vector<std::conditional_t<sizeof(L) == 4, std::int32_t, std::int64_t>, Bytes>;
+using lane_mask = vector<lane_integer<L>, Bytes>;
+
+/// 0, 1, 2, …
+template <class Integer, std::size_t Count>
+struct numbers {
+  constexpr numbers() : of{} {
+    for (std::size_t i = 0; i < Count; ++i) of[i] = static_cast<Integer>(i);
+  }
+  alignas(Count * sizeof(Integer)) Integer of[Count];
+};
 
 /// All bits of the last `count` lanes.
 template <class L, std::size_t Bytes>
 [[gnu::always_inline]] inline void last_lanes(lane_mask<L, Bytes>& mask, std::size_t count) {
-  using integer = std::conditional_t<sizeof(L) == 4, std::int32_t, std::int64_t>;
   constexpr std::size_t lanes = Bytes / sizeof(L);
-  alignas(Bytes) static constexpr auto numbers = [] {
-    struct {
-      integer of[lanes];
-    } all{};
-    for (std::size_t l = 0; l < lanes; ++l) all.of[l] = static_cast<integer>(l);
-    return all;
-  }();
-  lane_mask<L, Bytes> number;
-  __builtin_memcpy(&number, numbers.of, Bytes);
-  mask = number >= static_cast<integer>(lanes - count);
+  static constexpr numbers<lane_integer<L>, lanes> in_order;
+  lane_mask<L, Bytes> lane;
+  __builtin_memcpy(&lane, in_order.of, Bytes);
+  mask = lane >= static_cast<lane_integer<L>>(lanes - count);
 }
 
 /// The first `head` elements, in the last lanes, and zeros.
@@ -51,20 +55,6 @@ template <std::size_t Bytes, class T>
     alignas(Bytes) T padded[lanes] = {};
     copy_fewer<Bytes, sizeof(T)>(padded + (lanes - head), from, head * sizeof(T));
     __builtin_memcpy(&out, padded, Bytes);
-  }
-}
-
-/// Of `Chains` vectors that took elements in turns: the last `head` lanes belong to the next one.
-template <class L, std::size_t Bytes, std::size_t Chains>
-[[gnu::always_inline]] inline void turn_chains_back(vector<L, Bytes> (&sums)[Chains], std::size_t head) {
-  lane_mask<L, Bytes> mask, bits[Chains], back;
-  last_lanes<L, Bytes>(mask, head);
-#pragma GCC unroll 4
-  for (std::size_t c = 0; c < Chains; ++c) bit_copy(bits[c], sums[c]);
-#pragma GCC unroll 4
-  for (std::size_t c = 0; c < Chains; ++c) {
-    where(back, mask, bits[(c + Chains - 1) % Chains], bits[c]);
-    bit_copy(sums[c], back);
   }
 }
 
