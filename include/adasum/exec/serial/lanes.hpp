@@ -36,7 +36,7 @@ struct lane_sums {
 #pragma GCC unroll 2
     for (std::size_t i = 0; i < N; ++i)
 #pragma GCC unroll 2
-      for (std::size_t j = 0; j <= i; ++j) sums[packed_index(i, j)][chain] += value[i] * value[j];
+      for (std::size_t j = 0; j <= i; ++j) add_product<L, Bytes>(sums[packed_index(i, j)][chain], value[i], value[j]);
   }
 
   /// Adds the first `head` elements of each vector, and moves behind them: before everything else. The lanes are turned

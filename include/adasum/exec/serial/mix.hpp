@@ -39,14 +39,55 @@ struct mix_few {
     return leading - leading == 0 ? static_cast<L>(weight - static_cast<double>(leading)) : L{0};
   }
 
+  /// first · a + last · b.
+  template <std::size_t Bytes, bool Trailing>
+  class combination {
+   public:
+    static constexpr std::size_t step = Bytes / sizeof(L);
+
+    [[gnu::always_inline]] combination(double first, double last) {
+      broadcast(first_, static_cast<L>(first));
+      broadcast(last_, static_cast<L>(last));
+      if constexpr (Trailing) broadcast(first_trailing_, trailing(first));
+      if constexpr (Trailing) broadcast(last_trailing_, trailing(last));
+    }
+
+    /// `step` elements.
+    [[gnu::always_inline]] void write(const T* a, const T* b, T* out) const {
+      vector<L, Bytes> left, right, sum;
+      load<Bytes>(left, a);
+      if constexpr (N == 2) load<Bytes>(right, b);
+      // The least first.
+      sum = (Trailing ? first_trailing_ : first_) * left;
+      if constexpr (Trailing && N == 2) add_product<L, Bytes>(sum, last_trailing_, right);
+      if constexpr (N == 2) add_product<L, Bytes>(sum, last_, right);
+      if constexpr (Trailing) add_product<L, Bytes>(sum, first_, left);
+      store<Bytes>(out, sum);
+    }
+    /// `count` elements, fewer than `step`.
+    [[gnu::always_inline]] void write_fewer(const T* a, const T* b, std::size_t count, T* out) const {
+      constexpr std::size_t room = step * sizeof(T);
+      alignas(T) unsigned char left[room] = {}, right[room] = {};
+      copy_fewer<room, sizeof(T)>(left, a, count * sizeof(T));
+      copy_fewer<room, sizeof(T)>(right, b, count * sizeof(T));
+      write(reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right), reinterpret_cast<T*>(left));
+      copy_fewer<room, sizeof(T)>(out, left, count * sizeof(T));
+    }
+
+   private:
+    vector<L, Bytes> first_, last_, first_trailing_, last_trailing_;
+  };
+
   template <std::size_t Bytes, bool Trailing>
   [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, bool from_memory,
                                               double first, double last, T* out) {
-    constexpr std::size_t step = Bytes / sizeof(L);
+    const combination<Bytes, Trailing> both(first, last);
+    constexpr std::size_t step = both.step;
     const std::size_t distance = prefetch_distance<T>(N, from_memory);
     // From a boundary on: where registers that are written span two cache lines each, that takes up to twice the time.
-    if (const auto head = elements_to_boundary<step * sizeof(T)>(out); head != 0 && length >= 16 * step) {
-      combine_fewer<Bytes, Trailing>(a, b, head, first, last, out);
+    if (const auto head = elements_to_boundary<step * sizeof(T)>(out);
+        Bytes >= 32 && head != 0 && length >= 16 * step) {
+      both.write_fewer(a, b, head, out);
       a += head;
       b += head;
       out += head;
@@ -59,50 +100,15 @@ struct mix_few {
           prefetch<2 * step * sizeof(T)>(a + x + distance);
           if constexpr (N == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
         }
-        vector<L, Bytes> one, two;
-        combine<Bytes, Trailing>(one, first, last, a + x, b + x);
-        combine<Bytes, Trailing>(two, first, last, a + x + step, b + x + step);
-        store<Bytes>(out + x, one);
-        store<Bytes>(out + x + step, two);
+        both.write(a + x, b + x, out + x);
+        both.write(a + x + step, b + x + step, out + x + step);
       }
     });
-    vector<L, Bytes> sum;
     if (x + step <= length) {
-      combine<Bytes, Trailing>(sum, first, last, a + x, b + x);
-      store<Bytes>(out + x, sum);
+      both.write(a + x, b + x, out + x);
       x += step;
     }
-    if (x < length) combine_fewer<Bytes, Trailing>(a + x, b + x, length - x, first, last, out + x);
-  }
-
-  /// Fewer elements than there are lanes.
-  template <std::size_t Bytes, bool Trailing>
-  [[gnu::always_inline]] static void combine_fewer(const T* a, const T* b, std::size_t count, double first, double last,
-                                                   T* out) {
-    constexpr std::size_t room = Bytes / sizeof(L) * sizeof(T);
-    alignas(T) unsigned char left[room] = {}, right[room] = {};
-    copy_fewer<room, sizeof(T)>(left, a, count * sizeof(T));
-    copy_fewer<room, sizeof(T)>(right, b, count * sizeof(T));
-    vector<L, Bytes> sum;
-    combine<Bytes, Trailing>(sum, first, last, reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right));
-    store<Bytes>(reinterpret_cast<T*>(left), sum);
-    copy_fewer<room, sizeof(T)>(out, left, count * sizeof(T));
-  }
-
-  template <std::size_t Bytes, bool Trailing>
-  [[gnu::always_inline]] static void combine(vector<L, Bytes>& sum, double first, double last, const T* a, const T* b) {
-    vector<L, Bytes> left, right;
-    load<Bytes>(left, a);
-    sum = static_cast<L>(first) * left;
-    if constexpr (N == 1) {
-      if constexpr (Trailing) sum += trailing(first) * left;
-    } else {
-      load<Bytes>(right, b);
-      if constexpr (Trailing)
-        sum += static_cast<L>(last) * right + (trailing(first) * left + trailing(last) * right);
-      else
-        sum += static_cast<L>(last) * right;
-    }
+    if (x < length) both.write_fewer(a + x, b + x, length - x, out + x);
   }
 };
 

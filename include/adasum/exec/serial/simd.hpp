@@ -30,6 +30,32 @@ template <class V>
   out = (mask & a) | (~mask & b);
 }
 
+/// The same number in all lanes.
+template <class V, class L>
+[[gnu::always_inline]] inline void broadcast(V& out, L value) {
+  out = value - V{};  // keeps the sign of a zero
+}
+
+/// sum += a · b, rounded once in registers of 32 bytes and more. Left to itself, GCC fuses a product and a sum in one
+/// place and not in another, or of two products now this one and now that one; the bits of an element would depend on
+/// its way through a kernel. (clang fuses by expression.)
+template <class L, std::size_t Bytes>
+[[gnu::always_inline]] inline void add_product(vector<L, Bytes>& sum, const vector<L, Bytes>& a,
+                                               const vector<L, Bytes>& b) {
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__NVCC__)
+  vector<L, Bytes> fused = sum, left = a, right = b;  // operands that are no variables would stay in memory
+  if constexpr (Bytes >= 32 && sizeof(L) == sizeof(float))
+    asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+v"(fused) : "v"(left), "v"(right));
+  else if constexpr (Bytes >= 32)
+    asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(fused) : "v"(left), "v"(right));
+  else
+    fused += left * right;
+  sum = fused;
+#else
+  sum += a * b;
+#endif
+}
+
 /// Σ of the lanes of doubles: halves are added until one lane is left.
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline double sum_of_lanes(const vector<double, Bytes>& lanes) {
