@@ -59,7 +59,10 @@ struct lane_sums {
     for (std::size_t c = 0; c < chains; ++c) {
       vector<compute_type<T>, Bytes> value[N];
 #pragma GCC unroll 2
-      for (std::size_t i = 0; i < N; ++i) load<Bytes>(value[i], at[i] + c * (width / chains));
+      for (std::size_t i = 0; i < N; ++i) {
+        load<Bytes>(value[i], at[i] + c * (width / chains));
+        keep_in_register(value[i]);
+      }
       if constexpr (std::is_same_v<L, compute_type<T>>) {
         add_products(value, c);
       } else {

@@ -36,18 +36,24 @@ template <class V, class L>
   out = value - V{};  // keeps the sign of a zero
 }
 
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__NVCC__)
+#define ADASUM_FUSES_EXPLICITLY 1
+#else
+#define ADASUM_FUSES_EXPLICITLY 0
+#endif
+
 /// sum += a · b, rounded once in registers of 32 bytes and more. Left to itself, GCC fuses a product and a sum in one
 /// place and not in another, or of two products now this one and now that one; the bits of an element would depend on
 /// its way through a kernel. (clang fuses by expression.)
 template <class L, std::size_t Bytes>
 [[gnu::always_inline]] inline void add_product(vector<L, Bytes>& sum, const vector<L, Bytes>& a,
                                                const vector<L, Bytes>& b) {
-#if defined(__x86_64__) && !defined(__clang__) && !defined(__NVCC__)
+#if ADASUM_FUSES_EXPLICITLY
   vector<L, Bytes> fused = sum, left = a, right = b;  // operands that are no variables would stay in memory
   if constexpr (Bytes >= 32 && sizeof(L) == sizeof(float))
-    asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+v"(fused) : "v"(left), "v"(right));
+    asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+v"(fused) : "v"(left), "vm"(right));
   else if constexpr (Bytes >= 32)
-    asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(fused) : "v"(left), "v"(right));
+    asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(fused) : "v"(left), "vm"(right));
   else
     fused += left * right;
   sum = fused;
@@ -55,6 +61,20 @@ template <class L, std::size_t Bytes>
   sum += a * b;
 #endif
 }
+
+/// For what was read from memory, and is a factor more than once: GCC would read it again for each add_product.
+template <class V>
+[[gnu::always_inline]] inline void keep_in_register(V& value) {
+#if ADASUM_FUSES_EXPLICITLY
+  V kept = value;
+  asm("" : "+v"(kept));
+  value = kept;
+#else
+  (void)value;
+#endif
+}
+
+#undef ADASUM_FUSES_EXPLICITLY
 
 /// Σ of the lanes of doubles: halves are added until one lane is left.
 template <std::size_t Bytes>
