@@ -130,7 +130,8 @@ TEST_CASE("automatic runs what it says") {
   };
   const problem few{10, 4, 1, true}, many{1'000'000, 4, 1, true}, not_pairwise{10, 4, 1, false};
   same(recursive_doubling{}, 4, few);
-  same(recursive_halving{}, 4, many);
+  same(recursive_halving{}, 2, many);
+  same(splitting{4}, 4, many);
   same(gram{}, 4, not_pairwise);
   same(gram{}, 7, many);
   const problem middle{16'000, 4, 1, true};

@@ -123,19 +123,18 @@ TEST_CASE("seconds are linear in what is counted") {
                 on) == 654'321);
 }
 
-TEST_CASE("automatic: up to four ranks as measured on one node, more by the model") {
+TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
   using kind = automatic::kind;
   const auto choose = [](int size, std::size_t bytes) {
     return automatic::choose(size, floats(bytes / float_size)).which;
   };
   CHECK(choose(2, 8 << 10) == kind::doubling);
   CHECK(choose(2, (8 << 10) + 4) == kind::halving);
-  for (const int size : {3, 4}) {
-    CAPTURE(size);
-    CHECK(choose(size, 16 << 10) == kind::doubling);
-    CHECK(choose(size, (16 << 10) + 4) == kind::halving);
-  }
-  CHECK(choose(5, 1 << 10) == kind::doubling);    // whatever the model says
+  CHECK(choose(3, 1 << 10) == kind::doubling);   // whatever the model says
+  CHECK(choose(3, 4 << 10) == kind::gram);       // folding would send the whole gradient twice more
+  CHECK(choose(4, 16 << 10) == kind::doubling);  // latency
+  CHECK(choose(4, 1 << 20) == kind::splitting);  // one level in place of two
+  CHECK(choose(5, 1 << 10) == kind::doubling);
   CHECK(choose(5, (1 << 10) + 4) == kind::gram);  // one sum among all costs less latency than folding twice
   for (const int size : {6, 7}) {                 // folding would send the whole gradient twice more
     CAPTURE(size);

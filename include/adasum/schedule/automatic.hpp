@@ -37,17 +37,12 @@ struct automatic {
     return what.segments * packed_size(ranks) * sizeof(double) * ranks <= what.length * what.element_size;
   }
 
-  /// Up to so many ranks, which most often share a node, go by what was measured on one (bench/allreduce): there the
-  /// processors copy all messages, and what counts is the work of all ranks together.
-  static constexpr int most_ranks_as_measured = 4;
-  /// Up to so many bytes, whole vectors are exchanged: then the exchanges that halving needs for its sums and for
-  /// gathering cost more than the bytes that it saves. Among more ranks than those, whatever the model says: it goes by
-  /// the number of segments too, and schedules are so near each other there that a rank whose segments are wrong would
-  /// often take another one than the others.
-  static constexpr std::size_t short_vector_bytes(int size) {
-    return (size <= 2 ? 8 : size <= most_ranks_as_measured ? 16 : 1) * 1024;
-  }
-  /// What more ranks choose from, besides doubling and halving.
+  /// Up to so many bytes, whole vectors are exchanged. Two ranks go by what was measured on one node (bench/allreduce):
+  /// then the exchanges that halving needs for its sums and for gathering cost more than the bytes that it saves. Among
+  /// more ranks, whatever the model says: it goes by the number of segments too, and schedules are so near each other
+  /// there that a rank whose segments are wrong would often take another one than the others.
+  static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 1) * 1024; }
+  /// What more than two ranks choose from, besides doubling and halving.
   static constexpr std::size_t widest_radix = 32;
   static constexpr int most_ranks_at_once = 256;  ///< the Gram matrix of more is a message of megabytes
 
@@ -62,7 +57,7 @@ struct automatic {
     if (!what.along_tree) return {kind::gram};
     if (size == 1) return {kind::doubling};
     if (what.length * what.element_size <= short_vector_bytes(size)) return {kind::doubling};
-    return size <= most_ranks_as_measured ? choice{kind::halving} : cheapest(size, what);
+    return size == 2 ? choice{kind::halving} : cheapest(size, what);
   }
 
   /// By the model of cost.hpp: the least seconds() of rank 0, which is among the busiest (where ranks are folded, it
