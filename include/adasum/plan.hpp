@@ -64,9 +64,9 @@ class allreduce_plan {
 
  public:
   /// With schedules::direct, and with automatic where that pays (automatic::pays_in_place), makes memory that the ranks
-  /// share, where the communicator offers that: collective, as destroying the plan is then. Otherwise sends nothing.
+  /// share, where the communicator offers that: collective, as destroying the plan is then. Where there is no room for
+  /// so much, automatic goes by messages (last_report().schedule() says what ran). Otherwise sends nothing.
   /// @throws agreement_error  with automatic and options::check_agreement: the ranks are about to make different plans
-  /// Where there is no room for it, automatic goes by messages; last_report().schedule() says what ran.
   /// @throws shared_memory_error  schedules::direct: on all ranks, there is no room for so much
   /// @throws bad_input  the schedule cannot be built (with options::check_agreement: thrown by the first run, as an
   ///                    agreement_error on all ranks); options::wire is for float gradients; not all ranks share memory

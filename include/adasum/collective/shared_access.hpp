@@ -25,8 +25,8 @@
 /// a barrier is visible to every rank after it. Between two barriers, an element is written by one rank at most, and
 /// read by no other:
 ///
-///     publish address, sums ── A ── measure slice r of all ── write partial sums ── B ── read all sums, mix slice r
-///     into all ── C
+///     publish address ── A ── measure slice r of all, write partial sums
+///                     ── B ── read all sums, mix slice r into all ── C
 ///
 /// Slice r of every gradient is touched by rank r alone between A and C. What ranks place for each other, sums or short
 /// gradients, alternates between two places, so that a rank that is ahead does not overwrite what a rank behind still
@@ -234,7 +234,7 @@ class shared_access {
         (is_done && peer.good_run.load(std::memory_order_acquire) < run_))
       give_up(place, "failed in this reduction");
     if (peer.signature.load(std::memory_order_relaxed) != signature_)
-      give_up(place, "has made another plan: of another length, with other segments, or by another schedule");
+      give_up(place, "has made another plan: of another length or type, with other segments, or by another schedule");
   }
 
   /// Messages of the program's own may have to move before the others come.

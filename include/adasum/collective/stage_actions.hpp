@@ -62,7 +62,8 @@ class stage_actions {
   {
     const auto bytes = segments_.all().end * sizeof(T);
     const auto placed = std::max(sizes_.gram, is_placed() ? (bytes + sizeof(double) - 1) / sizeof(double) : 0);
-    const auto signature = hash(std::array{std::size_t{is_placed()}}, hash(segments_.offsets()));
+    const auto signature =
+        hash(std::array{std::size_t{is_placed()}, static_cast<std::size_t>(format_of<T>)}, hash(segments_.offsets()));
     shared_.emplace(comm_.share(access::bytes_for(placed, bytes)), comm_.rank(), placed, signature,
                     std::chrono::duration<double>(settings_.patience_seconds));
     if (is_direct()) received_ = space_.template allocate<T>(0);  // nothing will be

@@ -110,7 +110,8 @@ class mpi_communicator {
   };
 
   /// Collective; blocks as MPI_Win_allocate_shared does.
-  /// @throws shared_memory_error  on all ranks: on one node, /dev/shm has no room, or MPI gave an error
+  /// @throws shared_memory_error  on all ranks: on one node, /dev/shm has no room (or where Open MPI was told to keep
+  ///                              such memory, osc_sm_backing_directory), or MPI gave an error
   memory share(std::size_t bytes) const;
 
   /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are. @throws
@@ -421,8 +422,12 @@ struct mpi_communicator::memory::window {
     void* mine = nullptr;
     const int code =
         MPI_Win_allocate_shared(static_cast<MPI_Aint>(stride), 1, MPI_INFO_NULL, node->comm, &mine, &handle);
-    // To free it is collective, so where only some ranks have it they lose it.
-    require_on_all(whole, code == MPI_SUCCESS, [&] { return mpi_error("MPI_Win_allocate_shared", code).what(); });
+    if (!on_all(code == MPI_SUCCESS, whole.comm)) {
+      // To free it is collective: where only some ranks of the node have it, they lose it.
+      if (on_all(code == MPI_SUCCESS, node->comm)) MPI_Win_free(&handle);
+      give_up(code == MPI_SUCCESS ? std::string("another rank could not make it")
+                                  : mpi_error("MPI_Win_allocate_shared", code).what());
+    }
     std::memset(mine, 0, stride);
     for (int place = 0; place < static_cast<int>(ranks.size()); ++place) {
       MPI_Aint size = 0;
@@ -447,22 +452,24 @@ struct mpi_communicator::memory::window {
 
   /// Asked before MPI is: one that finds no room may return an error on one rank and let the others wait.
   void require_room(const state& whole, std::size_t stride) const {
-    const std::uint64_t mine = stride + 4096;  // to whole pages
+    const std::uint64_t mine =
+        ranks.size() > 1 ? stride + 4096 : 0;  // to whole pages; alone, it is a rank's own memory
     std::uint64_t wanted = 0;
     check("MPI_Allreduce", MPI_Allreduce(&mine, &wanted, 1, MPI_UINT64_T, MPI_SUM, node->comm));
-    const auto room = detail::room_to_share();
-    require_on_all(whole, wanted <= room, [&] {
-      return "/dev/shm has room for " + std::to_string(room) + " bytes; the ranks of this node want " +
-             std::to_string(wanted);
-    });
+    const detail::room_to_share room;
+    const bool fits = wanted <= room.bytes;
+    if (on_all(fits, whole.comm)) return;
+    give_up(fits ? "there is no room on another node"
+                 : room.directory + " has room for " + std::to_string(room.bytes) +
+                       " bytes; the ranks of this node want " + std::to_string(wanted));
   }
-  template <class Problem>
-  static void require_on_all(const state& whole, bool good, Problem&& problem) {
+  static bool on_all(bool good, MPI_Comm comm) {
     int all_good = good;
-    check("MPI_Allreduce", MPI_Allreduce(MPI_IN_PLACE, &all_good, 1, MPI_INT, MPI_MIN, whole.comm));
-    if (all_good) return;
-    throw shared_memory_error("adasum::mpi_communicator: memory cannot be shared: " +
-                              std::string(good ? "another rank has no room" : problem()));
+    check("MPI_Allreduce", MPI_Allreduce(MPI_IN_PLACE, &all_good, 1, MPI_INT, MPI_MIN, comm));
+    return all_good;
+  }
+  [[noreturn]] static void give_up(const std::string& why) {
+    throw shared_memory_error("adasum::mpi_communicator: memory cannot be shared: " + why);
   }
 
   std::shared_ptr<const node_communicator> node;

@@ -55,12 +55,12 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 // Gram matrices and weights are arrays of the host; a Gram matrix may be read after fence().
 //
 //   allocate  uninitialised elements in memory of the space, owned by what is returned.
-//   measure gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of segment k in the slice,
-//             for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better than
+//   measure   gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of segment k in the
+//             slice, for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better than
 //             float. The same bits for the same values, wherever they lie in memory. A diagonal entry is 0 only where
 //             the vector is: where a square underflows, the smallest positive double is returned in its place.
-//   mix out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x. `out` may be one of the vectors. A vector of
-//             weight 0 is not read: NaN in it does not matter.
+//   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x. `out` may be one of the vectors. A vector
+//             of weight 0 is not read: NaN in it does not matter.
 //   copy      to[i] = from[i] for i < count; the two do not overlap.
 //   fence     returns when everything that was started has ended, so that the host may read the results.
 // Optional: copy between a gradient's element type and a 16-bit one, rounding to nearest even, for options::wire;
@@ -81,9 +81,9 @@ concept execution_space = scalar<T> && std::copyable<E> &&
 /// A refinement: the host cannot read or write memory of the space.
 ///   upload(from, to, bytes)    starts a copy from the host's memory to the space's
 ///   download(from, to, bytes)  starts a copy from the space's memory to the host's
-///   transfer(from, to, bytes) starts a copy from the space's memory to that of the same or another space of the same
-///   kind host_memory(bytes) memory of the host from and to which copies run beside the host's work, where there is
-///   such event a moment: space.record(event) puts it behind all that was started, event.wait() waits for it
+///   transfer(from, to, bytes)  starts a copy from the space's memory to that of the same or another space of its kind
+///   host_memory(bytes)         memory of the host from and to which copies run beside its work, where there is such
+///   event                      a moment: space.record(event) puts it behind all that was started, event.wait() waits
 /// Optional: can_reach(address), whether kernels can work there.
 template <class E>
 concept device_space =
@@ -100,9 +100,12 @@ concept device_space =
 /// returns; what it needs of the host's memory it has read by then. For schedules on a stream
 /// (collective/stream_reduction.hpp) the steps are there too, with Gram matrices and weights in memory of the space,
 /// which stay until the step is taken again:
-///   measure_on_device(window, vectors) → gram          weigh_on_device(rule, gram, segments, n, leaves) → weights
-///   mix_on_device(window, vectors, weights, out) add_pieces(pieces, number, count, values): values[i] = Σₖ
-///   pieces[k·count + i] write(values, to): numbers of the host allocate_in_order(count): as allocate, without waiting
+///   measure_on_device(window, vectors)                     → gram
+///   weigh_on_device(rule, gram, segments, n, leaves)       → weights
+///   mix_on_device(window, vectors, weights, out)
+///   add_pieces(pieces, number, count, values)              values[i] = Σₖ pieces[k·count + i]
+///   write(values, to)                                      numbers of the host
+///   allocate_in_order(count)                               as allocate, without waiting
 template <class E, class T, class Rule>
 concept stream_ordered_space =
     execution_space<E, T> && device_space<E> &&
