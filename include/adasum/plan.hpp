@@ -252,7 +252,7 @@ class allreduce_plan {
       } catch (const shared_memory_error&) {  // on all ranks: by messages, then
         return in_place_.reset();
       }
-      // automatic: where not all ranks share memory, halving is the better choice.
+      // automatic: where not all ranks share memory, messages are the better choice.
       if (is_automatic && !in_place_->is_direct()) in_place_.reset();
     }
   }
