@@ -76,7 +76,7 @@ std::vector<contender> contenders(const adasum::mpi_communicator& comm, std::siz
                  }});
   add_plan("recursive_doubling", rule, adasum::schedules::recursive_doubling{}, unchecked);
   add_plan("recursive_halving", rule, adasum::schedules::recursive_halving{}, unchecked);
-  add_plan("gram", rule, adasum::schedules::gram{}, unchecked);
+  add_plan("all_to_all", rule, adasum::schedules::all_to_all{}, unchecked);
   add_plan("messages", rule, adasum::schedules::automatic{.in_place = false}, unchecked);
   add_plan("automatic", rule, automatic, unchecked);
   all.push_back({"one_shot",
@@ -86,7 +86,7 @@ std::vector<contender> contenders(const adasum::mpi_communicator& comm, std::siz
                  "messages"});
   if (length == smallest) add_plan("automatic_checked", rule, automatic, checked);
   add_plan("sum", adasum::rules::sum{}, automatic, unmeasured);
-  add_plan("direct", rule, automatic, unchecked, true);
+  add_plan("shared_memory", rule, automatic, unchecked, true);
   add_plan("direct_sum", adasum::rules::sum{}, automatic, unmeasured, true);
   return all;
 }

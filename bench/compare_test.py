@@ -25,14 +25,14 @@ class Compare(unittest.TestCase):
     def test_finds_every_figure_and_its_row(self):
         run = results(
             pair=[pair(1024, adasum_pair=figure(2.0, 0.1), ceiling_read=figure(1.0, 0.1))],
-            allreduce=[{"mpi": "y", "ranks": 2, "elements": 256, "name": "gram", "schedule": "gram", "batch": 32,
+            allreduce=[{"mpi": "y", "ranks": 2, "elements": 256, "name": "all_to_all", "schedule": "all_to_all", "batch": 32,
                         "seconds": figure(1.0, 0.1), "ratio": figure(1.5, 0.1)}],
         )
         self.assertEqual(list(compare.figures(run)), [
             ("pair", "float 1024", "seconds adasum_pair"),
             ("pair", "float 1024", "seconds ceiling_read"),
-            ("allreduce", "y 2 256 gram", "seconds"),
-            ("allreduce", "y 2 256 gram", "ratio"),
+            ("allreduce", "y 2 256 all_to_all", "seconds"),
+            ("allreduce", "y 2 256 all_to_all", "ratio"),
         ])
 
     def test_marks_what_exceeds_both_spreads(self):
@@ -52,7 +52,7 @@ class Compare(unittest.TestCase):
         ])
 
     def test_the_change_of_a_negative_figure_has_the_sign_of_its_difference(self):
-        row = {"mpi": "y", "ranks": 2, "elements": 256, "buckets": 16, "schedule": "direct", "computation": "elsewhere"}
+        row = {"mpi": "y", "ranks": 2, "elements": 256, "buckets": 16, "schedule": "shared_memory", "computation": "elsewhere"}
         old, new = (results(overlap=[{**row, "hidden": figure(value, 0.01)}]) for value in (-0.2, -0.1))
         [change] = compare.changes(old, new)
         self.assertAlmostEqual(change["change"], 0.5)

@@ -29,7 +29,7 @@
 
 namespace {
 
-using adasum::cuda_backend::check;
+using adasum::detail::cuda::check;
 
 cudaStream_t the_stream() {
   static cudaStream_t stream = [] {
@@ -124,7 +124,7 @@ template <class T>
 void pair(const std::string& name, std::size_t length, const adasum::segments& cut, std::size_t moved,
           bool cold = true) {
   add<T>(name, length, 2, moved, cold, [cut](const vectors<T>& data, std::size_t turn) {
-    adasum::adasum_pair(exec(), data(turn, 0), data(turn, 1), data(turn, 0), cut);
+    adasum::enqueue_adasum_pair(exec(), data(turn, 0), data(turn, 1), data(turn, 0), cut);
   });
 }
 
@@ -145,7 +145,7 @@ void tree(std::size_t n, std::size_t length) {
              [n, cut = one_segment(length)](const vectors<float>& data, std::size_t turn) {
                std::vector<std::span<float>> all;
                for (std::size_t i = 0; i < n; ++i) all.push_back(data(turn, i));
-               adasum::adasum_tree(exec(), all, data(turn, 0), cut);
+               adasum::enqueue_adasum_tree(exec(), all, data(turn, 0), cut);
              });
 }
 void seven_pairs(std::size_t length) {
@@ -153,7 +153,7 @@ void seven_pairs(std::size_t length) {
              [cut = one_segment(length)](const vectors<float>& data, std::size_t turn) {
                for (std::size_t width = 1; width < 8; width *= 2)
                  for (std::size_t i = 0; i < 8; i += 2 * width)
-                   adasum::adasum_pair(exec(), data(turn, i), data(turn, i + width), data(turn, i), cut);
+                   adasum::enqueue_adasum_pair(exec(), data(turn, i), data(turn, i + width), data(turn, i), cut);
              });
 }
 

@@ -104,7 +104,7 @@ std::function<void()> plan(std::size_t elements, std::size_t segments) {
 /// Micro-batches, each added to the ones before.
 std::function<void()> accumulator(std::size_t elements, std::size_t segments) {
   const auto layers = even_segments(elements, segments);
-  auto total = shared([&] { return adasum::make_accumulator<float>(serial_space{}, layers); });
+  auto total = shared([&] { return adasum::plan_accumulator<float>(serial_space{}, layers); });
   return [g = gradients<float>(1, elements), total] { total->add(g[0]); };
 }
 

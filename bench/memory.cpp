@@ -75,9 +75,9 @@ std::size_t reduce(std::string_view reducer, const adasum::mpi_communicator& com
   namespace schedules = adasum::schedules;
   if (reducer == "recursive_doubling") return by(schedules::recursive_doubling{});
   if (reducer == "recursive_halving") return by(schedules::recursive_halving{});
-  if (reducer == "gram") return by(schedules::gram{});
-  if (reducer == "splitting") return by(schedules::splitting{4});
-  if (reducer == "direct") return by(schedules::direct{}, true);
+  if (reducer == "all_to_all") return by(schedules::all_to_all{});
+  if (reducer == "recursive_halving{4}") return by(schedules::recursive_halving{.radix = 4});
+  if (reducer == "shared_memory") return by(schedules::shared_memory{}, true);
   std::fprintf(stderr, "adasum_bench_memory: there is no reducer %s\n", std::string(reducer).c_str());
   std::exit(2);
 }

@@ -149,7 +149,7 @@ void measure(const adasum::mpi_communicator& comm, const Schedule& order, std::s
              bool& first) {
   const std::vector<std::size_t> lengths(layers, length / layers);
   auto reducer =
-      adasum::make_bucketed<float>(adasum::serial_space{}, comm, lengths, length / bucket_count * sizeof(float),
+      adasum::plan_bucketed<float>(adasum::serial_space{}, comm, lengths, length / bucket_count * sizeof(float),
                                    adasum::rules::adasum{}, order, unchecked);
   std::vector<float> fresh(length / layers);
   fill_with_noise(std::span(fresh), static_cast<std::uint32_t>(comm.rank()));
@@ -197,7 +197,7 @@ int main(int argc, char** argv) {
     if (comm.rank() == 0)
       std::printf("{\"mpi\": \"%s\", \"ranks\": %d, \"rows\": [", mpi_version().c_str(), comm.size());
     bool first = true;
-    measure(comm, adasum::schedules::direct{}, length, seconds, first);
+    measure(comm, adasum::schedules::shared_memory{}, length, seconds, first);
     measure(comm, adasum::schedules::recursive_halving{}, length, seconds, first);
     if (comm.rank() == 0) std::printf("\n]}\n");
   }

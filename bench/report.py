@@ -16,6 +16,8 @@ import statistics
 import subprocess
 import sys
 
+from readings import read_allreduce, read_compile_time, read_kernels, read_memory, read_overlap
+
 PAIR_AIM = 3.0  # times the fast-math loops, both vectors in the processor's own caches
 CEILING_AIM = 0.90  # of the ceiling, both vectors in memory
 HALF_AIM = 1.8  # times the elements per second of floats, both vectors in memory
@@ -27,11 +29,6 @@ IN_PLACE_AIMS = {2: (4096, 0.65), 4: (1 << 20, 0.45)}  # times MPI_Allreduce, by
 IN_PLACE_OVER_SUM_AIM = 1.25
 COMPILE_AIM = 0.6  # seconds over the standard headers
 OVERLAP_AIM = 0.70  # of the communication, hidden behind a computation that leaves the core free
-
-
-def summary(values):
-    quartiles = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
-    return dict(zip(("q1", "median", "q3"), quartiles), repetitions=len(values))
 
 
 def si(count):
@@ -61,80 +58,6 @@ def print_table(title, header, rows):
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, ["-" * w for w in widths], *rows]:
         print("  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)))
-
-
-# ── reading ──
-
-
-def read_kernels(path, clock="cpu_time"):
-    """{name: {median, q1, q3}} of Google Benchmark's repetitions, and its context.
-
-    Processor time by default: the kernels run in one thread, and what else the machine does meanwhile is not theirs.
-    """
-    document = json.loads(path.read_text())
-    seconds = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-    samples = {}
-    for run in document["benchmarks"]:
-        if run["run_type"] == "iteration":
-            samples.setdefault(run["run_name"], []).append(run[clock] * seconds[run["time_unit"]])
-    return {name: summary(values) for name, values in samples.items()}, document["context"]
-
-
-def read_allreduce(path):
-    """One dict per row, with the ratio to MPI_Allreduce of the same round."""
-    document = json.loads(path.read_text())
-    mpi = re.sub(r" (Version:\s*|v)(?=\d)", " ", document["mpi"])
-    baseline = {row["elements"]: row["seconds"] for row in document["rows"] if row["name"] == "MPI_Allreduce"}
-    for row in document["rows"]:
-        ratios = [ours / theirs for ours, theirs in zip(row["seconds"], baseline[row["elements"]])]
-        yield {
-            "mpi": mpi,
-            "ranks": document["ranks"],
-            **{key: row[key] for key in ("elements", "name", "schedule", "batch")},
-            "seconds": summary(row["seconds"]),
-            "ratio": summary(ratios),
-        }
-
-
-def read_overlap(path):
-    """One dict per row, with the fraction of the communication that each round has hidden."""
-    document = json.loads(path.read_text())
-    for row in document["rows"]:
-        rounds = list(zip(row["computing"], row["communicating"], row["together"], row["inside"]))
-        yield {
-            "mpi": re.sub(r" (Version:\s*|v)(?=\d)", " ", document["mpi"]),
-            "ranks": document["ranks"],
-            **{key: row[key] for key in ("elements", "layers", "buckets", "schedule", "computation")},
-            "seconds": {key: summary(row[key]) for key in ("computing", "communicating", "together", "inside")},
-            "hidden": summary([(alone + communication - both) / communication
-                               for alone, communication, both, _ in rounds]),
-            "work": summary([inside / communication for _, communication, _, inside in rounds]),
-        }
-
-
-def read_memory(path):
-    """One dict per line, over the ranks. Resident memory in bytes; scratch, and what came after the start, in gradients."""
-    for line in path.read_text().splitlines():
-        row = json.loads(line)
-        gradient = 4 * row["elements"]
-        yield {
-            "mpi": re.sub(r" (Version:\s*|v)(?=\d)", " ", row["mpi"]),
-            **{key: row[key] for key in ("ranks", "elements", "name")},
-            "scratch": summary([bytes / gradient for bytes in row["scratch"]]),
-            "peak_resident": summary(row["peak"]),
-            "added": summary([(peak - before) / gradient for before, peak in zip(row["before"], row["peak"])]),
-        }
-
-
-def read_compile_time(path):
-    """One dict, with what the library's header costs over the standard ones in each repetition."""
-    document = json.loads(path.read_text())
-    seconds = document["seconds"]
-    return {
-        "header": document["header"],
-        "seconds": {name: summary(values) for name, values in seconds.items()},
-        "cost": summary([ours - alone for ours, alone in zip(seconds["library"], seconds["standard"])]),
-    }
 
 
 def command(*words):
@@ -240,7 +163,7 @@ def print_kokkos(rows, what):
 
 
 def print_allreduce(rows):
-    columns = ["recursive_doubling", "recursive_halving", "gram", "messages", "automatic", "one_shot", "sum", "direct", "direct_sum"]
+    columns = ["recursive_doubling", "recursive_halving", "all_to_all", "messages", "automatic", "one_shot", "sum", "shared_memory", "direct_sum"]
     print_heading(
         "Allreduce",
         "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats, plans but for one_shot.",
@@ -320,7 +243,7 @@ def means(allreduce, name):
 def over_sum_in_place(allreduce):
     sums = {(r["mpi"], r["ranks"], r["elements"]): r["seconds"]["median"] for r in allreduce if r["name"] == "direct_sum"}
     for r in allreduce:
-        if r["name"] == "direct":
+        if r["name"] == "shared_memory":
             yield r, r["seconds"]["median"] / sums[r["mpi"], r["ranks"], r["elements"]]
 
 
@@ -355,7 +278,7 @@ def judge(results):
          lambda x: x <= ALLREDUCE_MEAN_AIM),
         *[(f"in place, {ranks} ranks from {si(least)} floats up, at most {aim:g} x MPI_Allreduce",
            [(f"{si(r['elements'])} ({r['mpi']})", r["ratio"]["median"], f"{r['ratio']['median']:.2f}")
-            for r in results["allreduce"] if r["name"] == "direct" and r["ranks"] == ranks and r["elements"] >= least],
+            for r in results["allreduce"] if r["name"] == "shared_memory" and r["ranks"] == ranks and r["elements"] >= least],
            lambda x, aim=aim: x <= aim) for ranks, (least, aim) in IN_PLACE_AIMS.items()],
         (f"in place, at most {IN_PLACE_OVER_SUM_AIM:g} x rules::sum in place",
          [(f"{si(r['elements'])} ({r['mpi']}, {r['ranks']} ranks)", over, f"{over:.2f}")

@@ -72,6 +72,6 @@ int main() {
   for (const int ranks : {2, 4, 8, 16}) {
     print_row(ranks, adasum::schedules::recursive_doubling{});
     print_row(ranks, adasum::schedules::recursive_halving{});
-    print_row(ranks, adasum::schedules::gram{});
+    print_row(ranks, adasum::schedules::all_to_all{});
   }
 }

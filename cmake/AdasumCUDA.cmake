@@ -7,9 +7,8 @@ option(ADASUM_CUDA "Build what needs a CUDA compiler" OFF)
 add_library(adasum_cuda INTERFACE)
 set_target_properties(adasum_cuda PROPERTIES EXPORT_NAME cuda)
 target_link_libraries(adasum_cuda INTERFACE adasum CUDA::cudart)
-# Rules and Gram matrices are constexpr, and used on the device as they are. CMake before 3.26 does not know how to ask this
-# nvcc for C++20, so the flag is spelled out.
-target_compile_options(adasum_cuda INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-std=c++20>")
+# CMake before 3.26 does not know how to ask this nvcc for C++20, so the flag is spelled out.
+target_compile_options(adasum_cuda INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
 
 add_library(adasum_nccl INTERFACE)
 set_target_properties(adasum_nccl PROPERTIES EXPORT_NAME nccl)

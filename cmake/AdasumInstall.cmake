@@ -1,23 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, cuda and nccl add adasum::mpi, adasum::eigen and
-# so on.
+# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, cuda, nccl and compiled add adasum::mpi,
+# adasum::eigen and so on; pkg-config knows the headers as adasum. Installing takes CMake 3.25, as building does; a project
+# that uses what is installed takes CMake 3.15.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package_folder "${CMAKE_INSTALL_DATADIR}/cmake/adasum")
 
-install(TARGETS adasum EXPORT adasum-targets FILE_SET HEADERS)
+# INCLUDES for projects with a CMake before 3.23, which does not read file sets.
+install(TARGETS adasum EXPORT adasum-targets FILE_SET HEADERS INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT adasum-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
 foreach(component IN ITEMS mpi eigen kokkos cuda nccl)
   install(TARGETS adasum_${component} EXPORT adasum-${component}-targets)
   install(EXPORT adasum-${component}-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
 endforeach()
+if(ADASUM_INSTALL_COMPILED)
+  set_target_properties(adasum_compiled PROPERTIES EXCLUDE_FROM_ALL OFF)
+  install(TARGETS adasum_compiled EXPORT adasum-compiled-targets)
+  install(EXPORT adasum-compiled-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
+endif()
 install(FILES cmake/AdasumKokkos.cmake cmake/AdasumNCCL.cmake DESTINATION "${package_folder}")
 install(DIRECTORY cmake/kokkos_package_works DESTINATION "${package_folder}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 configure_package_config_file(cmake/adasum-config.cmake.in adasum-config.cmake INSTALL_DESTINATION "${package_folder}")
 write_basic_package_version_file(adasum-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/adasum-config.cmake" "${PROJECT_BINARY_DIR}/adasum-config-version.cmake"
   DESTINATION "${package_folder}")
+
+# Relative to the file itself, so that the installed folder can be moved, and `cmake --install --prefix` is followed. There
+# is no file for MPI: its compiler wrapper knows what to add, and its name in pkg-config differs between implementations.
+set(pkgconfig_folder "${CMAKE_INSTALL_DATADIR}/pkgconfig")
+set(adasum_pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+if(NOT IS_ABSOLUTE "${adasum_pc_includedir}")
+  string(PREPEND adasum_pc_includedir "\${prefix}/")
+endif()
+if(IS_ABSOLUTE "${pkgconfig_folder}")
+  set(adasum_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  string(REGEX REPLACE "[^/]+" ".." adasum_pc_prefix "${pkgconfig_folder}")
+  string(PREPEND adasum_pc_prefix "\${pcfiledir}/")
+endif()
+configure_file(cmake/adasum.pc.in adasum.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/adasum.pc" DESTINATION "${pkgconfig_folder}")

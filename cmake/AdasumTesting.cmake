@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#   adasum_add_test(<name> SOURCES a.cpp ... [LIBRARIES ...] [TIMEOUT seconds] [LABELS ...])
+#   adasum_add_test(<name> SOURCES a.cpp ... [LIBRARIES ...] [TIMEOUT seconds] [LABELS ...] [OPTIMIZED])
 #       A doctest executable (main() is tests/doctest_main.cpp), registered in ctest. Label `unit` unless others are given.
 #
 #   adasum_add_mpi_test(<name> SOURCES a.cpp ... RANKS 1 2 3 ... [LIBRARIES ...] [TIMEOUT seconds] [LABELS ...])
-#       An MPI executable whose sources define main(), registered as <name>.<ranks> for each number of ranks, with label
+#       An MPI executable with a main() of its own, or adasum_doctest_mpi_main's, registered as <name>.<ranks> for each number of ranks, with label
 #       `mpi` in addition to those given.
 #
 # Both are compiled with warnings as errors and, whatever the build type, with assertions and agreement checks on.
 # A sanitizer slows tests down, so timeouts (120 seconds unless given) are multiplied then.
+# Optimizing costs more time than the rest of a build, so ADASUM_TEST_OPTIMIZATION (a flag, as -O1) replaces the build
+# type's level; not in tests that are OPTIMIZED, because what the compiler makes of kernels is what they check.
 # What a label's tests need is built by the target tests_<label>.
 
 include("${CMAKE_CURRENT_LIST_DIR}/AdasumSources.cmake")
@@ -26,17 +28,22 @@ add_library(adasum_cuda_warnings INTERFACE)
 target_compile_options(adasum_cuda_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
 
+set(ADASUM_TEST_OPTIMIZATION "" CACHE STRING "The tests' own optimization flag; empty: the build type's")
+
 add_library(adasum_test_options INTERFACE)
 target_compile_options(adasum_test_options INTERFACE -UNDEBUG)
 target_link_libraries(adasum_test_options INTERFACE adasum::adasum adasum_warnings doctest::doctest)
 
 function(adasum_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "SOURCES;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "OPTIMIZED" "TIMEOUT" "SOURCES;LIBRARIES;LABELS")
   adasum_check_test_arguments(${name})
   if(NOT test_LABELS)
     set(test_LABELS unit)
   endif()
   add_executable(${name} ${test_SOURCES})
+  if(NOT test_OPTIMIZED)
+    target_compile_options(${name} PRIVATE ${ADASUM_TEST_OPTIMIZATION})
+  endif()
   target_link_libraries(${name} PRIVATE adasum_test_options adasum_doctest_main ${test_LIBRARIES})
   adasum_build_with_labels(${name} ${test_LABELS})
   add_test(NAME ${name} COMMAND ${name})
@@ -54,6 +61,7 @@ function(adasum_add_mpi_test name)
     return()
   endif()
   add_executable(${name} ${test_SOURCES})
+  target_compile_options(${name} PRIVATE ${ADASUM_TEST_OPTIMIZATION})
   target_link_libraries(${name} PRIVATE adasum_test_options adasum::mpi ${test_LIBRARIES})
   adasum_build_with_labels(${name} mpi ${test_LABELS})
   foreach(ranks IN LISTS test_RANKS)

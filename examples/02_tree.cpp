@@ -21,7 +21,7 @@ int main() {
 
   std::vector<float> adaptive(layers.total()), mean(layers.total());
   const adasum::report found = adasum::adasum_tree(exec, gradients, adaptive, layers);
-  adasum::combine(exec, adasum::rules::mean{}, gradients, mean, layers);
+  adasum::combine(exec, gradients, mean, adasum::rules::mean{}, layers);
 
   std::cout << "            layer 0   layer 1\n"
             << "adasum      " << adaptive.front() << "         " << adaptive.back() << '\n'

@@ -26,7 +26,7 @@ int main() {
     const thrust::device_vector<float> a = one, b = other;
     thrust::device_vector<float> out(1000);
 
-    adasum::adasum_pair(exec, a, b, out, layers);  // returns at once
+    adasum::enqueue_adasum_pair(exec, a, b, out, layers);  // returns at once
     exec.fence();
     const thrust::host_vector<float> result = out;
     std::printf("equal: %g; orthogonal: %g %g\n", static_cast<double>(result[0]), static_cast<double>(result[600]),

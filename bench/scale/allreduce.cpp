@@ -9,7 +9,7 @@
 //
 //     RANKS BYTES NAME SECONDS
 //
-// RADIX is the widest one of splitting. SPEEDS names the file of kernel speeds to charge; "-": arithmetic is free.
+// RADIX is the widest one of halving. SPEEDS names the file of kernel speeds to charge; "-": arithmetic is free.
 // check: real gradients, computed for real. bench/scale/run.py runs it.
 //
 // All simulated ranks are one process and share its globals (smpirun -no-privatize), which this program uses for its
@@ -114,9 +114,9 @@ void for_each_schedule(int ranks, std::size_t widest, Visitor&& visit) {
   visit("recursive_doubling", recursive_doubling{});
   visit("recursive_halving", recursive_halving{});
   for (std::size_t radix = 4; radix <= widest && radix <= static_cast<std::size_t>(ranks); radix *= 2)
-    visit("splitting{" + std::to_string(radix) + "}", splitting{radix});
+    visit("recursive_halving{" + std::to_string(radix) + "}", recursive_halving{radix});
   // The Gram matrix of 1,024 ranks is as long as a gradient of 4 MB.
-  if (ranks <= 128) visit("gram", gram{});
+  if (ranks <= 128) visit("all_to_all", all_to_all{});
   if (ranks > ranks_per_node) {
     std::vector<int> node_of_rank;
     for (int rank = 0; rank < ranks; ++rank) node_of_rank.push_back(rank / ranks_per_node);

@@ -87,9 +87,10 @@ void weighing(std::size_t count) {
   std::vector<double> gram(adasum::packed_size(count), 0.1), weights(count);
   for (std::size_t i = 0; i < count; ++i) gram[adasum::packed_index(i, i)] = 1;
   const std::vector<std::size_t> leaves(count, 1);
-  adasum::weigh_scratch scratch(count);
+  adasum::detail::weigh_scratch scratch(count);
   note("weigh", count, 0, nanoseconds([&] {
-         adasum::weigh(rule, adasum::gram_view{gram.data(), count}, std::span(leaves), std::span(weights), 0, scratch);
+         adasum::detail::weigh(rule, adasum::gram_view{gram.data(), count}, std::span(leaves), std::span(weights), 0,
+                               scratch);
          keep(weights.data());
        }));
 }

@@ -22,9 +22,10 @@ using namespace adasum::schedules;
 
 std::string name_of(automatic::choice one) {
   switch (one.which) {
-    case automatic::kind::gram: return "gram";
-    case automatic::kind::splitting: return "splitting{" + std::to_string(one.radix) + "}";
-    case automatic::kind::halving: return "recursive_halving";
+    case automatic::kind::all_to_all: return "all_to_all";
+    case automatic::kind::halving:
+      return "recursive_halving" + (one.radix == 2 ? std::string() : "{" + std::to_string(one.radix) + "}");
+    case automatic::kind::shared_memory: return "shared_memory";
     case automatic::kind::doubling: break;
   }
   return "recursive_doubling";
@@ -32,7 +33,7 @@ std::string name_of(automatic::choice one) {
 
 void print(int ranks, std::size_t bytes) {
   using kind = automatic::kind;
-  const adasum::problem what{bytes / sizeof(float), sizeof(float), 1, true};
+  const adasum::schedule_input what{bytes / sizeof(float), sizeof(float), 1, true};
   const auto predict = [&](automatic::choice one) {
     const double time = seconds(cost_counter(automatic::stages_of(one, 0, ranks, what), 0, ranks, what).total());
     std::printf("%d %zu %s %.9g\n", ranks, bytes, name_of(one).c_str(), time);
@@ -40,8 +41,8 @@ void print(int ranks, std::size_t bytes) {
   predict({kind::doubling});
   predict({kind::halving});
   for (std::size_t radix = 4; radix <= automatic::widest_radix && radix <= static_cast<std::size_t>(ranks); radix *= 2)
-    predict({kind::splitting, radix});
-  if (ranks <= automatic::most_ranks_at_once) predict({kind::gram});
+    predict({kind::halving, radix});
+  if (ranks <= automatic::most_ranks_all_to_all) predict({kind::all_to_all});
   std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(automatic::choose(ranks, what)).c_str());
 }
 

@@ -18,9 +18,9 @@ ALL_SCHEDULES_AT = 256  # ranks
 
 
 def short(name):
-    """D, H, S8, G."""
-    letters = {"recursive_doubling": "D", "recursive_halving": "H", "gram": "G"}
-    return letters.get(name) or "S" + name.removeprefix("splitting").strip("{}")
+    """D, H, H8, A."""
+    letters = {"recursive_doubling": "D", "recursive_halving": "H", "all_to_all": "A"}
+    return letters.get(name) or "H" + name.removeprefix("recursive_halving").strip("{}")
 
 
 def cell(entry):
@@ -57,8 +57,8 @@ def print_schedules(results, scenario, ranks):
 
 def place(name):
     """In tables: whole vectors, halves, wider and wider."""
-    splitting = [f"splitting{{{2**k}}}" for k in range(2, 11)]
-    order = ["recursive_doubling", "recursive_halving", *splitting, "gram", HIERARCHICAL]
+    wider = [f"recursive_halving{{{2**k}}}" for k in range(2, 11)]
+    order = ["recursive_doubling", "recursive_halving", *wider, "all_to_all", HIERARCHICAL]
     return order.index(name)
 
 

@@ -49,7 +49,7 @@ template <class Rule>
 contender make(const char* name, Rule rule) {
   return {name,
           [rule](const std::vector<gradient>& gradients, gradient& combined) mutable {
-            adasum::combine(adasum::serial_space{}, rule, gradients, combined);
+            adasum::combine(adasum::serial_space{}, gradients, combined, rule);
           },
           {}};
 }

@@ -92,7 +92,7 @@ training_history train(const Rule& rule, digit_network& network, const labelled_
       loss_sum += loss.item<double>();
     }
 
-    const auto of_workers = adasum::combine(exec, local_rule, gradients, plan.buffer(), segments, choices);
+    const auto of_workers = adasum::combine(exec, gradients, plan.buffer(), local_rule, segments, choices);
     const auto& of_ranks = plan();
 
     combined.attach();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "core/config.hpp"
+
 #include <array>
 #include <cstddef>
 #include <span>
@@ -10,18 +12,21 @@
 #include <vector>
 
 #include "combine.hpp"
-#include "core/combine_window.hpp"
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
+#include "core/input_checks.hpp"
+#include "detail/arguments.hpp"
+#include "detail/gradient_arguments.hpp"
+#include "detail/local/combine_window.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {
 
-/// Folds micro-batch gradients one at a time into one, before it is communicated: total ← rule(total, gradient),
-/// segment by segment, in the linear order. With rules::adasum the same as rules::adasum_linear of all of them; with
-/// rules::sum or rules::mean, their sum or mean. One gradient of memory, however many are added.
+/// Folds the gradients of micro-batches into one, one at a time, before it is communicated: total ← rule(total, gradient),
+/// segment by segment. With rules::adasum the result is rules::adasum_linear of all of them; with rules::sum or
+/// rules::mean, their sum or mean. It holds the memory of one gradient, however many are added.
 ///
-///     auto total = adasum::make_accumulator<float>(exec, segs);
+///     auto total = adasum::plan_accumulator<float>(exec, segs);
 ///     for (auto& batch : micro_batches) total.add(backward(batch));
 ///     plan(total.gradient());
 ///     total.reset();
@@ -32,17 +37,34 @@ class accumulator {
   accumulator(Space space, segments_view segments, Rule rule = {})
       : space_(std::move(space)),
         rule_(std::move(rule)),
-        offsets_(segments.offsets().begin(), segments.offsets().end()) {
-    detail::require_boundaries(segments, "adasum::accumulator");
-    total_ = space_.template allocate<T>(length());
-  }
+        offsets_(checked_offsets(segments)),
+        total_(space_.template allocate<T>(length())) {}
 
   /// Adds one more gradient; returns when it has been read.
   /// @throws bad_input  a gradient of another length, or one that overlaps gradient(); nothing has changed
-  template <gradient Gradient>
+  template <class Gradient>
   void add(Gradient&& gradient) {
-    static_assert(std::is_same_v<element_t<Gradient>, T>, "the accumulator was made for another element type");
-    const auto elements = detail::const_span_of(gradient);
+    if constexpr (detail::is_gradient_argument<Gradient>()) {
+      static_assert(std::is_same_v<element_t<Gradient>, T>, "the accumulator was made for another element type");
+      add_elements(detail::const_span_of(gradient));
+    }
+  }
+
+  /// What has been added so far. @pre count() > 0
+  std::span<T> gradient() { return {total_.data(), length()}; }
+  /// How many gradients have been added since the last reset.
+  std::size_t count() const { return count_; }
+  std::size_t length() const { return offsets_.back(); }
+  /// Forgets them.
+  void reset() { count_ = 0; }
+
+ private:
+  static std::vector<std::size_t> checked_offsets(segments_view segments) {
+    detail::require_boundaries(segments, "adasum::accumulator");
+    return {segments.offsets().begin(), segments.offsets().end()};
+  }
+
+  void add_elements(std::span<const T> elements) {
     constexpr auto call = "adasum::accumulator::add";
     if (elements.size() != length())
       throw bad_input(std::string(call) + ": the gradient has " + std::to_string(elements.size()) +
@@ -58,21 +80,12 @@ class accumulator {
     } else {
       const std::array<const T*, 2> vectors{total_.data(), elements.data()};
       const std::array<std::size_t, 2> leaves{count_, 1};
-      detail::combine_segments<T>(space_, rule_, std::span(vectors), leaves, total_.data(), segments_view{offsets_},
-                                  detail::no_observer{});
+      detail::combine_segments<T>(detail::space_for_pairs(space_), rule_, std::span(vectors), leaves, total_.data(),
+                                  segments_view{offsets_}, detail::no_observer{});
     }
     ++count_;
   }
 
-  /// What has been added so far. @pre count() > 0
-  std::span<T> gradient() { return {total_.data(), length()}; }
-  /// How many gradients have been added since the last reset.
-  std::size_t count() const { return count_; }
-  std::size_t length() const { return offsets_.back(); }
-  /// Forgets them.
-  void reset() { count_ = 0; }
-
- private:
   Space space_;
   Rule rule_;
   std::vector<std::size_t> offsets_;
@@ -80,9 +93,19 @@ class accumulator {
   std::size_t count_ = 0;
 };
 
-template <scalar T, execution_space<T> Space, pairwise_rule Rule = rules::adasum>
-accumulator<T, Space, Rule> make_accumulator(const Space& space, segments_view segments, const Rule& rule = {}) {
-  return {space, segments, rule};
+/// An accumulator of gradients of T that are cut into these segments, or of this length. A pairwise rule may follow.
+/// @throws bad_input if the boundaries of the segments do not begin at 0 or decrease
+template <scalar T, class Space, class... Rules>
+auto plan_accumulator(const Space& space, const detail::segments_or_length& segments, const Rules&... rule) {
+  constexpr detail::taken_arguments taken{.segments = false, .schedule = false, .options = false};
+  if constexpr (detail::is_space_argument<Space, T>())
+    if constexpr (detail::are_arguments<taken, Rules...>()) {
+      const auto used = detail::argument_or<detail::argument::rule>(rules::adasum{}, rule...);
+      using rule_type = std::remove_const_t<decltype(used)>;
+      static_assert(pairwise_rule<rule_type>,
+                    "adasum: an accumulator needs a rule for two gradients; this one looks at all of them at once");
+      return accumulator<T, Space, rule_type>(space, segments, used);
+    }
 }
 
 }  // namespace adasum

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-/// Everything that needs nothing but a C++20 compiler. MPI: <adasum/comm/mpi.hpp>.
+/// Everything that needs nothing but a C++20 compiler. With MPI as well: <adasum/mpi.hpp>.
+
+#include "core/config.hpp"
 
 #include "accumulator.hpp"
 #include "allreduce.hpp"
@@ -9,6 +11,7 @@
 #include "combine.hpp"
 #include "comm/self.hpp"
 #include "comm/threads.hpp"
+#include "compiled.hpp"
 #include "core/concepts.hpp"
 #include "core/error.hpp"
 #include "core/gradient.hpp"
@@ -17,6 +20,7 @@
 #include "core/scalar.hpp"
 #include "core/segments.hpp"
 #include "delta.hpp"
+#include "enqueued_plan.hpp"
 #include "exec/serial.hpp"
 #include "pair.hpp"
 #include "plan.hpp"
@@ -28,12 +32,11 @@
 #include "rules/multi_krum.hpp"
 #include "rules/sum.hpp"
 #include "rules/unit_mean.hpp"
+#include "schedule/all_to_all.hpp"
 #include "schedule/automatic.hpp"
-#include "schedule/direct.hpp"
-#include "schedule/gram.hpp"
 #include "schedule/hierarchical.hpp"
 #include "schedule/recursive_doubling.hpp"
 #include "schedule/recursive_halving.hpp"
-#include "schedule/splitting.hpp"
-#include "stream_plan.hpp"
+#include "schedule/shared_memory.hpp"
 #include "tree.hpp"
+#include "version.hpp"

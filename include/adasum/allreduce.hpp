@@ -1,22 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "core/config.hpp"
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
+#include "core/error.hpp"
+#include "core/input_checks.hpp"
+#include "core/report.hpp"
+#include "detail/arguments.hpp"
+#include "detail/gradient_arguments.hpp"
+#include "enqueued_plan.hpp"
 #include "plan.hpp"
-#include "stream_plan.hpp"
 
 namespace adasum {
 namespace detail {
 
-/// A schedule for a plan that runs once: making shared memory takes longer than messages save.
-template <schedule Schedule>
-Schedule for_one_run(Schedule order) {
-  if constexpr (std::is_same_v<Schedule, schedules::automatic>) order.in_place = false;
-  return order;
+/// What is wrong with segments for a gradient of this length; empty if nothing.
+inline std::string problem_with_segments(segments_view segments, std::size_t length, const char* call) {
+  try {
+    require_segments_match(segments, length, call);
+  } catch (const bad_input& wrong) {
+    return wrong.what();
+  }
+  return {};
+}
+
+/// For a rank whose segments do not fit its gradient: boundaries to go by all the same. To tell the others, it must meet
+/// them in the stages that they go through, which follow from their length. The segments are most likely as the others
+/// have them; where they are not even in order, or beyond all measure, the length of the gradient is.
+inline std::vector<std::size_t> usable_offsets(segments_view segments, std::size_t length) {
+  constexpr std::size_t least = 1024, most_times = 1024;
+  std::vector<std::size_t> offsets(segments.offsets().begin(), segments.offsets().end());
+  if (offsets.size() < 2) offsets.assign(2, 0);
+  if (are_boundaries(segments) && offsets.back() / most_times <= std::max(length, least)) return offsets;
+  offsets.front() = 0;
+  for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] = std::clamp(offsets[k], offsets[k - 1], length);
+  offsets.back() = length;
+  return offsets;
+}
+
+/// combine_allreduce for the call that is named in messages.
+/// @param updated  a rule that gets the state which the rule has afterwards; null for none
+template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
+report allreduce_once(const char* call, const Space& space, const Comm& comm, const Rule& rule, std::span<T> elements,
+                      segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
+                      Rule* updated = nullptr) {
+  const auto run = [&](segments_view cut, const std::string& problem) {
+    auto plan = make_allreduce_plan<T>(call, space, comm, cut, rule, schedule, choices, true);
+    if (!problem.empty()) plan.refuse(problem);
+    report found = plan(elements);
+    if constexpr (std::is_copy_assignable_v<Rule>)
+      if (updated) *updated = plan.current_rule();
+    return found;
+  };
+  const auto problem = problem_with_segments(segments, elements.size(), call);
+  if (problem.empty()) return run(segments, {});
+  const auto offsets = usable_offsets(segments, elements.size());
+  return run(segments_view{offsets}, problem);
+}
+
+/// Whether the data and the other arguments of a call among ranks are what they must be; if not, the compiler says why.
+template <taken_arguments Taken, class Space, class Comm, class Gradient, class... As>
+consteval bool is_collective_call() {
+  if constexpr (is_output_argument<Gradient>())
+    if constexpr (are_arguments<Taken, As...>())
+      if constexpr (is_space_argument<Space, element_t<Gradient>>()) return is_communicator_argument<Comm, Space>();
+  return false;
 }
 
 }  // namespace detail
@@ -26,66 +83,78 @@ Schedule for_one_run(Schedule order) {
 ///     gradient ← Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ,   gᵢ the gradient of rank i
 ///
 /// A pairwise rule combines along the tree of tree_order.hpp, whatever the schedule; all ranks end bitwise identical.
-/// Collective: every rank calls it with the same rule, segments, schedule and options. Returns when the result is
-/// there. Sets up buffers and partners each time; plan_allreduce does it once, and can work in memory that the ranks
-/// share. Errors as in allreduce_plan::operator().
-template <class Space, class Comm, rule Rule, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
-          bool Checked = options::checked_by_default>
-  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
-report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule, Gradient&& gradient,
-                         segments_view segments, const Schedule& order = {},
-                         const basic_options<Checked>& choices = {}) {
-  using T = element_t<Gradient>;
-  const auto elements = detail::span_of(gradient);
-  try {
-    detail::require_segments_match(segments, elements.size(), "adasum::combine_allreduce");
-  } catch (const bad_input& problem) {
-    // The others go by the segments, most likely; where these are not even in order, by the length.
-    const std::array<std::size_t, 2> offsets{0, elements.size()};
-    const auto usable = detail::are_boundaries(segments) ? segments : segments_view{offsets};
-    plan_allreduce<T>(space, comm, usable, rule, detail::for_one_run(order), choices).refuse(problem.what());
-  }
-  return plan_allreduce<T>(space, comm, segments, rule, detail::for_one_run(order), choices)(elements);
-}
-
-/// The same with all elements in one segment.
-template <class Space, class Comm, rule Rule, mutable_gradient Gradient>
-  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
-report combine_allreduce(const Space& space, const Comm& comm, const Rule& rule, Gradient&& gradient) {
-  const std::array<std::size_t, 2> offsets{0, detail::span_of(gradient).size()};
-  return combine_allreduce(space, comm, rule, gradient, segments_view{offsets});
-}
-
-/// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum, and its report.
+/// Collective: every rank calls it with the same arguments. Returns when the result is there.
 ///
-/// Where the space and the communicator both work in the order of a stream (cuda_space with nccl_communicator) it is
-/// enqueued and returns nothing: plan_allreduce_async, made, enqueued and thrown away. Keep the space from call to
-/// call, since it holds what would else be made each time; a plan that is kept too allocates nothing at all.
-/// combine_allreduce waits for a report there.
-template <class Space, class Comm, mutable_gradient Gradient, schedule Schedule = schedules::automatic,
-          bool Checked = options::checked_by_default>
-  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
-auto adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, segments_view segments,
-                      const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
-  using T = element_t<Gradient>;
-  if constexpr (stream_ordered_space<Space, T, rules::adasum> && stream_ordered_communicator<Comm, Space>) {
-    // The plan finds a wrong length, and tells the others where ranks compare what they are about to do.
-    const std::array<std::size_t, 2> offsets{0, detail::span_of(gradient).size()};
-    const bool usable = detail::are_boundaries(segments);
-    plan_allreduce_async<T>(space, comm, usable ? segments : segments_view{offsets}, rules::adasum{}, order, choices)
-        .run(gradient,
-             usable ? "" : "adasum::adasum_allreduce: the boundaries of the segments must begin at 0 and not decrease");
+/// After the gradient follow, in any order and each at most once: segments (if absent, the whole gradient is one), a rule
+/// (rules::adasum; one with state is updated where it was given as an lvalue), a schedule (schedules::automatic) and
+/// options.
+///
+///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
+///
+/// Sets up buffers and partners at each call; plan_allreduce does so once, and can work in memory that the ranks share.
+/// Errors as in allreduce_plan::operator().
+template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options, class D = detail::unnamed_options>
+report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},
+                         D&& d = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{}, Space, Comm, Gradient, A, B, C, D>()) {
+    constexpr auto call = "adasum::combine_allreduce";
+    const auto elements = detail::span_of(gradient);
+    const std::array<std::size_t, 2> whole{0, elements.size()};
+    rules::adasum adaptive;
+    auto& rule = detail::argument_or<detail::argument::rule>(adaptive, a, b, c, d);
+    std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
+    return detail::allreduce_once<element_t<Gradient>>(
+        call, space, comm, std::as_const(rule), elements, detail::segments_or(segments_view{whole}, a, b, c, d),
+        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d),
+        detail::options_among(call, a, b, c, d), updated);
   } else {
-    return combine_allreduce(space, comm, rules::adasum{}, gradient, segments, order, choices);
+    return {};
   }
 }
 
-/// The same with all elements in one segment.
-template <class Space, class Comm, mutable_gradient Gradient>
-  requires execution_space<Space, element_t<Gradient>> && communicator_for<Comm, Space>
-auto adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient) {
-  const std::array<std::size_t, 2> offsets{0, detail::span_of(gradient).size()};
-  return adasum_allreduce(space, comm, gradient, segments_view{offsets});
+/// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum, and its report. Segments, a
+/// schedule and options may follow.
+template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options>
+report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false}, Space, Comm, Gradient, A, B, C>()) {
+    constexpr auto call = "adasum::adasum_allreduce";
+    const auto elements = detail::span_of(gradient);
+    const std::array<std::size_t, 2> whole{0, elements.size()};
+    return detail::allreduce_once<element_t<Gradient>>(
+        call, space, comm, rules::adasum{}, elements, detail::segments_or(segments_view{whole}, a, b, c),
+        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
+        detail::options_among(call, a, b, c));
+  } else {
+    return {};
+  }
+}
+
+/// The same, enqueued, where the space and the communicator both work in the order of a stream (cuda_space with
+/// nccl_communicator): the host waits for nothing and gets no report. It makes a plan (plan_enqueued_allreduce), enqueues
+/// it and throws it away. Keep the space between calls, since it holds memory that would otherwise be allocated each
+/// time. A plan that is kept as well allocates nothing at all.
+template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options>
+void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
+                              C&& c = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false}, Space, Comm, Gradient, A, B, C>())
+    if constexpr (detail::is_stream_ordered_argument<Space, element_t<Gradient>>() &&
+                  detail::is_stream_ordered_communicator_argument<Comm, Space>()) {
+      constexpr auto call = "adasum::enqueue_adasum_allreduce";
+      const auto elements = detail::span_of(gradient);
+      const std::array<std::size_t, 2> whole{0, elements.size()};
+      const auto cut = detail::segments_or(segments_view{whole}, a, b, c);
+      const auto problem = detail::problem_with_segments(cut, elements.size(), call);
+      const auto offsets = detail::usable_offsets(cut, elements.size());
+      detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
+          call, space, comm, problem.empty() ? cut : segments_view{offsets}, rules::adasum{},
+          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
+          detail::options_among(call, a, b, c))
+          .run(elements, problem);
+    }
 }
 
 }  // namespace adasum

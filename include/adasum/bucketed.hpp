@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "core/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <exception>
@@ -17,6 +19,8 @@
 #include "core/options.hpp"
 #include "core/report.hpp"
 #include "core/segments.hpp"
+#include "detail/arguments.hpp"
+#include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 #include "rules/adasum.hpp"
 #include "schedule/automatic.hpp"
@@ -25,7 +29,7 @@ namespace adasum {
 
 /// Reduces gradients while a backward pass still computes others. Parameters are marked ready one by one, in any order;
 /// their gradients are fused into buckets, each reduced by a plan of its own (plan.hpp) as soon as it is complete,
-/// beside the computation. Made by make_bucketed.
+/// beside the computation. Made by plan_bucketed.
 ///
 ///     for (layer i = last; …; --i) {
 ///       compute(i, buckets.gradient(i));
@@ -33,25 +37,26 @@ namespace adasum {
 ///     }
 ///     buckets.wait();
 ///
-/// A backward pass ends with the first parameters, so bucket 0 holds the last ones, and buckets are reduced in this
-/// order, one at a time, on every rank: in whatever orders the ranks compute, they start the same reductions. The
-/// result of each is bitwise that of a blocking plan for the bucket's segments. A rule that weighs the whole model at
-/// once sees one bucket at a time.
+/// A backward pass ends with the first parameters, so bucket 0 holds the last ones. Every rank reduces the buckets in this
+/// order, one at a time: in whatever order a rank computes, all ranks start the same reductions. The result of each is
+/// bitwise that of a blocking plan for the bucket's segments. A rule that weighs the whole model at once sees one bucket at
+/// a time.
 ///
 /// Communication goes on in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
 class bucketed {
   using plan_type = allreduce_plan<T, Space, Comm, Rule, Schedule>;
+  static constexpr bool posts = posting_communicator<Comm, Space>;  // else ready() would wait for other ranks
 
  public:
   /// Where a parameter's gradient is.
-  struct place {
+  struct location {
     std::size_t bucket;
     std::size_t segment;  ///< the first of its segments there
     index_range elements;
   };
 
-  /// Collective where the ranks share memory, as plan.buffer() is. Arguments as for make_bucketed.
+  /// Collective where the ranks share memory, as plan.buffer() is. Arguments as for plan_bucketed.
   template <bool Checked>
   bucketed(const Space& space, const Comm& comm, std::span<const segments> parameters, std::size_t bucket_bytes,
            const Rule& rule, const Schedule& order, const basic_options<Checked>& choices)
@@ -68,7 +73,9 @@ class bucketed {
         begin += parameters[i].total();
         for (std::size_t k = 0; k < parameters[i].size(); ++k) lengths.push_back(parameters[i].length(k));
       }
-      buckets_.push_back({plan_allreduce<T>(space, comm, segments(lengths), rule, order, choices), {first, last}});
+      buckets_.push_back({detail::make_allreduce_plan<T>("adasum::plan_bucketed", space, comm, segments(lengths), rule,
+                                                         order, choices, false),
+                          {first, last}});
     }
     for (auto& one : buckets_) {
       one.memory = one.plan.buffer();
@@ -78,7 +85,7 @@ class bucketed {
   }
   bucketed(const bucketed&) = delete;
   bucketed& operator=(const bucketed&) = delete;
-  /// In the middle of a pass: as wait(), but that no gradient of the caller's is written any more.
+  /// In the middle of a pass, does what wait() does, except that it writes to no gradient of the caller's.
   ~bucketed() {
     if (!is_in_pass_) return;
     for (auto& one : parameters_) one.callers = {};
@@ -88,7 +95,7 @@ class bucketed {
     }
   }
 
-  /// Memory for the gradient of parameter i: write it there, and then say ready(i). After wait(), the result is there.
+  /// Memory for the gradient of parameter i: write it there, then call ready(i). After wait(), the result is there.
   std::span<T> gradient(std::size_t i) {
     const auto& at = parameter_at(i, "gradient").at;
     return buckets_[at.bucket].memory.subspan(at.elements.begin, at.elements.size());
@@ -99,20 +106,23 @@ class bucketed {
   /// @throws bad_input  there is no parameter i, or it is ready already; nothing has happened then
   void ready(std::size_t i) {
     mark(i, {});
-    test();
+    if constexpr (posts) test();
   }
 
-  /// The same for a gradient that lies elsewhere. It is copied to gradient(i), and the result back to it at the end: it
-  /// must be there until wait() has returned.
+  /// The same for a gradient that lies elsewhere. It is copied to gradient(i), and at the end the result is copied back:
+  /// it must stay valid until wait() has returned.
   /// @throws bad_input  as above; or it is not as long as the parameter
-  template <mutable_gradient Gradient>
+  template <class Gradient>
   void ready(std::size_t i, Gradient&& callers) {
-    static_assert(std::is_same_v<element_t<Gradient>, T>, "the buckets were made for another element type");
-    mark(i, detail::span_of(callers));
-    test();
+    if constexpr (detail::is_output_argument<Gradient>()) {
+      static_assert(std::is_same_v<element_t<Gradient>, T>, "the buckets were made for another element type");
+      mark(i, detail::span_of(callers));
+      if constexpr (posts) test();
+    }
   }
 
-  /// Goes on as far as is possible without waiting for other ranks. @return whether all buckets have been reduced
+  /// Goes on as far as is possible without waiting for other ranks; where the communicator cannot post exchanges, reduces
+  /// all buckets that are complete, as allreduce_plan::test does. @return whether all buckets have been reduced
   bool test() {
     for (; at_ < buckets_.size(); ++at_) {
       auto& plan = buckets_[at_].plan;
@@ -126,8 +136,8 @@ class bucketed {
     return true;
   }
 
-  /// Ends the pass: returns when all buckets have been reduced. What fails in one of them is thrown at the end, when
-  /// the others have been reduced.
+  /// Ends the pass: returns when all buckets have been reduced. If one of them fails, the exception is thrown after the
+  /// others have been reduced.
   /// @return a report for each bucket, overwritten by the next pass
   /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too
   /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified
@@ -144,11 +154,11 @@ class bucketed {
   std::size_t parameters() const { return parameters_.size(); }
   std::size_t buckets() const { return buckets_.size(); }
   /// In which bucket, and where in it, the gradient of parameter i is.
-  const place& place_of(std::size_t i) const { return parameter_at(i, "place_of").at; }
+  const location& location_of(std::size_t i) const { return parameter_at(i, "location_of").at; }
 
  private:
   struct parameter {
-    place at;
+    location at;
     std::span<T> callers;  // where its gradient came from, and the result goes
     bool is_ready = false;
   };
@@ -217,17 +227,11 @@ class bucketed {
   std::exception_ptr error_;
 };
 
-/// Buckets for parameters of these lengths, or cut into these segments; every rank makes them with the same arguments.
-/// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
-///                      range of segments, one for each parameter
-/// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large
-///                      enough that latency does not matter, small enough that the last bucket, which nothing hides, is
-///                      short
-/// @throws bad_input  as plan_allreduce does
-template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, class Parameters, rule Rule = rules::adasum,
-          schedule Schedule = schedules::automatic, bool Checked = options::checked_by_default>
-auto make_bucketed(const Space& space, const Comm& comm, const Parameters& parameters, std::size_t bucket_bytes,
-                   const Rule& rule = {}, const Schedule& order = {}, const basic_options<Checked>& choices = {}) {
+namespace detail {
+
+/// One element for each parameter: its segments.
+template <class Parameters>
+std::vector<segments> segments_of_each(const Parameters& parameters) {
   std::vector<segments> cut;
   if constexpr (std::is_convertible_v<const Parameters&, segments_view>) {
     const segments_view whole_ones = parameters;
@@ -239,7 +243,31 @@ auto make_bucketed(const Space& space, const Comm& comm, const Parameters& param
       else
         cut.push_back(one);
   }
-  return bucketed<T, Space, Comm, Rule, Schedule>(space, comm, cut, bucket_bytes, rule, order, choices);
+  return cut;
+}
+
+}  // namespace detail
+
+/// Buckets for parameters of these lengths, or cut into these segments; every rank makes them with the same arguments.
+/// Then follow, in any order and each at most once: a rule (rules::adasum), a schedule (schedules::automatic), options.
+/// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
+///                      range of segments, one for each parameter
+/// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large
+///                      enough that latency does not matter, small enough that the last bucket, which nothing hides, is
+///                      short
+/// @throws bad_input  as plan_allreduce does
+template <scalar T, class Space, class Comm, class Parameters, class A = detail::unnamed_options,
+          class B = detail::unnamed_options, class C = detail::unnamed_options>
+auto plan_bucketed(const Space& space, const Comm& comm, const Parameters& parameters, std::size_t bucket_bytes,
+                   A&& a = {}, B&& b = {}, C&& c = {}) {
+  if constexpr (detail::is_space_argument<Space, T>() && detail::is_communicator_argument<Comm, Space>())
+    if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>()) {
+      const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
+      const auto schedule = detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c);
+      return bucketed<T, Space, Comm, std::remove_const_t<decltype(rule)>, std::remove_const_t<decltype(schedule)>>(
+          space, comm, detail::segments_of_each(parameters), bucket_bytes, rule, schedule,
+          detail::options_among("adasum::plan_bucketed", a, b, c));
+    }
 }
 
 }  // namespace adasum

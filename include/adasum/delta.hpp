@@ -1,47 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "core/config.hpp"
+
 #include <array>
 #include <cstddef>
 #include <span>
 #include <string>
 
+#include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 
 namespace adasum {
 
-/// The delta form, for optimizers with state: every rank takes its own optimizer step from common weights, and the
-/// steps are combined instead of the gradients:
-///
-///     weights ← before + allreduce(weights − before)
-///
-/// All ranks must hold the same `before`; they end with bitwise identical weights, and each keeps its own optimizer
-/// state. Works in the memory of `weights`; `before` is only read, so it may live in plan.buffer(), which is then the
-/// only other copy:
-///
-///     std::ranges::copy(weights, plan.buffer().begin());
-///     optimizer.step();                                    // changes weights
-///     report r = adasum::delta_allreduce(plan, plan.buffer(), weights);
-///
-/// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; blocks and throws as running the plan
-/// does. Where the plan throws an agreement_error or a nonfinite_error, each weight is what it was but for two
-/// roundings: the step was taken out of it and added again.
-/// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
-template <class Plan, gradient Before, mutable_gradient Weights>
-const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
-  using T = element_t<Weights>;
+namespace detail {
+
+/// @param start  the weights before; @param now  after the optimizer's step
+template <class Plan, class T>
+const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> now) {
   constexpr auto call = "adasum::delta_allreduce";
   if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; wait() ends it");
-  const auto start = detail::const_span_of(before);
-  const auto now = detail::span_of(weights);
   try {
     if (start.size() != now.size() || start.size() != plan.length())
       throw bad_input(std::string(call) + ": " + std::to_string(start.size()) + " weights before, " +
                       std::to_string(now.size()) + " after, the plan is for " + std::to_string(plan.length()));
     if (start.data() == now.data() && !start.empty())
       throw bad_input(std::string(call) + ": the weights before and after are the same array");
-    detail::require_same_or_apart(
-        start, std::span<const T>(now), [] { return std::string("the weights before"); }, call);
+    require_same_or_apart(start, std::span<const T>(now), [] { return std::string("the weights before"); }, call);
   } catch (const bad_input& problem) {
     plan.refuse(problem.what());
   }
@@ -74,6 +59,33 @@ const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
     mix(+1);
     throw;
   }
+}
+
+}  // namespace detail
+
+/// The delta form, for optimizers with state: every rank takes its own optimizer step from common weights, and the
+/// steps are combined instead of the gradients:
+///
+///     weights ← before + allreduce(weights − before)
+///
+/// All ranks must hold the same `before`; they end with bitwise identical weights, and each keeps its own optimizer
+/// state. Works in the memory of `weights`; `before` is only read, so it may live in plan.buffer(), which is then the
+/// only other copy:
+///
+///     std::ranges::copy(weights, plan.buffer().begin());
+///     optimizer.step();                                    // changes weights
+///     report r = adasum::delta_allreduce(plan, plan.buffer(), weights);
+///
+/// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; blocks and throws as running the plan
+/// does. Where the plan throws an agreement_error or a nonfinite_error, `before` has been subtracted from the weights and
+/// added again: each weight is what it was, except for two roundings.
+/// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
+template <class Plan, class Before, class Weights>
+const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
+  if constexpr (detail::is_gradient_argument<Before>() && detail::is_output_argument<Weights>())
+    if constexpr (detail::have_elements_of<element_t<Weights>, Before>())
+      return detail::reduce_deltas(plan, detail::const_span_of(before), detail::span_of(weights));
+  return plan.last_report();  // not reached: one of these has refused an argument
 }
 
 }  // namespace adasum

@@ -3,5 +3,13 @@
 
 /// The library and its MPI communicator, in one include.
 
+#include "core/config.hpp"
+
 #include "adasum.hpp"    // IWYU pragma: export
 #include "comm/mpi.hpp"  // IWYU pragma: export
+
+#ifdef ADASUM_COMPILED_MPI  // by the target adasum::compiled_mpi
+namespace adasum {
+ADASUM_COMPILED_REDUCTIONS(extern, mpi_communicator)
+}  // namespace adasum
+#endif

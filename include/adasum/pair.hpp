@@ -1,52 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "core/config.hpp"
+
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string>
 
 #include "combine.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {
+namespace detail {
+
+/// Whether these are two gradients, an output, and segments or nothing; if not, the compiler says why.
+template <class Space, class A, class B, class Out, class... Segments>
+consteval bool is_pair_call() {
+  if constexpr (is_gradient_argument<A>() && is_gradient_argument<B>() && is_output_argument<Out>())
+    if constexpr (have_elements_of<element_t<Out>, A, B>())
+      if constexpr (are_arguments<only_segments, Segments...>()) return is_space_argument<Space, element_t<Out>>();
+  return false;
+}
+
+/// The addresses of both gradients, once everything about them has been checked. @throws bad_input
+template <class Space, class A, class B, class Out>
+std::array<const element_t<Out>*, 2> vectors_of_pair(const Space& space, A& a, B& b, Out& out, segments_view segments,
+                                                     const char* call) {
+  using T = element_t<Out>;
+  const std::array inputs{const_span_of(a), const_span_of(b)};
+  require_combinable<T>(space, inputs, span_of(out), segments, call);
+  return {inputs[0].data(), inputs[1].data()};
+}
+
+}  // namespace detail
 
 /// The adaptive sum of two gradients, segment by segment:
 ///
 ///     out = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b         (rules::adasum)
 ///
-/// `out` may be a or b. Inf or NaN in a segment of a or b makes that whole segment of out NaN. Allocates nothing (but
-/// for double elements whose squares leave the range of double). Returns when out is complete; on a
-/// stream_ordered_space (cuda_space) it is enqueued and returns at once, and exec/cuda/weigh.hpp says what differs in
-/// extreme cases.
+/// `out` may be a or b. Segments may follow; without them the whole gradient is one. Inf or NaN in a segment of a or b
+/// makes that whole segment of out NaN. Allocates nothing (but for double elements whose squares leave the range of
+/// double). Returns when out is complete.
 /// @throws bad_input  unequal lengths, segments that do not add up to the length, an output that overlaps an input in
 ///                    part; before anything changes
-template <class Space, gradient A, gradient B, mutable_gradient Out>
-  requires execution_space<Space, element_t<Out>>
-void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, segments_view segments) {
-  using T = element_t<Out>;
-  static_assert(std::is_same_v<element_t<A>, T> && std::is_same_v<element_t<B>, T>,
-                "adasum_pair: both gradients and the output must have one element type");
-  constexpr auto call = "adasum::adasum_pair";
-  const std::array inputs{detail::const_span_of(a), detail::const_span_of(b)};
-  detail::require_combinable<T>(space, inputs, detail::span_of(out), segments, call);
-  const std::array<const T*, 2> vectors{inputs[0].data(), inputs[1].data()};
-  T* const target = detail::span_of(out).data();
-  rules::adasum rule;
-  if constexpr (stream_ordered_space<Space, T, rules::adasum>) {
-    space.combine_async(rule, whole(segments), std::span<const T* const>(vectors), target);
-  } else {
+template <class Space, class A, class B, class Out, class... Segments>
+void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&... segments) {
+  if constexpr (detail::is_pair_call<Space, A, B, Out, Segments...>()) {
+    const auto target = detail::span_of(out);
+    const std::array<std::size_t, 2> whole{0, target.size()};
+    const auto cut = detail::segments_or(segments_view{whole}, segments...);
+    const auto vectors = detail::vectors_of_pair(space, a, b, out, cut, "adasum::adasum_pair");
     constexpr std::array<std::size_t, 2> leaves{1, 1};
-    detail::combine_segments<T>(space, rule, std::span(vectors), leaves, target, segments, detail::no_observer{});
+    rules::adasum rule;
+    detail::combine_segments<element_t<Out>>(detail::space_for_pairs(space), rule, std::span(vectors), leaves,
+                                             target.data(), cut, detail::no_observer{});
   }
 }
 
-/// The same with all elements in one segment.
-template <class Space, gradient A, gradient B, mutable_gradient Out>
-  requires execution_space<Space, element_t<Out>>
-void adasum_pair(const Space& space, A&& a, B&& b, Out&& out) {
-  const std::array<std::size_t, 2> offsets{0, detail::span_of(out).size()};
-  adasum_pair(space, a, b, out, segments_view{offsets});
+/// Enqueues the adaptive sum of two gradients on the stream of the space (cuda_space) and returns at once; the host
+/// waits for nothing. Weights are computed on the device, and exec/cuda/weigh.hpp says what differs in extreme cases.
+/// Otherwise as adasum_pair.
+template <class Space, class A, class B, class Out, class... Segments>
+void enqueue_adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&... segments) {
+  if constexpr (detail::is_pair_call<Space, A, B, Out, Segments...>())
+    if constexpr (detail::is_stream_ordered_argument<Space, element_t<Out>>()) {
+      const auto target = detail::span_of(out);
+      const std::array<std::size_t, 2> offsets{0, target.size()};
+      const auto cut = detail::segments_or(segments_view{offsets}, segments...);
+      const auto vectors = detail::vectors_of_pair(space, a, b, out, cut, "adasum::enqueue_adasum_pair");
+      space.enqueue_combine(rules::adasum{}, whole(cut), std::span<const element_t<Out>* const>(vectors),
+                            target.data());
+    }
 }
 
 }  // namespace adasum

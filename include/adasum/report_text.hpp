@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "core/config.hpp"
+
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
+#include "core/float_bits.hpp"
 #include "core/report.hpp"
 
 /// A report as text: for people, as CSV and as JSON for logs. Numbers are written without regard to the locale, with as
@@ -40,7 +42,7 @@ inline std::string brief(double number) {
 
 /// JSON knows neither NaN nor Inf.
 inline void append_json(std::string& text, double number) {
-  if (std::isfinite(number))
+  if (detail::is_finite(number))
     append(text, number);
   else
     append(text, "null");
@@ -66,7 +68,7 @@ inline std::string to_text(const report& r) {
                      r.segments(), r.segments() == 1 ? " segment" : " segments");
   if (!r.schedule().empty()) detail::append_all(text, ", by ", r.schedule(), ", ", r.bytes_sent(), " bytes sent");
   if (r.measured()) detail::append_all(text, "; orthogonality ", detail::brief(r.orthogonality()));
-  if (r.direct_segments() > 0) detail::append_all(text, "; combined vector by vector: ", r.direct_segments());
+  if (r.recombined_segments() > 0) detail::append_all(text, "; combined vector by vector: ", r.recombined_segments());
   if (r.fallbacks() > 0) detail::append_all(text, "; fallbacks: ", r.fallbacks());
   text += '\n';
   for (const auto& bad : r.nonfinite())
@@ -83,7 +85,7 @@ inline std::string to_text(const report& r) {
   return text;
 }
 
-/// What to_csv writes, line by line; ends with a line end.
+/// The names of the columns that to_csv writes; ends with a newline.
 inline std::string csv_header() {
   return "step,rule,schedule,segment,contribution,norm,weight,result_norm,orthogonality\n";
 }
@@ -98,13 +100,13 @@ inline std::string to_csv(const report& r, long long step) {
   return text;
 }
 
-/// Everything, as one object on one line (JSON Lines); ends with a line end. What is not finite becomes null.
+/// Everything, as one object on one line (JSON Lines); ends with a newline. Numbers that are not finite become null.
 /// norms and weights are arrays of segments, each an array of gradients.
 inline std::string to_json(const report& r, long long step) {
   std::string text;
   detail::append_all(text, "{\"step\":", step, ",\"rule\":\"", r.rule(), "\",\"schedule\":\"", r.schedule(),
                      "\",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
-                     ",\"direct_segments\":", r.direct_segments(), ",\"fallbacks\":", r.fallbacks(),
+                     ",\"recombined_segments\":", r.recombined_segments(), ",\"fallbacks\":", r.fallbacks(),
                      ",\"orthogonality\":");
   detail::append_json(text, r.orthogonality());
   const auto by_segment = [&](std::string_view name, auto&& value) {

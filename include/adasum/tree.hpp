@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "core/config.hpp"
+
 #include <array>
 #include <cstddef>
 #include <span>
@@ -11,31 +13,37 @@
 namespace adasum {
 
 /// The adaptive sum of any number of gradients along the tree of tree_order.hpp, segment by segment, in two passes over
-/// them: combine() with rules::adasum, and its report.
-///
-/// On a stream_ordered_space (cuda_space) it is enqueued and returns at once, so there is no report: combine() waits
-/// for one. exec/cuda/weigh.hpp says what differs in extreme cases. Errors as in combine().
-template <class Space, gradient_list Gradients, mutable_gradient Out>
-  requires execution_space<Space, element_t<Out>>
-auto adasum_tree(const Space& space, Gradients&& gradients, Out&& out, segments_view segments) {
-  using T = element_t<Out>;
-  if constexpr (stream_ordered_space<Space, T, rules::adasum>) {
-    const auto inputs = detail::inputs_of<T>(gradients);
+/// them: combine() with rules::adasum, and its report. Segments may follow; without them the whole gradient is one.
+/// Returns when out is complete. Errors as in combine().
+template <class Space, class Gradients, class Out, class... Segments>
+report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
+  if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>()) {
     const auto target = detail::span_of(out);
-    detail::require_combinable<T>(space, inputs, target, segments, "adasum::adasum_tree");
-    const auto vectors = detail::addresses_of<T>(inputs);
-    space.combine_async(rules::adasum{}, whole(segments), std::span<const T* const>(vectors), target.data());
+    const std::array<std::size_t, 2> whole{0, target.size()};
+    return detail::combine_gradients<element_t<Out>>("adasum::adasum_tree", space, rules::adasum{}, gradients, target,
+                                                     detail::segments_or(segments_view{whole}, segments...),
+                                                     basic_options<true>{});
   } else {
-    return combine(space, rules::adasum{}, gradients, out, segments);
+    return {};
   }
 }
 
-/// The same with all elements in one segment.
-template <class Space, gradient_list Gradients, mutable_gradient Out>
-  requires execution_space<Space, element_t<Out>>
-auto adasum_tree(const Space& space, Gradients&& gradients, Out&& out) {
-  const std::array<std::size_t, 2> offsets{0, detail::span_of(out).size()};
-  return adasum_tree(space, gradients, out, segments_view{offsets});
+/// Enqueues the adaptive sum of any number of gradients on the stream of the space (cuda_space) and returns at once;
+/// the host waits for nothing, so there is no report. Weights are computed on the device, and exec/cuda/weigh.hpp says
+/// what differs in extreme cases. Otherwise as adasum_tree.
+template <class Space, class Gradients, class Out, class... Segments>
+void enqueue_adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
+  if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>())
+    if constexpr (detail::is_stream_ordered_argument<Space, element_t<Out>>()) {
+      using T = element_t<Out>;
+      const auto target = detail::span_of(out);
+      const std::array<std::size_t, 2> offsets{0, target.size()};
+      const auto cut = detail::segments_or(segments_view{offsets}, segments...);
+      const auto inputs = detail::inputs_of<T>(gradients);
+      detail::require_combinable<T>(space, inputs, target, cut, "adasum::enqueue_adasum_tree");
+      const auto vectors = detail::addresses_of<T>(inputs);
+      space.enqueue_combine(rules::adasum{}, whole(cut), std::span<const T* const>(vectors), target.data());
+    }
 }
 
 }  // namespace adasum

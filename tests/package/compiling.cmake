@@ -37,9 +37,9 @@ if(TARGET adasum_kokkos_library)
   endif()
 endif()
 
-# What lets the host's compiler read CUDA code (tests/support/emulated_cuda). Kernels count in int, as is usual there.
-set(adasum_emulated_cuda_flags -D__CUDACC__ "-I${PROJECT_SOURCE_DIR}/tests/support/emulated_cuda/include" -Wno-unknown-pragmas
-  -Wno-sign-conversion)
+# What lets the host's compiler read CUDA code (tests/emulated_cuda). Kernels count in int, as is usual there.
+set(adasum_emulated_cuda_flags -D__CUDACC__ "-I${PROJECT_SOURCE_DIR}/tests/emulated_cuda/include" -include cuda_runtime.h
+  -Wno-unknown-pragmas -Wno-sign-conversion)
 
 # A test that passes when the compiler accepts the file.
 function(adasum_add_compile_test name source)

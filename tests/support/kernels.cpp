@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels.hpp"
 
-namespace adasum::serial {
+namespace adasum::detail::serial {
 ADASUM_TEST_KERNELS()
+}
+
+namespace adasum {
+ADASUM_TEST_REDUCTIONS()
 }

@@ -73,7 +73,7 @@ real merged_error(const child_error& a, const child_error& b, real wa, real wb, 
 /// The exact combination, and for every segment bounds of ‖computed − exact‖₂.
 struct bounded_oracle {
   real_vector values;
-  std::vector<real> gram_error;      ///< all weights from one Gram matrix (report().direct_segments() == 0)
+  std::vector<real> gram_error;      ///< all weights from one Gram matrix (report().recombined_segments() == 0)
   std::vector<real> pairwise_error;  ///< pair by pair along the tree, each result stored as T
 
   /// Holds whichever way a segment went.

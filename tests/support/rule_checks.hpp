@@ -13,6 +13,7 @@
 
 #include <adasum/combine.hpp>
 #include <adasum/exec/serial.hpp>
+#include <adasum/testing/rule.hpp>
 
 #include "random_gradients.hpp"
 
@@ -35,7 +36,7 @@ inline double distance(vec a, const vec& b) {
 template <class Rule>
 vec combined(Rule&& rule, const std::vector<vec>& gradients) {
   vec out(gradients.front().size());
-  combine(serial_space{}, rule, gradients, out);
+  combine(serial_space{}, gradients, out, rule);
   return out;
 }
 
@@ -43,7 +44,7 @@ vec combined(Rule&& rule, const std::vector<vec>& gradients) {
 template <class Rule>
 vec weights_of(Rule&& rule, const std::vector<vec>& gradients) {
   vec out(gradients.front().size()), weights;
-  const auto found = combine(serial_space{}, rule, gradients, out);
+  const auto found = combine(serial_space{}, gradients, out, rule);
   for (std::size_t i = 0; i < gradients.size(); ++i) weights.push_back(found.weight(i, 0));
   return weights;
 }
@@ -77,6 +78,7 @@ void check_scaled(const Rule& rule, int degree, double scale, double accuracy = 
 template <class Rule>
 void check_rule(const Rule& rule, const rule_properties& has) {
   CAPTURE(std::string(Rule::name));
+  CHECK_NOTHROW(adasum::check_rule(rule, {.symmetric = has.symmetric}));
   for (const double scale : {1 / has.widest_scale, 0.3, 7.0, has.widest_scale})
     check_scaled(rule, has.degree, scale, has.accuracy);
 

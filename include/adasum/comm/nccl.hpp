@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -38,43 +40,59 @@ class nccl_error : public communication_error {
   ncclResult_t code_;
 };
 
-/// The ranks of an NCCL communicator, which stays the caller's and must live longer. Needs no MPI.
+/// The ranks of an NCCL communicator, which the caller owns and which must outlive this object. Needs no MPI.
 ///
-///     adasum::adasum_allreduce(adasum::cuda_space{stream}, adasum::nccl_communicator{comm}, gradient, segments);
+///     const adasum::cuda_space exec{stream};
+///     const adasum::nccl_communicator ranks{comm};
+///     adasum::enqueue_adasum_allreduce(exec, ranks, gradient, segments);  // returns at once
+///     adasum::adasum_allreduce(exec, ranks, gradient, segments);          // returns a report when the result is there
 ///
-/// adasum_allreduce and plan_allreduce_async are enqueued on the space's stream, as ncclAllReduce is: the host waits
-/// for nothing. combine_allreduce and plan_allreduce give a report, and so wait for the stream at each exchange.
-/// Messages are groups of ncclSend and ncclRecv. As with NCCL itself: one thread at a time, the same calls on all ranks
-/// in the same order, and what the ranks say of sizes must agree (options::check_agreement compares it first). The
-/// communicator must be a blocking one (the default of ncclConfig_t). Small sums are made of messages to all ranks
-/// concerned, added in one order, and not by ncclAllReduce: so they have the same bits on every rank whatever algorithm
-/// NCCL would choose, also for a part of the ranks. A rank whose device fails for good cannot tell the others: abort
-/// the communicator then (ncclCommAbort).
+/// enqueue_adasum_allreduce and plan_enqueued_allreduce work in the order of the space's stream, as ncclAllReduce does:
+/// the host waits for nothing. The other calls give a report, and so wait for the stream at each exchange.
+///
+/// As with NCCL itself, it serves one thread at a time, all ranks make the same calls in the same order, and sizes must
+/// be the same on all ranks (options::check_agreement compares them first). The communicator must be a blocking one (the
+/// default of ncclConfig_t).
+///
+/// Messages are groups of ncclSend and ncclRecv. So are small sums, which go to all ranks concerned and are added in
+/// one order: unlike those of ncclAllReduce, they have the same bits on every rank whatever algorithm NCCL would
+/// choose, also for a part of the ranks. A rank whose device fails for good cannot tell the others: abort the
+/// communicator then (ncclCommAbort).
+///
+/// A default-constructed communicator, one made from a null ncclComm_t, and one that was moved from are empty: they can
+/// be copied, assigned to, and tested (`if (comm)`); anything else throws bad_input.
 class nccl_communicator {
  public:
-  /// @throws bad_input   a null communicator
-  /// @throws nccl_error  naming the call that failed
-  explicit nccl_communicator(ncclComm_t comm) : state_(std::make_shared<state>(comm)) {}
+  /// An empty communicator.
+  nccl_communicator() = default;
 
-  int rank() const { return state_->rank; }
-  int size() const { return state_->size; }
-  ncclComm_t native() const { return state_->comm; }
+  /// @throws nccl_error  naming the call that failed
+  explicit nccl_communicator(ncclComm_t comm) : state_(comm ? std::make_shared<state>(comm) : nullptr) {}
+
+  /// Whether this communicator has ranks, that is, is not empty.
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  int rank() const { return get().rank; }
+  int size() const { return get().size; }
+  /// Null if this communicator is empty.
+  ncclComm_t native() const { return state_ ? state_->comm : nullptr; }
 
   /// Starts messages of elements in memory of the device, in the order of the space's stream. See
   /// stream_ordered_communicator.
   template <device_space Space>
   void enqueue(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    get();  // throws where NCCL would crash: on an empty communicator
     group together;
     for (const auto& room : in) receive(space, room.bytes, room.peer);
     for (const auto& message : out) send(space, message.bytes, message.peer);
     together.end();
   }
 
-  /// Blocks until every message has been sent and received. See the concept communicator_for. Before each message goes
-  /// a word that tells its size, or that it is withheld; what lies in memory of the host goes by way of pinned memory.
+  /// Blocks until every message has been sent and received. See the concept communicator_for. Each message is preceded by
+  /// a word that says its size, or that it is withheld. Bytes in memory of the host travel through pinned memory.
   template <device_space Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
-    rooms<Space>& room = state_->rooms_for<Space>();
+    rooms<Space>& room = get().template rooms_for<Space>();
     const auto sent = bytes_of(out), received = bytes_of(in);
     room.reserve(sent + received, space.device());
     std::byte *const here = room.host.data(), *const there = room.device.get();
@@ -82,7 +100,7 @@ class nccl_communicator {
     for_each(out, here, [](const outgoing& message, std::byte* word, std::byte* copy) {
       const std::uint64_t size = message.withheld ? withheld : message.bytes.size();
       std::memcpy(word, &size, sizeof size);
-      if (message.where == residence::host && !message.withheld)
+      if (message.where == memory_kind::host && !message.withheld)
         std::memcpy(copy, message.bytes.data(), message.bytes.size());
     });
     space.upload(here, there, sent);
@@ -109,7 +127,7 @@ class nccl_communicator {
                   (size == withheld ? " has failed"
                                     : " sent " + std::to_string(size) + " bytes where " +
                                           std::to_string(message.bytes.size()) + " were expected");
-      else if (message.where == residence::host)
+      else if (message.where == memory_kind::host)
         std::memcpy(message.bytes.data(), copy, message.bytes.size());
     });
     if (!problem.empty())
@@ -157,8 +175,8 @@ class nccl_communicator {
     return is_copied(message) ? (message.bytes.size() + 15) / 16 * 16 : 0;
   }
   // What is withheld or discarded has no memory of its own; NCCL wants some on both sides all the same.
-  static bool is_copied(const outgoing& message) { return message.where == residence::host || message.withheld; }
-  static bool is_copied(const incoming& message) { return message.where == residence::host || message.discarded; }
+  static bool is_copied(const outgoing& message) { return message.where == memory_kind::host || message.withheld; }
+  static bool is_copied(const incoming& message) { return message.where == memory_kind::host || message.discarded; }
   template <class Message>
   static std::size_t bytes_of(std::span<const Message> messages) {
     std::size_t bytes = 0;
@@ -212,7 +230,6 @@ class nccl_communicator {
 
   struct state {
     explicit state(ncclComm_t handle) : comm(handle) {
-      if (handle == nullptr) throw bad_input("adasum::nccl_communicator: the communicator is null");
       check("ncclCommUserRank", ncclCommUserRank(comm, &rank));
       check("ncclCommCount", ncclCommCount(comm, &size));
     }
@@ -228,6 +245,12 @@ class nccl_communicator {
     int rank = 0, size = 0;
     std::any device_rooms;  // kept between calls
   };
+
+  state& get() const {
+    if (!state_)
+      throw bad_input("adasum::nccl_communicator: this communicator is empty: it has no ranks to communicate with");
+    return *state_;
+  }
 
   std::shared_ptr<state> state_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <span>
@@ -8,26 +10,26 @@
 #include <utility>
 #include <vector>
 
-#include "../core/attempt.hpp"
+#include "../core/deferred_error.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
 
 namespace adasum {
 
-/// Ranks whose messages take one way inside a node and another between nodes: NCCL inside and MPI across, the
-/// arrangement of the original system (Maleki et al., MLSys 2021, section 4). With schedules::hierarchical each stage
-/// takes one of the two.
+/// Ranks that use one communicator inside a node and another between nodes: NCCL inside and MPI across, for example, as in
+/// the original system (Maleki et al., MLSys 2021, section 4). With schedules::hierarchical, each stage uses one of the
+/// two.
 ///
-///     adasum::routed_communicator comm{adasum::nccl_communicator{node_comm}, adasum::mpi_communicator{MPI_COMM_WORLD},
-///     nodes};
+///     adasum::routed_communicator comm{adasum::nccl_communicator{node_comm},
+///                                      adasum::mpi_communicator{MPI_COMM_WORLD}, nodes};
 ///
-/// Ranks are those of the outer communicator; on the inner one, the ranks of a node stand in the same order.
+/// Ranks are numbered as on the outer communicator. On the inner one, the ranks of a node must have the same order.
 template <class Inner, class Outer>
 class routed_communicator {
  public:
   /// @param node_of_rank  any numbers, equal for ranks of one node; the same on all ranks (mpi_communicator::nodes())
-  /// @throws bad_input    a number of ranks or of the node's ranks that is not that of the communicator, or another
-  ///                      order
+  /// @throws bad_input    the numbers of ranks, or of the node's ranks, do not fit the communicators, or the order of
+  ///                      ranks differs
   routed_communicator(Inner inner, Outer outer, std::vector<int> node_of_rank)
       : inner_(std::move(inner)), outer_(std::move(outer)), inner_rank_(node_of_rank.size(), -1) {
     if (node_of_rank.size() != static_cast<std::size_t>(outer_.size()))
@@ -53,7 +55,7 @@ class routed_communicator {
     std::vector<incoming> in_inside, in_outside;
     split(out, out_inside, out_outside);
     split(in, in_inside, in_outside);
-    detail::attempt run;  // a failure inside must not leave other nodes waiting
+    detail::deferred_error run;  // a failure inside must not leave other nodes waiting
     if (!out_inside.empty() || !in_inside.empty()) run([&] { inner_.exchange(space, out_inside, in_inside); });
     if (run.failed())
       for (auto& message : out_outside) message.withheld = true;

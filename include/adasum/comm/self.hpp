@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -17,10 +19,10 @@ class self_communicator {
   int rank() const { return 0; }
   int size() const { return 1; }
 
-  /// Memory that this rank shares with itself; see the concept shared_memory.
+  /// Memory that this rank shares with itself; see the concept shared_window.
   class memory {
    public:
-    static constexpr bool every_address = true;
+    static constexpr bool same_address_space = true;
     explicit memory(std::size_t bytes) : block_(std::make_unique<line[]>((bytes + 63) / 64)) {}
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t) const { return block_.get()->bytes; }

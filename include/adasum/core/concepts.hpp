@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <concepts>
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,77 +17,133 @@
 #include "stage.hpp"
 
 /// The four things that a user can supply: what to compute (rule), where (execution space), among whom (communicator),
-/// in what order (schedule). Nothing else is asked of a type than what stands on this page.
+/// in what order (schedule). The library uses no other members of a type than those on this page, and tests hold it to
+/// that (tests/core/concepts/). What a concept requires comes first, then what is optional. An optional member with
+/// other parameters or another result than stated here is taken for absent.
+///
+/// <adasum/testing.hpp> has a checker for each of the four, for what no compiler can see. docs/add_a_rule.md and the
+/// pages beside it show one of each, with its check.
+///
+/// The values that these types get and give are plain structs of their own, with all of their members public:
+///   gram_view, pair_gram, pair_weights      core/gram.hpp       inner products, and the weights made of them
+///   segments_view, index_range, slice       core/segments.hpp   which elements a kernel works on
+///   outgoing, incoming, memory_kind         core/message.hpp    one message: peer, bytes, where they lie
+///   stage, schedule_input                   core/stage.hpp      one level of a schedule, and what it was made for
 namespace adasum {
 
 // ── rule: Gram matrix → weights ─────────────────────────────────────────────────────────────────────────────────────
-// A pure function of inner products, called once per segment. The weights multiply the vectors. It runs on every rank,
-// and must return the same (or throw) on each of them for the same numbers.
-// `name` identifies the rule in reports and in the check that all ranks agree.
+// A function of inner products, called once per segment. The weights multiply the vectors. It runs on every rank, and
+// must return the same (or throw) on each of them for the same numbers. Each plan, and each call that is not given a
+// rule of the caller's to change, works on a copy, so a rule can be copied; its operator() need not be const.
+// `name` identifies the rule in reports and, by its first 31 bytes, in the check that all ranks agree.
+// Gram matrices hold finite numbers; a zero vector is one whose square is 0, and its weight is finite.
+// For calls that only enqueue (cuda_space::enqueue_combine, plan_enqueued_allreduce), a rule is copied to the device and
+// called there: it is trivially copyable, and its operator() is marked ADASUM_HOST_DEVICE (core/config.hpp). nvcc also
+// takes one that is constexpr and not marked, if it is given --expt-relaxed-constexpr.
 // Optional:
-//   static constexpr bool needs_gram = false     it looks at no inner product (a sum)
-//   static constexpr bool linear_order = true    a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not
+//   static constexpr bool needs_gram = false     it looks at no inner product (a sum); it may be given zeros then
+//   static constexpr bool left_fold = true       a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not
 //                                                along the tree
 //   bool whole_model() const                     whether one set of weights, from the Gram matrix of all segments
 //                                                together, serves every segment
 //   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
-//                                                same result (rules that mix unit vectors)
+//                                                same result (rules that mix unit vectors). Asked for where squares
+//                                                leave the range of double, and vectors are rescaled
 //   std::size_t fallbacks                        how often it has used another rule in place of its own; for the report
 //   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
 //                                                (0 for the whole model), for rules that keep state
 
 /// A rule for two vectors; n vectors are combined along the tree of tree_order.hpp.
 template <class R>
-concept pairwise_rule = requires(R& rule, const pair_gram& gram) {
+concept pairwise_rule = std::copy_constructible<R> && requires(R& rule, const pair_gram& gram) {
   { rule(gram) } -> std::same_as<pair_weights>;
   { R::name } -> std::convertible_to<std::string_view>;
 };
 
-/// A rule for n vectors at once: writes weights[i] for i < gram.size().
+/// A rule for n vectors at once, n being 1 or more: writes weights[i] for each i < gram.size().
 template <class R>
-concept gram_rule = requires(R& rule, gram_view gram, std::span<double> weights, std::size_t k) {
-  requires requires { rule(gram, weights); } || requires { rule(gram, weights, k); };
-  { R::name } -> std::convertible_to<std::string_view>;
-};
+concept gram_rule =
+    std::copy_constructible<R> && requires(R& rule, gram_view gram, std::span<double> weights, std::size_t k) {
+      requires requires { rule(gram, weights); } || requires { rule(gram, weights, k); };
+      { R::name } -> std::convertible_to<std::string_view>;
+    };
 
+/// One of the two. A rule that is both is used as a pairwise one.
 template <class R>
 concept rule = pairwise_rule<R> || gram_rule<R>;
 
 // ── execution_space: where the arithmetic runs ──────────────────────────────────────────────────────────────────────
-// `vectors` are n pointers to the element at the slice's origin in each vector, in memory of the space; so is `out`.
-// Gram matrices and weights are arrays of the host; a Gram matrix may be read after fence().
+// A slice is a window of the flat vectors: the elements slice.range, in the segments slice.segments; slice.local(k) are
+// those of segment k, counted from slice.origin. `vectors` are n pointers to the element at the origin in each vector,
+// in memory of the space; so is `out`. Gram matrices and weights are arrays of the host; a Gram matrix may be read after
+// fence().
 //
-//   allocate  uninitialised elements in memory of the space, owned by what is returned.
+// A space need not offer every element type: each call asks only for that of its gradients.
+//
+//   name      identifies the space in messages and in the check that all ranks agree.
+//   allocate  uninitialised elements in memory of the space, owned by what is returned, which is movable; its data()
+//             gives their address, and gives the same after a move. `count` may be 0.
 //   measure   gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of segment k in the
 //             slice, for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better than
 //             float. The same bits for the same values, wherever they lie in memory. A diagonal entry is 0 only where
-//             the vector is: where a square underflows, the smallest positive double is returned in its place.
-//   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x. `out` may be one of the vectors. A vector
-//             of weight 0 is not read: NaN in it does not matter.
+//             the vector is: where a square underflows, the smallest positive double is returned in its place. It is
+//             Inf or NaN where the vector holds one.
+//   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x; nothing else is written. `out` may be one of
+//             the vectors. A vector of weight 0 is not read: NaN in it does not matter. The same bits for the same
+//             values, wherever they lie. The weights may be gone, or change, once mix has returned.
 //   copy      to[i] = from[i] for i < count; the two do not overlap.
 //   fence     returns when everything that was started has ended, so that the host may read the results.
-// Optional: copy between a gradient's element type and a 16-bit one, rounding to nearest even, for options::wire;
-// `round_bytes`, how many bytes of gradients one local round of measure and mix takes where it has several segments (if
-// it is not there, all of them); `arithmetic()`, a name that differs between spaces which round differently.
+// What is called first takes effect first. Each is called from one thread at a time for one object; copies of a space
+// are used at the same time by ranks that are threads. Optional:
+//   allocate<U>(count), copy(from, to, count)
+//                                 the same for elements of U, a 16-bit scalar of the library's (described by
+//                                 scalar_traits<U>::format), and copies from float to U and back, rounding to nearest
+//                                 even: for options::wire, which is refused where a space does not offer it
+//   static constexpr round_bytes  how many bytes of gradients one local round of measure and mix takes where it has
+//                                 several segments; if it is not there, all of them
+//   measure(slice, vectors, gram, bytes)
+//                                 as measure, told how many bytes all vectors have together from which the slice is
+//                                 one round
+//   arithmetic()                  a text that differs between spaces which round differently; part of the check that
+//                                 all ranks agree
+//   bool can_reach(address)       whether kernels can work there; if it is not there, every address is taken for good
+//   for_pairs(space)              a function in the space's namespace: a space with the same results, for at most two
+//                                 vectors at once. A class that derives from such a space stands for itself if that
+//                                 function takes no derived classes, as serial_space's does
+// All members are const: a space is asked through const references.
 template <class E, class T = float>
 concept execution_space = scalar<T> && std::copyable<E> &&
-                          requires(const E& space, const slice& window, std::span<const T* const> vectors, T* out,
+                          requires(const E& space, const slice& part, std::span<const T* const> vectors, T* out,
                                    double* gram, const double* weights, std::size_t count) {
                             { E::name } -> std::convertible_to<std::string_view>;
                             { space.template allocate<T>(count).data() } -> std::same_as<T*>;
-                            space.measure(window, vectors, gram);
-                            space.mix(window, vectors, weights, out);
+                            requires std::movable<decltype(space.template allocate<T>(count))>;
+                            space.measure(part, vectors, gram);
+                            space.mix(part, vectors, weights, out);
                             space.copy(static_cast<const T*>(out), out, count);
                             space.fence();
                           };
+
+namespace detail {
+/// The space for calls that combine two vectors: what it offers for pairs, or itself.
+template <class Space>
+decltype(auto) space_for_pairs(const Space& space) {
+  if constexpr (requires { for_pairs(space); })
+    return for_pairs(space);
+  else
+    return (space);
+}
+}  // namespace detail
 
 /// A refinement: the host cannot read or write memory of the space.
 ///   upload(from, to, bytes)    starts a copy from the host's memory to the space's
 ///   download(from, to, bytes)  starts a copy from the space's memory to the host's
 ///   transfer(from, to, bytes)  starts a copy from the space's memory to that of the same or another space of its kind
-///   host_memory(bytes)         memory of the host from and to which copies run beside its work, where there is such
-///   event                      a moment: space.record(event) puts it behind all that was started, event.wait() waits
-/// Optional: can_reach(address), whether kernels can work there.
+///   host_memory(bytes)         a type: memory of the host from and to which copies run beside its work, where there
+///                              is such; movable, with data()
+///   event                      a type: a moment. space.record(event) puts it behind all that was started,
+///                              event.wait() waits for that. Movable, and made without arguments
+/// nccl_communicator asks for stream(), a cudaStream_t, and device(), its number, as well.
 template <class E>
 concept device_space =
     requires(const E& space, const void* from, void* to, std::size_t bytes, typename E::event& moment) {
@@ -92,13 +151,15 @@ concept device_space =
       space.download(from, to, bytes);
       space.transfer(from, to, bytes);
       { typename E::host_memory(bytes).data() } -> std::same_as<std::byte*>;
+      requires std::movable<typename E::host_memory>;
+      requires std::movable<typename E::event> && std::default_initializable<typename E::event>;
       space.record(moment);
       moment.wait();
     };
 
-/// A refinement: combine_async(rule, window, vectors, out) starts measure → weigh → mix under a rule along the tree and
-/// returns; what it needs of the host's memory it has read by then. For schedules on a stream
-/// (collective/stream_reduction.hpp) the steps are there too, with Gram matrices and weights in memory of the space,
+/// A refinement: enqueue_combine(rule, slice, vectors, out) starts measure → weigh → mix under a rule along the tree and
+/// returns; what it needs of the host's memory it has read by then. For schedules on a stream (plan_enqueued_allreduce)
+/// the steps are there too, with Gram matrices and weights in memory of the space,
 /// which stay until the step is taken again:
 ///   measure_on_device(window, vectors)                     → gram
 ///   weigh_on_device(rule, gram, segments, n, leaves)       → weights
@@ -109,12 +170,12 @@ concept device_space =
 template <class E, class T, class Rule>
 concept stream_ordered_space =
     execution_space<E, T> && device_space<E> &&
-    requires(const E& space, const Rule& rule, const slice& window, std::span<const T* const> vectors, T* out,
+    requires(const E& space, const Rule& rule, const slice& part, std::span<const T* const> vectors, T* out,
              double* gram, const double* numbers, std::size_t count) {
-      space.combine_async(rule, window, vectors, out);
-      { space.template measure_on_device<T>(window, vectors) } -> std::same_as<double*>;
+      space.enqueue_combine(rule, part, vectors, out);
+      { space.template measure_on_device<T>(part, vectors) } -> std::same_as<double*>;
       { space.weigh_on_device(rule, numbers, count, count, numbers) } -> std::same_as<double*>;
-      space.template mix_on_device<T>(window, vectors, numbers, out);
+      space.template mix_on_device<T>(part, vectors, numbers, out);
       space.add_pieces(numbers, count, count, gram);
       space.write(std::span(numbers, count), gram);
       { space.template allocate_in_order<T>(count).data() } -> std::same_as<T*>;
@@ -122,11 +183,19 @@ concept stream_ordered_space =
 
 // ── communicator: among whom ────────────────────────────────────────────────────────────────────────────────────────
 //   rank, size  0 <= rank() < size(), the same for the life of the communicator.
-//   exchange    starts all messages together and returns when all have been sent and received. Between two ranks,
-//               messages match in the order in which they stand in the spans; a peer is never this rank. When a message
-//               that arrives does not have the size of its room (a rank that failed withholds its bytes), it throws
-//               communication_error, once nothing more will be written to the rooms.
-// Copies of a communicator are handles to the same one.
+//   exchange    starts all messages together and returns when all have been sent and received. outgoing.bytes go to
+//               rank outgoing.peer; what rank incoming.peer sends is written to incoming.bytes. Between two ranks,
+//               messages match in the order of the exchanges, and within one in that of the spans. A peer is never
+//               this rank; a message may have no bytes; either span may be empty. A message of which
+//               outgoing.withheld is set is sent as one of no bytes: this rank has failed. When a message that
+//               arrives does not have the size of its buffer, exchange throws communication_error, once all its other
+//               messages have been sent and received. Later exchanges work all the same: a rank that fails goes on
+//               with them, so that no other waits for it.
+//               memory_kind says whether bytes lie in memory of the space, which makes a difference for a device_space
+//               alone; so does incoming.discarded.
+// Messages of different element types, and those of different spaces, all come by these bytes. One thread at a time uses
+// a communicator. Copies of it are handles to the same one. All members are const.
+// Optional: the refinements below. A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,
                                                         std::span<const incoming> in) {
@@ -152,58 +221,80 @@ concept pending_exchange = std::default_initializable<P> && requires(P& pending)
 };
 
 /// A refinement: post(space, out, in, pending) starts what exchange() does and returns at once. The messages are made
-/// and taken while test() and wait() run, by this thread or by the network; no thread is made for them.
+/// and taken while test() and wait() run, by this thread or by the network; no thread need be made for them. The bytes
+/// stay where they are until the exchange has ended; the spans `out` and `in` are there during post() only. There is one
+/// exchange in flight at a time. What one rank posts, another may receive by exchange(), and the other way round.
+/// Without this refinement, a plan's start() begins nothing, and its test() or wait() runs all of it.
 template <class C, class E>
 concept posting_communicator =
     communicator_for<C, E> && pending_exchange<typename C::pending> &&
     requires(const C& comm, const E& space, std::span<const outgoing> out, std::span<const incoming> in,
              typename C::pending& pending) { comm.post(space, out, in, pending); };
 
-/// Memory that ranks share, as it is seen from one of them.
-///   ranks          the ranks that share it, ascending; this one included
-///   of(place)      the memory of ranks()[place], aligned to 64 bytes, zero when it was made
-///   every_address  whether any address of one rank is valid on the others (threads of one process)
-/// Optional: has_left(place), whether that rank will never come again; alive(), whether the memory can still be
-/// reached; bytes(), how many each rank has, where that need not be what this one asked for.
+/// Memory that ranks share, as it is seen from one of them. std::atomic<std::uint64_t> works there between them.
+///   ranks               the ranks that share it, ascending; this one included. As long as the memory lives
+///   of(i)               the memory of ranks()[i], aligned to 64 bytes, zero when it was made
+///   same_address_space  whether any address of one rank is valid on the others (threads of one process)
+/// Optional:
+///   bool has_left(i)  whether that rank will never come again
+///   bool alive()      whether the memory can still be reached; asked before the last access
+///   bytes()           how many bytes each rank has, where that need not be what this one asked for
+///   progress()        called while a rank waits there for others, for communicators whose messages move only when they
+///                     are called
 template <class M>
-concept shared_memory = std::movable<M> && requires(const M& memory, std::size_t place) {
+concept shared_window = std::movable<M> && requires(const M& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;
-  { memory.of(place) } -> std::same_as<std::byte*>;
-  { M::every_address } -> std::convertible_to<bool>;
+  requires std::ranges::borrowed_range<decltype(memory.ranks())>;
+  { memory.of(i) } -> std::same_as<std::byte*>;
+  { M::same_address_space } -> std::convertible_to<bool>;
 };
 
 /// A refinement: share(bytes) gives every rank that many bytes, which the ranks that it shares memory with can read and
 /// write in place. Collective over all ranks. @throws shared_memory_error  there is no room; on all ranks
+/// Optional: bool all_share_memory(), whether all ranks share memory with each other, the same on all of them; asked
+/// before share(), so that none is made in vain. May be collective.
 template <class C>
 concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) {
-  { comm.share(bytes) } -> shared_memory;
+  { comm.share(bytes) } -> shared_window;
 };
 
 // ── schedule: in what order ─────────────────────────────────────────────────────────────────────────────────────────
-//   stages    the levels at which `rank` of `size` ranks takes part, first to last (stage.hpp). A pure function.
-// `all_at_once` says whether stages() can be one stage of all ranks when the problem asks for it; only then can a rule
-// that is not pairwise run on it.
-// Optional:
-//   chosen_name(size, problem)             the name of the schedule that runs, for one that chooses among others
-//   stages_in_place(rank, size, problem)   the stages for a gradient in memory that ranks share: a stage whose members
-//                                          are all the ranks that share it works there in place and sends nothing
-//   shared_memory_only = true              the stages make sense in such memory only
-//   inner                                  the rule for the stages that are marked so
-//   leaf_ranks(size)                       which rank's gradient is which leaf, if not each its own
+//   name      identifies the schedule in reports and, by its first 31 bytes, in the check that all ranks agree.
+//   stages    the levels at which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A pure function:
+//             every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone
+//             may have none; among several, each has at least one. It may throw bad_input. A rule that is applied along
+//             the tree of tree_order.hpp must find that tree in the stages. No compiler sees whether it does;
+//             check_schedule of <adasum/testing.hpp> says so, a chain of ranks, for example, is refused there.
+//   supports_gram_rules
+//             whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not counting
+//             stages marked `inner` before it; only then can a rule that is not pairwise, or one with left_fold, run on
+//             the schedule.
+// Optional, all of them const (or static):
+//   uses_shared_memory(size, input)  a shared_memory_use (core/stage.hpp); `none` if absent. Where the answer is another
+//                                    one, stages() is asked with input.in_place set for gradients in memory that ranks
+//                                    share. A stage whose members are all the ranks that share it works there in place,
+//                                    and sends no elements, if each survivor gets a part of its own or if it is
+//                                    `published`. Under `preferred`, a plan works in place if all stages do. If this
+//                                    member is static constexpr and says `required`, calls with a communicator without
+//                                    shared memory do not compile
+//   chosen_name(size, input)         a std::string_view of a text that stays: the name of the schedule that runs, for
+//                                    one that chooses among others
+//   inner                            a member object: the rule for the stages that are marked `inner`
+//   leaf_ranks(size)                 a std::vector<int>: which rank's gradient is which leaf, if not each its own
 template <class S>
-concept schedule = std::copyable<S> && requires(const S& order, int rank, int size, const problem& what) {
+concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
   { S::name } -> std::convertible_to<std::string_view>;
-  { S::all_at_once } -> std::convertible_to<bool>;
-  { order.stages(rank, size, what) } -> std::same_as<std::vector<stage>>;
+  { S::supports_gram_rules } -> std::convertible_to<bool>;
+  { schedule.stages(rank, size, input) } -> std::same_as<std::vector<stage>>;
 };
 
 /// A rule that is applied along the tree of tree_order.hpp, so that any schedule can run it.
 template <class R>
-concept tree_rule = pairwise_rule<R> && !requires { requires R::linear_order; };
+concept tree_rule = pairwise_rule<R> && !requires { requires R::left_fold; };
 
 /// Whether schedule S can run rule R.
 template <class S, class R>
-concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::all_at_once));
+concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::supports_gram_rules));
 
 /// Whether a rule looks at inner products at all.
 template <rule R>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <stdexcept>
 
 /// The exceptions of the library. Each message names what was wrong and the sizes involved.

@@ -1,34 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
-#include <concepts>
+#include "config.hpp"
+
+#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <iterator>
 #include <ranges>
 #include <span>
-#include <string>
 #include <type_traits>
+#include <utility>
 
-#include "error.hpp"
+#include "eigen_gradient.hpp"
 #include "scalar.hpp"
-#include "segments.hpp"
 
-/// What the public calls accept as a gradient, and the checks on it.
+/// What the public calls accept as a gradient.
 namespace adasum {
 
 /// How a foreign array type is read as contiguous elements. Specialise with `static std::span<T> span(const A&)` for a
-/// type that is not a contiguous range (a Kokkos::View, a device vector).
+/// type that is neither a contiguous range nor one of Eigen's (a Kokkos::View, a device vector).
 template <class A>
 struct gradient_traits {};
 
+namespace detail {
+
+template <class E>
+constexpr bool is_std_array = false;
+template <class E, std::size_t N>
+constexpr bool is_std_array<std::array<E, N>> = sizeof(std::array<E, N>) == N * sizeof(E);
+
+/// The scalars of arrays of arrays, which lie one after the other: float[3][4] is 12 floats.
+template <class E>
+auto flattened(E* first, std::size_t count) {
+  if constexpr (std::is_array_v<E>) {
+    return flattened(reinterpret_cast<std::remove_extent_t<E>*>(first), count * std::extent_v<E>);
+  } else if constexpr (is_std_array<std::remove_cv_t<E>>) {
+    using element = std::remove_reference_t<decltype((*first)[0])>;
+    return flattened(reinterpret_cast<element*>(first), count * std::tuple_size_v<E>);
+  } else {
+    return std::span<E>(first, count);
+  }
+}
+
+}  // namespace detail
+
+/// std::vector, std::span, std::array, T[n], T[n][m], …
 template <class A>
-  requires std::ranges::contiguous_range<A> && std::ranges::sized_range<A>
+  requires(!detail::eigen_object<A>) && std::ranges::contiguous_range<A> && std::ranges::sized_range<A>
 struct gradient_traits<A> {
   template <class R>
   static auto span(R&& range) {
-    return std::span(std::ranges::data(range), std::ranges::size(range));
+    return detail::flattened(std::ranges::data(range), static_cast<std::size_t>(std::ranges::size(range)));
+  }
+};
+
+/// Vectors, matrices and arrays of Eigen, and Maps, Refs and blocks of which the type alone says that there is no gap
+/// between elements. A matrix is read in the order in which it is stored.
+template <detail::eigen_object A>
+  requires detail::eigen_is_contiguous<A>
+struct gradient_traits<A> {
+  template <class M>
+  static auto span(M&& matrix) {
+    return std::span(matrix.data(), static_cast<std::size_t>(matrix.size()));
   }
 };
 
@@ -43,7 +75,7 @@ using span_of_t = decltype(gradient_traits<std::remove_cvref_t<A>>::span(std::de
 template <class A>
 using element_t = std::remove_cv_t<typename detail::span_of_t<A>::element_type>;
 
-/// A contiguous array of one scalar type: std::vector<float>, std::span<const double>, float[16], …
+/// A contiguous array of one scalar type: std::vector<float>, std::span<const double>, float[16], Eigen::VectorXf, …
 template <class A>
 concept gradient = requires { typename detail::span_of_t<A>; } && scalar<element_t<A>>;
 
@@ -65,71 +97,6 @@ auto span_of(A&& array) {
 template <gradient A>
 std::span<const element_t<A>> const_span_of(A&& array) {
   return span_of(array);
-}
-
-/// Whether boundaries begin at 0 and do not decrease.
-inline bool are_boundaries(segments_view segments) {
-  const auto offsets = segments.offsets();
-  return !offsets.empty() && offsets.front() == 0 && std::ranges::is_sorted(offsets);
-}
-
-inline void require_boundaries(segments_view segments, const char* call) {
-  if (!are_boundaries(segments))
-    throw bad_input(std::string(call) + ": the boundaries of the segments must begin at 0 and not decrease");
-}
-
-inline void require_segments_match(segments_view segments, std::size_t length, const char* call) {
-  require_boundaries(segments, call);
-  if (segments.all().end != length)
-    throw bad_input(std::string(call) + ": the segments hold " + std::to_string(segments.all().end) +
-                    " elements in all, the gradient has " + std::to_string(length));
-}
-
-/// Two arrays may be the same one, or apart; anything between would be read after it has been written.
-template <class T>
-void require_same_or_apart(std::span<const T> input, std::span<const T> out, const auto& what, const char* call) {
-  const auto begin = [](std::span<const T> s) { return reinterpret_cast<std::uintptr_t>(s.data()); };
-  const auto end = [&](std::span<const T> s) { return begin(s) + s.size_bytes(); };
-  if (begin(input) == begin(out) || input.empty() || out.empty()) return;
-  if (begin(input) < end(out) && begin(out) < end(input))
-    throw bad_input(std::string(call) + ": the output overlaps " + what() + " in part (" +
-                    std::to_string(input.size()) + " and " + std::to_string(out.size()) +
-                    " elements); they must be the same array or apart");
-}
-
-template <class T>
-void require_not_null(std::span<const T> array, const auto& what, const char* call) {
-  if (array.data() == nullptr && !array.empty())
-    throw bad_input(std::string(call) + ": " + what() + " is a null pointer with " + std::to_string(array.size()) +
-                    " elements");
-}
-
-/// For spaces that can tell: memory that their kernels cannot read ends the program on some devices.
-template <class Space, class T>
-void require_reachable(const Space& space, std::span<const T> array, const auto& what, const char* call) {
-  if constexpr (requires {
-                  { space.can_reach(array.data()) } -> std::same_as<bool>;
-                })
-    if (!array.empty() && !space.can_reach(array.data()))
-      throw bad_input(std::string(call) + ": " + what() + " does not lie in memory that the execution space \"" +
-                      std::string(Space::name) + "\" can reach (" + std::to_string(array.size()) + " elements)");
-}
-
-/// What is wrong with a gradient for a plan of this length; empty if nothing.
-template <class Space, class T>
-std::string problem_with_gradient(const Space& space, std::span<const T> elements, std::size_t length,
-                                  const char* plan) {
-  const auto the_gradient = [] { return std::string("the gradient"); };
-  if (elements.size() != length)
-    return std::string(plan) + ": the gradient has " + std::to_string(elements.size()) + " elements, the plan is for " +
-           std::to_string(length);
-  try {
-    require_not_null(elements, the_gradient, plan);
-    require_reachable(space, elements, the_gradient, plan);
-  } catch (const bad_input& wrong) {
-    return wrong.what();
-  }
-  return {};
 }
 
 }  // namespace detail

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <cstddef>
 
 namespace adasum {
 
 /// Entries of a packed symmetric n×n matrix.
-constexpr std::size_t packed_size(std::size_t n) { return n * (n + 1) / 2; }
+ADASUM_HOST_DEVICE constexpr std::size_t packed_size(std::size_t n) { return n * (n + 1) / 2; }
 
 /// Where entry (i, j) of a packed symmetric matrix lies: the lower triangle, row by row.
-constexpr std::size_t packed_index(std::size_t i, std::size_t j) {
+ADASUM_HOST_DEVICE constexpr std::size_t packed_index(std::size_t i, std::size_t j) {
   return i >= j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i;
 }
 
 /// The Gram matrix of n vectors, G(i, j) = gᵢ·gⱼ, packed (packed_size(n) doubles). Does not own them.
 class gram_view {
  public:
-  constexpr gram_view(const double* packed, std::size_t n) : packed_(packed), n_(n) {}
+  ADASUM_HOST_DEVICE constexpr gram_view(const double* packed, std::size_t n) : packed_(packed), n_(n) {}
 
-  constexpr std::size_t size() const { return n_; }
-  constexpr double operator()(std::size_t i, std::size_t j) const { return packed_[packed_index(i, j)]; }
+  ADASUM_HOST_DEVICE constexpr std::size_t size() const { return n_; }
+  ADASUM_HOST_DEVICE constexpr double operator()(std::size_t i, std::size_t j) const {
+    return packed_[packed_index(i, j)];
+  }
 
  private:
   const double* packed_;

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
+#include <chrono>
 #include <string>
+
+#include "error.hpp"
 
 namespace adasum {
 
 /// When the Gram matrix is measured.
 enum class measuring {
   always,       ///< so that the report is complete for every rule
-  when_needed,  ///< not for rules that look at no inner product (sum, mean); their report then holds no norms
+  when_needed,  ///< not for rules that need no inner products (sum, mean): their report then holds no norms
 };
 
 /// What happens when a gradient holds Inf or NaN.
@@ -26,9 +31,11 @@ enum class wire_format {
   binary16,  ///< float elements rounded to IEEE half (11 bits of precision; larger than 65504 becomes infinite)
 };
 
-/// Choices that a call leaves to run time. All ranks must make the same ones.
-/// @tparam CheckedByDefault  true in builds without NDEBUG; a parameter, so that such builds and others can be linked
-template <bool CheckedByDefault>
+/// What a call is told at run time. All ranks must choose the same.
+/// @tparam CheckedByDefault  true in builds without NDEBUG. It is a parameter so that code built with and without NDEBUG
+///                           can be linked together
+/// @tparam Tag               void; the library's own, where a call was given a list in braces, {.wire = …}
+template <bool CheckedByDefault, class Tag = void>
 struct basic_options {
   static constexpr bool checked_by_default = CheckedByDefault;
 
@@ -45,10 +52,10 @@ struct basic_options {
   /// Arithmetic stays in float and double; only messages between ranks are rounded. float gradients only.
   wire_format wire = wire_format::same;
 
-  /// In shared memory: how long a rank waits for another that is in the same reduction, before it throws. Where that
-  /// may compute in between (allreduce_plan::start), longer than it does so without a test(); test() itself never gives
+  /// In shared memory: how long a rank waits for another one that is in the same reduction before it throws. With
+  /// allreduce_plan::start, make it longer than a rank may compute between two calls of test(). test() itself never gives
   /// up.
-  double patience_seconds = 60;
+  std::chrono::duration<double> timeout = std::chrono::seconds(60);
 
   friend constexpr bool operator==(const basic_options&, const basic_options&) = default;
 };
@@ -63,6 +70,18 @@ std::string describe(const basic_options<CheckedByDefault>& choices) {
   if (choices.wire == wire_format::binary16) text += ", binary16";
   return text;
 }
+
+namespace detail {
+
+/// @throws bad_input  a timeout that is not positive
+template <bool CheckedByDefault>
+void require_valid(const basic_options<CheckedByDefault>& choices, const char* call) {
+  if (!(choices.timeout.count() > 0))  // nor NaN
+    throw bad_input(std::string(call) + ": options::timeout is " + std::to_string(choices.timeout.count()) +
+                    " seconds; it must be positive");
+}
+
+}  // namespace detail
 
 #ifdef NDEBUG
 using options = basic_options<false>;

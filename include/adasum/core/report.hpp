@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "error.hpp"
+#include "float_bits.hpp"
 
 namespace adasum {
+namespace detail {
+class report_writer;
+}
 
 /// One gradient that held Inf or NaN, and where.
 struct nonfinite_input {
@@ -21,20 +25,11 @@ struct nonfinite_input {
   friend constexpr bool operator==(const nonfinite_input&, const nonfinite_input&) = default;
 };
 
-/// What one combination found out on its way, at no extra pass over the data. Norms and weights are the same on every
-/// rank; the counters at the end are this rank's own.
+/// What one combination found out on its way, without an extra pass over the data. Norms and weights are the same on every
+/// rank; the counters at the end are this rank's own. Only the library writes one (core/report_writer.hpp).
 class report {
  public:
   report() = default;
-
-  /// An empty report with room for everything.
-  report(std::size_t contributions, std::size_t segments, std::string_view rule, std::string_view schedule)
-      : contributions_(contributions),
-        segments_(segments),
-        entries_(contributions * segments),
-        result_norms_(segments),
-        rule_(rule),
-        schedule_(schedule) {}
 
   std::size_t segments() const { return segments_; }
   /// How many gradients were combined.
@@ -74,60 +69,35 @@ class report {
     if (measured_)
       for (std::size_t k = 0; k < segments_; ++k)
         for (std::size_t i = 0; i < contributions_; ++i)
-          if (!std::isfinite(at(i, k).norm)) found.push_back({static_cast<int>(i), k});
+          if (!detail::is_finite(at(i, k).norm)) found.push_back({static_cast<int>(i), k});
     return found;
   }
 
-  /// Combinations of a segment that this rank took part in vector by vector, because inner products had lost too much.
-  std::size_t direct_segments() const { return direct_segments_; }
+  /// How often this rank combined a segment vector by vector, because inner products had lost too much.
+  std::size_t recombined_segments() const { return recombined_segments_; }
   /// How often the rule fell back on another (rules::adacons, rules::imtl_g: on the mean).
   std::size_t fallbacks() const { return fallbacks_; }
   /// Bytes that this rank sent, small messages included.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
-  // ── written by the algorithms ──
-
+  /// What is known of one gradient in one segment.
   struct entry {
     double norm = std::numeric_limits<double>::quiet_NaN();
     double weight = std::numeric_limits<double>::quiet_NaN();
   };
-  /// Gradient i's entries, one per segment; the rows of consecutive gradients lie one after the other.
-  std::span<entry> row(std::size_t i) { return std::span(entries_).subspan(i * segments_, segments_); }
-  std::span<entry> rows(std::size_t first, std::size_t last) {
-    return std::span(entries_).subspan(first * segments_, (last - first) * segments_);
-  }
-  std::span<double> result_norms() { return result_norms_; }
-  void set_measured(bool measured) { measured_ = measured; }
-  void begin() {
-    direct_segments_ = 0;
-    excluded_.clear();
-  }
-  void set_bytes_sent(std::size_t bytes) { bytes_sent_ = bytes; }
-  void count_direct_segment() { ++direct_segments_; }
-  void exclude(int i) { excluded_.push_back(i); }
-  void set_fallbacks(std::size_t fallbacks) { fallbacks_ = fallbacks; }
-  /// Excluded gradients weigh nothing, and are not finite where their flags say so: one flag for each segment of each
-  /// gradient, one gradient after the other.
-  void finish_excluded(std::span<const unsigned char> flags) {
-    for (const int i : excluded_) {
-      const auto entries = row(static_cast<std::size_t>(i));
-      for (std::size_t k = 0; k < segments_; ++k) {
-        entries[k].weight = 0;
-        if (flags[static_cast<std::size_t>(i) * segments_ + k])
-          entries[k].norm = std::numeric_limits<double>::infinity();
-      }
-    }
-  }
-  void reserve_excluded() { excluded_.reserve(contributions_); }
-  /// Rows are written in the order of leaves; row i becomes that of gradient gradient_of_leaf[i].
-  void reorder(std::span<const int> gradient_of_leaf) {
-    by_leaf_.assign(entries_.begin(), entries_.end());
-    for (std::size_t leaf = 0; leaf < contributions_; ++leaf)
-      std::copy_n(by_leaf_.begin() + static_cast<std::ptrdiff_t>(leaf * segments_), segments_,
-                  row(static_cast<std::size_t>(gradient_of_leaf[leaf])).begin());
-  }
 
  private:
+  friend class detail::report_writer;
+
+  /// An empty report with room for everything.
+  report(std::size_t contributions, std::size_t segments, std::string_view rule, std::string_view schedule)
+      : contributions_(contributions),
+        segments_(segments),
+        entries_(contributions * segments),
+        result_norms_(segments),
+        rule_(rule),
+        schedule_(schedule) {}
+
   const entry& at(std::size_t i, std::size_t k) const {
     require_segment(k);
     if (i >= contributions_)
@@ -151,7 +121,7 @@ class report {
     const auto square = [&](double norm) { return (norm / largest) * (norm / largest); };
     bool finite = true;
     for_each_input([&](double norm) {
-      finite &= std::isfinite(norm);
+      finite &= detail::is_finite(norm);
       largest = std::max(largest, norm);
     });
     if (!finite) return std::numeric_limits<double>::quiet_NaN();
@@ -162,12 +132,12 @@ class report {
   }
 
   std::size_t contributions_ = 0, segments_ = 0;
-  std::vector<entry> entries_, by_leaf_;
+  std::vector<entry> entries_;
   std::vector<double> result_norms_;
   std::vector<int> excluded_;
   std::string rule_, schedule_;
   bool measured_ = false;
-  std::size_t bytes_sent_ = 0, direct_segments_ = 0, fallbacks_ = 0;
+  std::size_t bytes_sent_ = 0, recombined_segments_ = 0, fallbacks_ = 0;
 };
 
 }  // namespace adasum

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <concepts>
 #include <string_view>
 #include <type_traits>
@@ -40,6 +42,7 @@ struct scalar_traits<float> : stored_as<number_format::binary32> {};
 
 // The compiler's own 16-bit types. clang before 15 announces _Float16 on x86 without supporting it.
 #if defined(__FLT16_MANT_DIG__) && (!defined(__clang__) || __clang_major__ >= 15) && !defined(__CUDACC__)
+#define ADASUM_HAS_FLOAT16 1
 template <>
 struct scalar_traits<_Float16> : stored_as<number_format::binary16> {};
 #endif

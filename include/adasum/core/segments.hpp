@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -50,14 +52,26 @@ class segments_view {
 /// How a flat gradient is cut into segments, one per layer or tensor; rules weigh each by itself. Segments may be
 /// empty.
 ///
-///     adasum::segments{1024, 10, 4096};                       // lengths
+///     adasum::segments{1024, 10, 4096};                       // lengths, of any integer types
 ///     adasum::segments(lengths.begin(), lengths.end());       // any iterators over integers
 ///     adasum::segments(lengths);                              // any range of integers
 class segments {
  public:
-  segments(std::initializer_list<std::size_t> lengths) : segments(lengths.begin(), lengths.end()) {}
+  /// No segment.
+  segments() = default;
 
   /// @throws bad_input naming the first negative length, or the segment at which the total overflows.
+  template <std::integral Length>
+  segments(std::initializer_list<Length> lengths) : segments(lengths.begin(), lengths.end()) {}
+
+  /// Lengths of several types, as in segments{rows * columns, 10}. @throws bad_input as above.
+  template <std::integral... Lengths>
+    requires(sizeof...(Lengths) > 1)
+  segments(Lengths... lengths) {
+    (append(lengths), ...);
+  }
+
+  /// @throws bad_input as above.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> Sentinel>
     requires std::integral<std::iter_value_t<Iterator>>
   segments(Iterator first, Sentinel last) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <cstddef>
 #include <vector>
 
@@ -9,37 +11,56 @@
 /// A schedule as plain data: who meets whom, over which elements, in what order. No message is sent here.
 namespace adasum {
 
-/// What a schedule may look at when it decides.
-struct problem {
+/// What a schedule may look at when it decides. The same on all ranks.
+struct schedule_input {
   std::size_t length = 0;        ///< elements of one gradient
   std::size_t element_size = 0;  ///< bytes of one element
   std::size_t segments = 1;      ///< how many segments the gradient has
   bool along_tree = true;        ///< whether the rule can be applied pair by pair along the tree
   bool on_device = false;        ///< whether gradients lie where the host cannot read them
+  bool once = false;             ///< whether the reduction is set up for a single run
+  bool in_place = false;  ///< whether the gradients lie in memory that ranks share (asked only of a schedule that has
+                          ///< a member uses_shared_memory)
+};
+
+/// What a schedule makes of memory that ranks share: see the concept schedule.
+enum class shared_memory_use {
+  none,    ///< gradients are reduced by messages
+  buffer,  ///< the gradient in plan.buffer() lies there, shared by the ranks of a node; gradients of the caller's are
+           ///< reduced by messages
+  buffer_if_all,  ///< the same, but only if all ranks share memory with each other
+  preferred,  ///< gradients of the caller's too are copied there and back, if all ranks share memory and it has room;
+              ///< by messages otherwise
+  required,   ///< the schedule works nowhere else
 };
 
 /// One level of the combination, seen from one rank. Before it, members[i] holds on the elements `held` the
-/// combination of the gradients [leaves[i], leaves[i + 1]); after it, survivor i holds on parts[i] the combination of
-/// all of the members' gradients. Later the stages are walked backwards, and every member gets all of `held` back.
+/// combination of the gradients [leaf_offsets[i], leaf_offsets[i + 1]); after it, survivor i holds on parts[i] the
+/// combination of all of the members' gradients. Later the stages are walked backwards, and every member gets all of
+/// `held` back.
 ///
 ///   recursive doubling   2 members, both survive, both parts are `held`            (nothing to gather later)
 ///   recursive halving    2 members, both survive, the parts are the halves of `held`
-///   one exchange         all ranks are members, the parts are size() slices
+///   all to all           all ranks are members, the parts are size() slices
 ///   folding              2 members, one survivor that holds everything; the other waits for the result
 struct stage {
-  std::vector<int> members;         ///< ranks, in leaf order
-  std::size_t self = 0;             ///< this rank's place in members
-  std::vector<std::size_t> leaves;  ///< members.size() + 1 boundaries
-  std::size_t survivors = 0;        ///< members [0, survivors) go on; the others wait for the result
-  index_range held;                 ///< elements that each member brings
-  std::vector<index_range> parts;   ///< one for each survivor: all of them `held`, or a partition of it, in order
-  std::vector<int> sum_over;        ///< ranks whose partial Gram matrices add up to the whole one; this one included
-  bool placed = false;  ///< in shared memory: all members copy `held` to where the others read it (replicated)
-  bool inner = false;   ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
+  std::vector<int> members;               ///< ranks, in leaf order
+  std::size_t self = 0;                   ///< this rank's place in members
+  std::vector<std::size_t> leaf_offsets;  ///< members.size() + 1 boundaries
+  std::size_t survivors = 0;              ///< members [0, survivors) go on; the others wait for the result
+  index_range held;                       ///< elements that each member brings
+  std::vector<index_range> parts;         ///< one for each survivor: all of them `held`, or a partition of it, in order
+  std::vector<int> sum_over;  ///< ranks whose partial Gram matrices add up to the whole one; this one included
+  bool published = false;     ///< in shared memory: all members copy `held` to where the others read it (replicated)
+  bool inner = false;         ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
 
   bool survives() const { return self < survivors; }
   /// Whether every survivor combines all of `held` by itself (then `sum_over` is this rank alone).
   bool replicated() const { return parts.front() == held && (survivors == 1 || !held.empty()); }
+  /// This rank's part. @pre survives()
+  index_range part() const { return parts[self]; }
+  /// How many gradients member i's vector combines.
+  std::size_t leaf_count(std::size_t i) const { return leaf_offsets[i + 1] - leaf_offsets[i]; }
 };
 
 }  // namespace adasum

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "config.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -10,18 +12,19 @@
 #include <vector>
 
 #include "concepts.hpp"
+#include "float_bits.hpp"
 #include "gram.hpp"
 #include "tree_order.hpp"
 
 /// From a Gram matrix and a rule to the weights of one segment. Pure: numbers in, numbers out.
-namespace adasum {
+namespace adasum::detail {
 
 /// How far the weights of a segment can be trusted.
 enum class weighing {
-  good,       ///< use them
-  nonfinite,  ///< an input holds Inf or NaN; all weights are NaN
-  direct,     ///< inner products lost too much (cancellation, or squares outside double's range): combine the vectors
-              ///< themselves, see combine_directly
+  good,           ///< use them
+  nonfinite,      ///< an input holds Inf or NaN; all weights are NaN
+  needs_vectors,  ///< inner products lost too much (cancellation, or squares outside double's range): combine the
+                  ///< vectors themselves, see recombine
 };
 
 /// Squares between these bounds keep full precision in every inner product of two such vectors.
@@ -48,7 +51,7 @@ struct tree_nodes {
 
 /// What becomes of a node that has cancelled beyond the threshold.
 enum class cancelled_node {
-  needs_vectors,  ///< the answer is weighing::direct
+  needs_vectors,  ///< the answer is weighing::needs_vectors
   is_zero,        ///< it is weighed as zero: for where nobody can look at the vectors again
 };
 
@@ -64,57 +67,76 @@ struct weigh_scratch {
 };
 
 /// Calls visit(first, middle, last) in the order in which a pairwise rule is applied to n vectors.
-template <pairwise_rule Rule, class Visitor>
-constexpr void for_each_merge_under(std::size_t n, Visitor&& visit) {
+ADASUM_CALLS_ITS_ARGUMENT template <pairwise_rule Rule, class Visitor>
+ADASUM_HOST_DEVICE constexpr void for_each_merge_under(std::size_t n, Visitor&& visit) {
   if constexpr (tree_rule<Rule>)
     for_each_merge(n, visit);
   else
-    for_each_linear_merge(n, visit);
+    for_each_left_fold(n, visit);
 }
 
-/// Weights of n vectors under a pairwise rule along its tree, from inner products alone: a node is Σ cᵢ gᵢ, so its
-/// moments are quadratic forms in G. O(n²), since the supports of two children are disjoint.
-///
-/// @param leaves     how many gradients each vector already combines
-/// @param threshold  see cancellation_threshold
-/// @pre weights.size() == leaves.size() == gram.size()
+/// The work of weigh_along_tree. A class, because nvcc heeds ADASUM_CALLS_ITS_ARGUMENT on functions, not on lambdas.
 template <pairwise_rule Rule>
-constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, std::span<const std::size_t> leaves,
-                                    std::span<double> weights, tree_nodes nodes,
-                                    double threshold = cancellation_threshold<double>,
-                                    cancelled_node policy = cancelled_node::needs_vectors) {
-  const auto n = gram.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    weights[i] = 1;
-    nodes.norm2[i] = nodes.mass[i] = gram(i, i);
-    nodes.leaves[i] = leaves[i];
-  }
-  auto quality = weighing::good;
-  const auto settle = [&](std::size_t first, std::size_t last, double limit) {
+struct tree_weighing {
+  Rule& rule;
+  gram_view gram;
+  double* weights;
+  tree_nodes nodes;
+  double threshold;
+  cancelled_node policy;
+  weighing quality = weighing::good;
+
+  /// The node of the leaves [first, last) is complete.
+  ADASUM_HOST_DEVICE constexpr void settle(std::size_t first, std::size_t last, double limit) {
     if (!needs_gram<Rule> || !(nodes.norm2[first] < limit * nodes.mass[first])) return;
     if (policy == cancelled_node::needs_vectors) {
-      quality = weighing::direct;
+      quality = weighing::needs_vectors;
       return;
     }
     for (auto i = first; i < last; ++i) weights[i] = 0;
     nodes.norm2[first] = nodes.mass[first] = 0;
-  };
-  for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
+  }
+
+  /// Combines the node of the leaves [first, middle) with that of [middle, last).
+  ADASUM_CALLS_ITS_ARGUMENT
+  ADASUM_HOST_DEVICE constexpr void operator()(std::size_t first, std::size_t middle, std::size_t last) {
     settle(first, middle, threshold);
     settle(middle, last, threshold);
     double dot = 0;
     for (auto i = first; i < middle; ++i)
       for (auto j = middle; j < last; ++j) dot += weights[i] * weights[j] * gram(i, j);
     const double aa = nodes.norm2[first], bb = nodes.norm2[middle];
-    const auto w = rule(pair_gram{aa, dot, bb, nodes.leaves[first], nodes.leaves[middle]});
+    const pair_weights w = rule(pair_gram{aa, dot, bb, nodes.leaves[first], nodes.leaves[middle]});
     for (auto i = first; i < middle; ++i) weights[i] *= w.a;
     for (auto j = middle; j < last; ++j) weights[j] *= w.b;
-    nodes.norm2[first] = std::max(0.0, w.a * w.a * aa + 2 * w.a * w.b * dot + w.b * w.b * bb);
+    const double norm2 = w.a * w.a * aa + 2 * w.a * w.b * dot + w.b * w.b * bb;
+    nodes.norm2[first] = norm2 > 0 ? norm2 : 0;
     nodes.mass[first] = w.a * w.a * nodes.mass[first] + w.b * w.b * nodes.mass[middle];
     nodes.leaves[first] += nodes.leaves[middle];
-  });
-  settle(0, n, vanishing_threshold);
-  return quality;
+  }
+};
+
+/// Weights of n vectors under a pairwise rule along its tree, from inner products alone: a node is Σ cᵢ gᵢ, so its
+/// moments are quadratic forms in G. O(n²), since the supports of two children are disjoint.
+///
+/// @param leaves     how many gradients each vector already combines
+/// @param weights    receives one for each vector
+/// @param threshold  see cancellation_threshold
+template <pairwise_rule Rule>
+ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, const std::size_t* leaves,
+                                                       double* weights, tree_nodes nodes,
+                                                       double threshold = cancellation_threshold<double>,
+                                                       cancelled_node policy = cancelled_node::needs_vectors) {
+  const auto n = gram.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    weights[i] = 1;
+    nodes.norm2[i] = nodes.mass[i] = gram(i, i);
+    nodes.leaves[i] = leaves[i];
+  }
+  tree_weighing<Rule> state{rule, gram, weights, nodes, threshold, policy};
+  for_each_merge_under<Rule>(n, state);
+  state.settle(0, n, vanishing_threshold);
+  return state.quality;
 }
 
 /// Weights of the vectors that take part (leaves[i] > 0) under a rule for n vectors at once; 0 for the others.
@@ -143,13 +165,15 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
 }
 
 /// What the squares alone say, before any rule is asked.
-constexpr weighing weighing_of_squares(gram_view gram) {
+ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram) {
   auto quality = weighing::good;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     const double square = gram(i, i);
-    // Also beside a NaN: only the direct way tells an infinite norm from one whose square overflows.
-    if (square != 0 && (square < smallest_safe_square || square > largest_safe_square)) return weighing::direct;
-    if (square != square) quality = weighing::nonfinite;  // NaN
+    // Out of range also beside a NaN: only the vectors tell an infinite norm from one whose square overflows.
+    if (is_nan(square))
+      quality = weighing::nonfinite;
+    else if (square != 0 && (square < smallest_safe_square || square > largest_safe_square))
+      return weighing::needs_vectors;
   }
   return quality;
 }
@@ -165,14 +189,14 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {
-    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves, weights, scratch, threshold);
+    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, threshold);
     const pair_gram moments{gram(0, 0), gram(1, 0), gram(1, 1), leaves[0], leaves[1]};
     const pair_weights pair = rule(moments);
     weights[0] = pair.a;
     weights[1] = pair.b;
     const double left = pair.a * pair.a * moments.aa, right = pair.b * pair.b * moments.bb;
     if (needs_gram<Rule> && left + 2 * pair.a * pair.b * moments.ab + right < vanishing_threshold * (left + right))
-      return weighing::direct;
+      return weighing::needs_vectors;
   } else {
     weigh_all_at_once(rule, gram, leaves, weights, segment, scratch);
   }
@@ -186,7 +210,7 @@ inline double squared_norm(gram_view gram, std::span<const double> weights) {
     sum += weights[i] * weights[i] * gram(i, i);
     for (std::size_t j = 0; j < i; ++j) sum += 2 * weights[i] * weights[j] * gram(i, j);
   }
-  return std::isnan(sum) ? sum : std::max(0.0, sum);
+  return is_nan(sum) ? sum : std::max(0.0, sum);
 }
 
-}  // namespace adasum
+}  // namespace adasum::detail

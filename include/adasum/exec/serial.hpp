@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "serial/space.hpp"  // IWYU pragma: export
+#include "../core/config.hpp"
+
+#include "serial/pair_space.hpp"  // IWYU pragma: export
+#include "serial/space.hpp"       // IWYU pragma: export

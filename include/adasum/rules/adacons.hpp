@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
 
 namespace adasum::rules {
@@ -21,7 +24,7 @@ namespace adasum::rules {
 ///     4.  cᵢ = s·αᵢ / (‖gᵢ‖ + ε)
 ///
 /// Source: Choukroun et al., "Adaptive Consensus Gradients Aggregation for Scaled Distributed Training",
-/// arXiv 2411.03742, section 3. It mixes unit vectors; `scale` says what becomes of the length. Where the gradients do
+/// arXiv 2411.03742, section 3. It mixes unit vectors; `scale` says how long the result is. Where the gradients do
 /// not agree on a direction (Σα ≤ guard·Σ|α|), step 3 would enlarge or flip the result: the mean is taken, and counted.
 struct adacons {
   static constexpr std::string_view name = "adacons";
@@ -59,7 +62,7 @@ struct adacons {
 
     double sum = 0, absolute = 0;
     for (const double alpha : weights) sum += alpha, absolute += std::abs(alpha);
-    if (!(sum > guard * absolute)) {
+    if (!detail::is_finite(sum) || sum <= guard * absolute) {
       ++fallbacks;
       std::ranges::fill(weights, 1 / count);
       return;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <string_view>
 
 #include "../core/gram.hpp"
@@ -15,7 +17,7 @@ namespace adasum::rules {
 struct adasum {
   static constexpr std::string_view name = "adasum";
 
-  constexpr pair_weights operator()(const pair_gram& g) const {
+  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram& g) const {
     return {g.aa > 0 ? 1 - g.ab / g.aa / 2 : 1, g.bb > 0 ? 1 - g.ab / g.bb / 2 : 1};
   }
 };

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <string_view>
 
 #include "adasum.hpp"
 
 namespace adasum::rules {
 
-/// Adaptive summation in the linear order ((g₀ ⊕ g₁) ⊕ g₂) ⊕ …, a ⊕ b being rules::adasum of two. What one gets by
-/// folding gradients in one at a time (adasum::accumulator). Maleki et al., MLSys 2021, section 3.
+/// Adaptive summation as a left fold, ((g₀ ⊕ g₁) ⊕ g₂) ⊕ …, where a ⊕ b is rules::adasum of two vectors. It is what
+/// folding in one gradient at a time gives (adasum::accumulator). Maleki et al., MLSys 2021, section 3.
 struct adasum_linear : adasum {
   static constexpr std::string_view name = "adasum_linear";
-  static constexpr bool linear_order = true;
+  static constexpr bool left_fold = true;
 };
 
 }  // namespace adasum::rules

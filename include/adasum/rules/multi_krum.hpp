@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
@@ -12,11 +14,11 @@
 
 namespace adasum::rules {
 
-/// The mean of the m gradients that lie closest to their neighbours, for up to f ranks that send anything at all.
+/// The mean of the m gradients that lie closest to their neighbours. Up to f ranks may send anything at all.
 ///
 ///     score(i) = Σ of the n - f - 2 smallest ‖gᵢ - gⱼ‖², j ≠ i;     cᵢ = 1/m for the m lowest scores, 0 for the others
 ///
-/// Distances from inner products: Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ. Of equal scores, the lower index is taken. Source: Blanchard et
+/// Distances follow from inner products: Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ. Of equal scores, the lower index wins. Source: Blanchard et
 /// al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, sections 3 and 4.
 struct multi_krum {
   static constexpr std::string_view name = "multi_krum";

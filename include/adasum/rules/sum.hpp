@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <string_view>
 
 #include "../core/gram.hpp"
@@ -12,7 +14,7 @@ struct sum {
   static constexpr std::string_view name = "sum";
   static constexpr bool needs_gram = false;
 
-  constexpr pair_weights operator()(const pair_gram&) const { return {1, 1}; }
+  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram&) const { return {1, 1}; }
 };
 
 }  // namespace adasum::rules

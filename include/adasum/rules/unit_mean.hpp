@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -11,7 +13,7 @@
 namespace adasum::rules {
 
 /// The mean of unit gradients: cᵢ = 1 / (n‖gᵢ‖), 0 for a zero gradient. The length of the result is at most 1, whatever
-/// the gradients' scale. The control that rules which mix unit vectors (adacons) have to beat.
+/// the gradients' scale. Rules that mix unit vectors (adacons) are compared with it.
 struct unit_mean {
   static constexpr std::string_view name = "unit_mean";
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -8,7 +10,8 @@
 #include "../core/gram.hpp"
 #include "../core/report.hpp"
 #include "../core/stage.hpp"
-#include "../core/sum_order.hpp"
+#include "sum_order.hpp"
+#include "transfers.hpp"
 
 /// What a schedule costs, counted from its stages, and how long that takes: the model of docs/scale.md.
 namespace adasum::schedules {
@@ -16,9 +19,9 @@ namespace adasum::schedules {
 /// What one rank does in one reduction by messages, under a rule that looks at inner products.
 struct cost {
   std::size_t exchanges = 0;      ///< one after another, so each pays the latency
-  std::size_t messages = 0;       ///< sent
-  std::size_t elements = 0;       ///< of the gradient, sent
-  std::size_t bytes = 0;          ///< sent: elements, inner products, what is known for the report
+  std::size_t messages = 0;       ///< that this rank sends
+  std::size_t elements = 0;       ///< of the gradient that this rank sends
+  std::size_t bytes = 0;          ///< that this rank sends: elements, inner products, norms and weights for the report
   std::size_t busier_bytes = 0;   ///< Σ over the exchanges of the larger of bytes sent and bytes received
   std::size_t pair_elements = 0;  ///< elements of the slices of two vectors that are measured and mixed
   std::size_t products = 0;       ///< multiply-adds for the inner products of more vectors
@@ -26,7 +29,7 @@ struct cost {
 };
 
 /// A network and a processor. The defaults are those of docs/scale.md: InfiniBand of 100 Gb/s, and serial_space's
-/// kernels for floats as bench/scale measured them on one core of an AMD EPYC (Zen 5). A choice between schedules
+/// kernels for floats as bench/scale measured them on one core of an AMD EPYC (Zen 5). Which schedule is the cheapest
 /// depends on the ratios only.
 struct machine {
   double latency = 1e-6;              ///< seconds from rank to rank
@@ -45,25 +48,23 @@ constexpr double seconds(const cost& of, const machine& on = {}) {
          times(of.terms, on.per_term);
 }
 
-/// Counts what collective/stage_actions.hpp does for the stages of one rank.
+/// Counts what the engine does for the stages of one rank (transfers.hpp, sum_order.hpp).
 class cost_counter {
  public:
-  cost_counter(const std::vector<stage>& stages, int rank, int size, const problem& what)
-      : rank_(rank), what_(what), ranks_(static_cast<std::size_t>(size)) {
-    std::size_t done = 0;
-    for (; done < stages.size(); ++done) {
-      meet(stages[done]);
-      if (!stages[done].survives()) break;
-      combine(stages[done]);
+  cost_counter(const std::vector<stage>& stages, int rank, int size, const schedule_input& input)
+      : rank_(rank), input_(input) {
+    const auto leaves = static_cast<std::size_t>(size);
+    for (const auto& level : stages) {
+      add(detail::transfers_to_combine(level));
+      add(detail::transfers_to_deliver(level, leaves));
+      if (level.survives()) combine(level);
     }
-    if (done < stages.size()) receive_result(stages[done]);
-    while (done-- > 0) gather(stages[done]);
   }
 
   const cost& total() const { return total_; }
 
  private:
-  /// One exchange: nothing of it is an empty message.
+  /// One exchange. Messages of no bytes are not sent.
   struct traffic {
     std::size_t messages = 0, sent = 0, received = 0;
     void send(std::size_t bytes) {
@@ -79,48 +80,38 @@ class cost_counter {
     total_.busier_bytes += std::max(one.sent, one.received);
   }
 
-  std::size_t row_bytes(std::size_t gradients) const { return gradients * what_.segments * sizeof(report::entry); }
-  std::size_t norms_bytes() const { return what_.segments * sizeof(double); }
-  /// What member i knows of the gradients in its vector: nothing yet of a single one.
-  std::size_t note_bytes(const stage& level, std::size_t i) const {
-    const auto gradients = level.leaves[i + 1] - level.leaves[i];
-    return gradients > 1 ? row_bytes(gradients) : 0;
-  }
-  void send_elements(traffic& one, index_range part) {
-    total_.elements += part.size();
-    one.send(part.size() * what_.element_size);
-  }
-  void receive_elements(traffic& one, index_range part) const { one.receive(part.size() * what_.element_size); }
-
-  void meet(const stage& level) {
+  /// Elements, records and norms are messages of their own.
+  void add(const detail::transfers& exchange) {
     traffic one;
-    for (std::size_t i = 0; i < level.members.size(); ++i) {
-      if (i == level.self) continue;
-      if (i < level.survivors) {
-        send_elements(one, level.parts[i]);
-        one.send(note_bytes(level, level.self));
-      }
-      if (level.survives()) {
-        receive_elements(one, level.parts[level.self]);
-        one.receive(note_bytes(level, i));
-      }
+    const auto record_bytes = [&](const detail::transfer& t) {
+      return t.leaves.size() * input_.segments * sizeof(report::entry);
+    };
+    const auto norm_bytes = [&](const detail::transfer& t) {
+      return t.result_norms ? input_.segments * sizeof(double) : 0;
+    };
+    for (const auto& t : exchange.sends) {
+      total_.elements += t.elements.size();
+      one.send(t.elements.size() * input_.element_size);
+      one.send(record_bytes(t));
+      one.send(norm_bytes(t));
     }
+    for (const auto& t : exchange.receives)
+      one.receive(t.elements.size() * input_.element_size + record_bytes(t) + norm_bytes(t));
     add(one);
   }
 
   void combine(const stage& level) {
-    const auto n = level.members.size(), part = level.parts[level.self].size();
+    const auto n = level.members.size(), part = level.part().size();
     if (n == 2) total_.pair_elements += part;
     if (n > 2) total_.products += packed_size(n) * part;
     if (n > 2) total_.terms += n * part;
     if (level.sum_over.size() > 1) sum(level.sum_over, n);
   }
 
-  /// As collective/group_sum.hpp does.
   void sum(const std::vector<int>& group, std::size_t vectors) {
-    const std::size_t bytes = what_.segments * packed_size(vectors) * sizeof(double);
+    const std::size_t bytes = input_.segments * packed_size(vectors) * sizeof(double);
     const auto self = static_cast<std::size_t>(std::ranges::find(group, rank_) - group.begin());
-    const sum_order order(group.size(), self, sum_radix(vectors));
+    const detail::sum_order order(group.size(), self, detail::sum_radix(vectors));
     for (std::size_t i = 0; i < order.exchanges(); ++i) {
       traffic one;
       order.visit(i, [&](std::size_t) { one.send(bytes); }, [&](std::size_t) { one.receive(bytes); });
@@ -128,38 +119,15 @@ class cost_counter {
     }
   }
 
-  void gather(const stage& level) {
-    traffic one;
-    for (std::size_t i = 0; i < level.members.size(); ++i) {
-      if (i == level.self) continue;
-      const bool waits = i >= level.survivors, told_by_me = waits && level.self == 0;
-      if (!level.replicated() || told_by_me) send_elements(one, level.parts[level.self]);
-      if (!level.replicated() && !waits) receive_elements(one, level.parts[i]);
-      if (!told_by_me) continue;
-      one.send(row_bytes(ranks_));
-      one.send(norms_bytes());
-    }
-    add(one);
-  }
-
-  void receive_result(const stage& level) {
-    traffic one;
-    for (std::size_t i = 0; i < level.survivors; ++i)
-      if (i == 0 || !level.replicated()) receive_elements(one, level.parts[i]);
-    one.receive(row_bytes(ranks_) + norms_bytes());
-    add(one);
-  }
-
   int rank_;
-  problem what_;
-  std::size_t ranks_;
+  schedule_input input_;
   cost total_;
 };
 
 /// The cost of a schedule for one rank.
 template <class Schedule>
-cost cost_of(const Schedule& order, int rank, int size, const problem& what) {
-  return cost_counter(order.stages(rank, size, what), rank, size, what).total();
+cost cost_of(const Schedule& order, int rank, int size, const schedule_input& input) {
+  return cost_counter(order.stages(rank, size, input), rank, size, input).total();
 }
 
 }  // namespace adasum::schedules

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <cstddef>
 #include <vector>
 
 #include "../core/stage.hpp"
 #include "../core/tree_order.hpp"
 
-/// What schedules over a power of two of ranks have in common: how the other ranks are folded away first, and how the
-/// remaining nodes meet.
-namespace adasum::schedules {
+/// What schedules for a power of two of ranks have in common: how ranks beyond it are folded away first, and which ranks
+/// meet then.
+namespace adasum::detail {
 
-/// The 2^k nodes that remain after folding; a node of two leaves is held by the first of them.
-class node_numbering {
+/// The 2^k subtrees that remain after folding; one of two leaves is held by the first of them.
+class subtree_numbering {
  public:
-  explicit node_numbering(int size) : folding_(leaf_folding::of(static_cast<std::size_t>(size))) {}
+  explicit subtree_numbering(int size) : folding_(leaf_folding::of(static_cast<std::size_t>(size))) {}
 
   std::size_t count() const { return folding_.nodes; }
-  std::size_t node_of(int rank) const { return folding_.node_of(static_cast<std::size_t>(rank)); }
-  int rank_of(std::size_t node) const { return static_cast<int>(folding_.first_leaf(node)); }
+  std::size_t subtree_of(int rank) const { return folding_.node_of(static_cast<std::size_t>(rank)); }
+  int rank_of(std::size_t subtree) const { return static_cast<int>(folding_.first_leaf(subtree)); }
 
-  /// The level at which the nodes that differ from `self` only in the digit of weight `distance` (base `radix`) meet:
+  /// The level at which the subtrees that differ from `self` only in the digit of weight `distance` (base `radix`) meet:
   /// members and their leaves. The caller says what they do with the elements.
   stage meet(std::size_t self, std::size_t distance, std::size_t radix) const {
     const auto group = self / (distance * radix) * (distance * radix);
@@ -29,17 +31,17 @@ class node_numbering {
     level.survivors = radix;
     for (std::size_t i = 0; i < radix; ++i) {
       level.members.push_back(rank_of(group + self % distance + i * distance));
-      level.leaves.push_back(folding_.first_leaf(group + i * distance));
+      level.leaf_offsets.push_back(folding_.first_leaf(group + i * distance));
     }
-    level.leaves.push_back(folding_.first_leaf(group + radix * distance));
+    level.leaf_offsets.push_back(folding_.first_leaf(group + radix * distance));
     return level;
   }
 
-  /// The ranks of the `count` nodes around `self` whose numbers differ only below `count`.
+  /// The ranks of the `count` subtrees around `self` whose numbers differ only below `count`.
   std::vector<int> neighbourhood(std::size_t self, std::size_t count) const {
     std::vector<int> ranks;
     const auto first = self / count * count;
-    for (std::size_t node = first; node < first + count; ++node) ranks.push_back(rank_of(node));
+    for (auto subtree = first; subtree < first + count; ++subtree) ranks.push_back(rank_of(subtree));
     return ranks;
   }
 
@@ -48,7 +50,7 @@ class node_numbering {
 };
 
 /// The first level where the number of ranks is not a power of two: for some pairs (2i, 2i + 1), rank 2i combines both
-/// gradients and rank 2i + 1 waits for the result. No level for other ranks. Alone, a rank meets itself.
+/// gradients and rank 2i + 1 waits for the result. None for the other ranks. A rank alone meets itself.
 inline std::vector<stage> fold(int rank, int size, index_range all) {
   const auto folding = leaf_folding::of(static_cast<std::size_t>(size));
   if (size == 1) return {stage{{0}, 0, {0, 1}, 1, all, {all}, {0}}};
@@ -60,6 +62,6 @@ inline std::vector<stage> fold(int rank, int size, index_range all) {
 }
 
 /// Whether the rank goes on after folding.
-inline bool takes_part(const std::vector<stage>& levels) { return levels.empty() || levels.back().survives(); }
+inline bool goes_on(const std::vector<stage>& levels) { return levels.empty() || levels.back().survives(); }
 
-}  // namespace adasum::schedules
+}  // namespace adasum::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../core/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -12,7 +14,7 @@
 #include "../core/error.hpp"
 #include "../core/stage.hpp"
 #include "automatic.hpp"
-#include "splitting.hpp"
+#include "partition.hpp"
 
 namespace adasum::schedules {
 
@@ -20,11 +22,10 @@ namespace adasum::schedules {
 ///
 ///     result = rule over the nodes j of (inner over the gradients of node j's ranks)
 ///
-/// Nodes stand in the order of their lowest ranks, and the ranks of a node in theirs. Inside a node the gradients are
+/// Nodes are ordered by their lowest ranks, and the ranks of a node by rank. Inside a node the gradients are
 /// cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the outer schedule,
 /// with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is applied
-/// before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would. In a plan's
-/// own buffer, ranks of one node that share memory work there in place.
+/// before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would.
 ///
 ///     adasum::schedules::hierarchical order{comm.nodes(), adasum::rules::mean{}};
 ///
@@ -33,7 +34,7 @@ namespace adasum::schedules {
 template <rule Inner, schedule Outer = automatic>
 struct hierarchical {
   static constexpr std::string_view name = "hierarchical";
-  static constexpr bool all_at_once = Outer::all_at_once;
+  static constexpr bool supports_gram_rules = Outer::supports_gram_rules;
 
   /// The node of each rank: any numbers, equal for ranks of one node. See mpi_communicator::nodes().
   std::vector<int> node_of_rank;
@@ -41,37 +42,38 @@ struct hierarchical {
   Outer outer{};
 
   /// @throws bad_input  if node_of_rank does not name a node for each rank
-  std::vector<stage> stages(int rank, int size, const problem& what) const {
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     const auto nodes = ranks_by_node(size);
     std::size_t shards = nodes.front().size();
     for (const auto& ranks : nodes) shards = std::min(shards, ranks.size());
     const auto [node, place] = find(nodes, rank);
     const auto& mates = nodes[node];
-    const index_range all{0, what.length};
+    const index_range all{0, input.length};
 
     std::vector<std::size_t> first_leaf{0};
     for (const auto& ranks : nodes) first_leaf.push_back(first_leaf.back() + ranks.size());
 
     std::vector<stage> levels;
     // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
-    const bool inner_only = nodes.size() == 1 && what.along_tree;
+    const bool inner_only = nodes.size() == 1 && input.along_tree;
     if (mates.size() > 1 || inner_only || !pairwise_rule<Inner>) {
       stage level;
       level.members = mates;
       level.self = place;
-      for (std::size_t i = 0; i <= mates.size(); ++i) level.leaves.push_back(first_leaf[node] + i);
+      for (std::size_t i = 0; i <= mates.size(); ++i) level.leaf_offsets.push_back(first_leaf[node] + i);
       level.survivors = shards;
       level.held = all;
-      for (std::size_t i = 0; i < shards; ++i) level.parts.push_back(part_of(all, shards, i));
+      for (std::size_t i = 0; i < shards; ++i) level.parts.push_back(detail::part_of(all, shards, i));
       level.sum_over.assign(mates.begin(), mates.begin() + static_cast<std::ptrdiff_t>(shards));
       level.inner = true;
       levels.push_back(std::move(level));
     }
     if (place >= shards || inner_only) return levels;
 
-    const auto shard = part_of(all, shards, place);
-    auto among_nodes = what;
+    const auto shard = detail::part_of(all, shards, place);
+    auto among_nodes = input;
     among_nodes.length = shard.size();
+    among_nodes.in_place = false;
     for (auto level : outer.stages(static_cast<int>(node), static_cast<int>(nodes.size()), among_nodes)) {
       std::vector<int> sum_over;
       for (const int n : level.sum_over) {
@@ -80,7 +82,7 @@ struct hierarchical {
       }
       level.sum_over = std::move(sum_over);
       for (int& member : level.members) member = nodes[static_cast<std::size_t>(member)][place];
-      for (auto& leaf : level.leaves) leaf = first_leaf[leaf];
+      for (auto& leaf : level.leaf_offsets) leaf = first_leaf[leaf];
       const auto shift = [&](index_range range) {
         return index_range{range.begin + shard.begin, range.end + shard.begin};
       };
@@ -91,7 +93,8 @@ struct hierarchical {
     return levels;
   }
 
-  std::vector<stage> stages_in_place(int rank, int size, const problem& what) const { return stages(rank, size, what); }
+  /// In a plan's own buffer, ranks of one node that share memory work there in place.
+  static shared_memory_use uses_shared_memory(int, const schedule_input&) { return shared_memory_use::buffer; }
 
   /// Which rank's gradient is which leaf.
   std::vector<int> leaf_ranks(int size) const {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # cmake -P expect_error.cmake -- COMPILER ARGUMENTS... SOURCE
-# Fails unless the compiler refuses the source with the message that the source expects.
+# Fails unless the compiler refuses the source with the message that the source expects, `// expect: <regular expression>`,
+# or `// expect only: …` where there must be no other error.
 cmake_minimum_required(VERSION 3.25)
 
 math(EXPR last "${CMAKE_ARGC} - 1")
@@ -10,8 +11,8 @@ foreach(i RANGE 4 ${last})
   list(APPEND command "${CMAKE_ARGV${i}}")
 endforeach()
 
-file(STRINGS "${source}" expected REGEX "^// expect: ")
-string(REGEX REPLACE "^// expect: " "" expected "${expected}")
+file(STRINGS "${source}" line REGEX "^// expect( only)?: ")
+string(REGEX REPLACE "^// expect( only)?: " "" expected "${line}")
 if(expected STREQUAL "")
   message(FATAL_ERROR "${source} has no line `// expect: <regular expression>`")
 endif()
@@ -22,4 +23,10 @@ if(result EQUAL 0)
   message(FATAL_ERROR "${source} compiles, but it should not")
 elseif(NOT output MATCHES "${expected}")
   message(FATAL_ERROR "${source} does not compile, but the message does not match '${expected}':\n${output}")
+endif()
+
+string(REGEX MATCHALL "[^a-z]error: " errors "${output}")
+list(LENGTH errors count)
+if(line MATCHES "^// expect only: " AND NOT count EQUAL 1)
+  message(FATAL_ERROR "${source} has ${count} errors, where one line should say it all:\n${output}")
 endif()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: satisf[a-z ]* .rule['<].*pairwise_rule<R> .. gram_rule<R>
+// expect only: write static constexpr std::string_view name
 #include <adasum/adasum.hpp>
 
 /// A rule without a name.
@@ -11,5 +11,5 @@ struct first_only {
 };
 
 void use(std::vector<std::vector<float>>& gradients, std::vector<float>& out) {
-  adasum::combine(adasum::serial_space{}, first_only{}, gradients, out);
+  adasum::combine(adasum::serial_space{}, gradients, out, first_only{});
 }

@@ -12,12 +12,12 @@ struct first_of_all {
 };
 
 #ifdef CORRECTED
-using some_schedule = adasum::schedules::gram;
+using some_schedule = adasum::schedules::all_to_all;
 #else
 using some_schedule = adasum::schedules::recursive_halving;
 #endif
 
 void use(std::vector<float>& gradient, const adasum::segments& segments) {
-  adasum::combine_allreduce(adasum::serial_space{}, adasum::self_communicator{}, first_of_all{}, gradient, segments,
+  adasum::combine_allreduce(adasum::serial_space{}, adasum::self_communicator{}, gradient, first_of_all{}, segments,
                             some_schedule{});
 }

@@ -19,7 +19,7 @@ static void add_reductions(std::vector<std::vector<double>>& results) {
   add(out);
   adasum::adasum_tree(exec, gradients, out, whole);
   add(out);
-  adasum::combine(exec, adasum::rules::adasum{}, gradients, out, whole);
+  adasum::combine(exec, gradients, out, adasum::rules::adasum{}, whole);
   add(out);
   adasum::thread_communicator::run(2, [&](adasum::thread_communicator comm) {
     const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -10,7 +12,7 @@
 #include "error.hpp"
 
 /// Devices, streams, launches.
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
 
 inline int current_device() {
   int device = 0;
@@ -86,4 +88,4 @@ void launch(const char* name, void (*kernel)(Parameters...), const launch_shape&
   check(name, try_launch(kernel, shape, stream, std::forward<Arguments>(arguments)...));
 }
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

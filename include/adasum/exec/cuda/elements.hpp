@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #include "../../core/scalar.hpp"
-#include "../../core/tiles.hpp"
+#include "../tiles.hpp"
 
 namespace adasum {
 
@@ -23,8 +24,8 @@ struct scalar_traits<__nv_bfloat16> : stored_as<number_format::bfloat16> {};
 }  // namespace adasum
 
 /// How kernels read and write elements: 16 bytes at a time, computing in double. Kernels are templates over the number
-/// format, so that storage types of one format share them.
-namespace adasum::cuda_backend {
+/// format, so that storage types of one format share them. (__builtin_bit_cast: std::bit_cast is for the host only.)
+namespace adasum::detail::cuda {
 
 template <number_format Format>
 struct element {
@@ -105,7 +106,7 @@ __device__ inline pack<Format> load(const void* vector, std::size_t first, std::
   const auto* const from = static_cast<const storage_of<Format>*>(vector) + first;
   pack<Format> x;
   if constexpr (Whole) {
-    x = std::bit_cast<pack<Format>>(*reinterpret_cast<const uint4*>(from));
+    x = __builtin_bit_cast(pack<Format>, *reinterpret_cast<const uint4*>(from));
   } else {
 #pragma unroll
     for (unsigned e = 0; e < pack<Format>::size; ++e) x.at[e] = first + e < end ? from[e] : storage_of<Format>{};
@@ -116,7 +117,7 @@ __device__ inline pack<Format> load(const void* vector, std::size_t first, std::
 template <number_format Format, bool Whole>
 __device__ inline void store(const pack<Format>& x, storage_of<Format>* out, std::size_t first, std::size_t end) {
   if constexpr (Whole) {
-    *reinterpret_cast<uint4*>(out + first) = std::bit_cast<uint4>(x);
+    *reinterpret_cast<uint4*>(out + first) = __builtin_bit_cast(uint4, x);
   } else {
 #pragma unroll
     for (unsigned e = 0; e < pack<Format>::size; ++e)
@@ -140,4 +141,4 @@ __device__ inline void by_wholeness(bool whole, Body&& body) {
     body(std::false_type{});
 }
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <string>
@@ -28,7 +30,7 @@ class cuda_error : public error {
   cudaError_t code_;
 };
 
-namespace cuda_backend {
+namespace detail::cuda {
 
 inline void check(const char* call, cudaError_t code) {
   if (code == cudaSuccess) return;
@@ -36,5 +38,5 @@ inline void check(const char* call, cudaError_t code) {
   throw cuda_error(call, code);
 }
 
-}  // namespace cuda_backend
+}  // namespace detail::cuda
 }  // namespace adasum

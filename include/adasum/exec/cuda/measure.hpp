@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cub/block/block_reduce.cuh>
 
 #include "../../core/gram.hpp"
-#include "../../core/tiles.hpp"
+#include "../tiles.hpp"
 #include "elements.hpp"
 
 /// Gram matrices, two kernels whatever the number of segments: each block measures a tile, and then each block adds one
@@ -19,7 +21,7 @@
 ///     |Ĝ(i, j) − gᵢ·gⱼ| ≤ (32 + 2·255 + ⌈tiles/256⌉)·2⁻⁵³ Σ |gᵢ[x]·gⱼ[x]|,   in practice far below
 ///
 /// The order is fixed, no atomics: the same bits in every run.
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
 
 /// A fixed number of sums that are reduced together.
 template <int Count>
@@ -167,4 +169,4 @@ __global__ void __launch_bounds__(threads_per_block)
   if (threadIdx.x == 0) gram[blockIdx.x] = total;
 }
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

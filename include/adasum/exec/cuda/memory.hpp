@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <cstddef>
@@ -9,7 +11,7 @@
 #include "device.hpp"
 #include "error.hpp"
 
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
 
 /// Memory of a device in the order of a stream: uninitialised, allocated and freed without waiting (cudaMallocAsync).
 /// The stream must live longer.
@@ -132,4 +134,4 @@ class event {
   cudaEvent_t native_ = nullptr;
 };
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <cstddef>
 
-#include "../../core/tiles.hpp"
+#include "../tiles.hpp"
 #include "elements.hpp"
 
 /// Linear combinations and conversions, one kernel whatever the number of segments.
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
 
 /// out[x] = Σᵢ weights[k·n + i]·vᵢ[x] for the tiles of all segments k, added in double in the order of i and rounded
 /// once. `out` may be one of the vectors. A vector of weight 0 is not read.
@@ -70,4 +72,4 @@ __global__ void __launch_bounds__(threads_per_block)
   out[i] = sum;
 }
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

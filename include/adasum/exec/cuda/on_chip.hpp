@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
-#include <bit>
 #include <cstddef>
 
 #include "../../core/gram.hpp"
-#include "../../core/tiles.hpp"
+#include "../tiles.hpp"
 #include "elements.hpp"
 #include "measure.hpp"
 #include "weigh.hpp"
@@ -16,7 +17,7 @@
 /// Two vectors that fit in the registers and the shared memory of the whole device: one kernel that reads each of them
 /// once (3N elements of traffic in place of 5N). The same numbers as by measure_tiles, add_tiles, weigh_segments and
 /// mix_tiles.
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
 
 /// So many tiles of a block stay in registers; the others in shared memory.
 inline constexpr unsigned tiles_in_registers = 2;
@@ -65,16 +66,25 @@ struct tile_of_two {
     for (unsigned c = 0; c < packs_per_thread; ++c)
 #pragma unroll
       for (unsigned i = 0; i < 2; ++i)
-        room[(c * 2 + i) * threads_per_block + threadIdx.x] = std::bit_cast<uint4>(of[c][i]);
+        room[(c * 2 + i) * threads_per_block + threadIdx.x] = __builtin_bit_cast(uint4, of[c][i]);
   }
   __device__ void take(const uint4* room) {
 #pragma unroll
     for (unsigned c = 0; c < packs_per_thread; ++c)
 #pragma unroll
       for (unsigned i = 0; i < 2; ++i)
-        of[c][i] = std::bit_cast<pack<Format>>(room[(c * 2 + i) * threads_per_block + threadIdx.x]);
+        of[c][i] = __builtin_bit_cast(pack<Format>, room[(c * 2 + i) * threads_per_block + threadIdx.x]);
   }
 };
+
+/// The inner products of two vectors over the tiles [first, last), on thread 0. Ends with a barrier.
+__device__ inline void add_pair_over_tiles(const double* partials, std::size_t count, std::size_t first,
+                                           std::size_t last, double (&gram)[3]) {
+  for (int p = 0; p < 3; ++p) {
+    gram[p] = add_over_tiles(partials + p * count, first, last);
+    __syncthreads();
+  }
+}
 
 /// measure → weigh → mix. Launched cooperatively: block b works on the tiles b, b + gridDim.x, b + 2·gridDim.x, …
 /// @param partials  3·count doubles
@@ -119,10 +129,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
     if (segment == weighed) return;
     weighed = segment;
     double gram[3];
-    for (int p = 0; p < 3; ++p) {
-      gram[p] = add_over_tiles(partials + p * count, first_tile[segment], first_tile[segment + 1]);
-      __syncthreads();
-    }
+    add_pair_over_tiles(partials, count, first_tile[segment], first_tile[segment + 1], gram);
     if (threadIdx.x == 0) weigh_few<2>(rule, gram_view(gram, 2), nullptr, weights_of_segment);
     __syncthreads();
     weights[0] = weights_of_segment[0];
@@ -143,4 +150,4 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
   }
 }
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -11,11 +13,11 @@
 
 #include "../../core/error.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/tiles.hpp"
+#include "../tiles.hpp"
 #include "device.hpp"
 #include "memory.hpp"
 
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
 
 /// The tiles of one window, in memory of the device.
 struct tile_table {
@@ -97,4 +99,4 @@ class tile_tables {
   std::list<tile_table> tables_;  // the last one used first
 };
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

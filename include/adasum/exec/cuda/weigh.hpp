@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <span>
+#include <string_view>
 
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
@@ -17,21 +19,32 @@
 /// of its terms') is weighed as zero; double vectors that cancel to less than 1e-10 of that keep weights of few digits,
 /// where the host would combine them vector by vector; and a segment whose squares leave the range of double (elements
 /// of 1e±120 and beyond) gets NaN.
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
+
+/// A rule as kernels call it. Where a rule is for the host alone, the error points here: mark its operator()
+/// ADASUM_HOST_DEVICE.
+template <class Rule>
+struct rule_on_device {
+  static constexpr std::string_view name = Rule::name;
+  static constexpr bool needs_gram = adasum::needs_gram<Rule>;
+
+  Rule& rule;
+  __device__ pair_weights operator()(const pair_gram& gram) { return rule(gram); }
+};
 
 /// Weights of one segment from its packed Gram matrix.
-/// @param leaves  how many gradients each vector combines; null: one
+/// @param leaves   how many gradients each vector combines; null: one
+/// @param weights  receives one for each vector
 template <class Rule>
-__device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leaves, std::span<double> weights,
-                                  tree_nodes nodes) {
+__device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leaves, double* weights, tree_nodes nodes) {
   const auto n = gram.size();
   if (weighing_of_squares(gram) != weighing::good) {
     for (std::size_t i = 0; i < n; ++i) weights[i] = __longlong_as_double(0x7ff8000000000000);  // NaN
     return;
   }
   for (std::size_t i = 0; i < n; ++i) nodes.leaves[i] = leaves ? static_cast<std::size_t>(leaves[i]) : 1;
-  weigh_along_tree(rule, gram, std::span<const std::size_t>(nodes.leaves, n), weights, nodes, vanishing_threshold,
-                   cancelled_node::is_zero);
+  rule_on_device<Rule> here{rule};
+  weigh_along_tree(here, gram, nodes.leaves, weights, nodes, vanishing_threshold, cancelled_node::is_zero);
 }
 
 /// The same where n is small and the nodes of the tree fit on a thread's stack.
@@ -39,7 +52,7 @@ template <int N, class Rule>
 __device__ inline void weigh_few(Rule& rule, gram_view gram, const double* leaves, double* weights) {
   double norm2[N], mass[N];
   std::size_t counts[N];
-  weigh_gram(rule, gram, leaves, std::span(weights, gram.size()), {norm2, mass, counts});
+  weigh_gram(rule, gram, leaves, weights, {norm2, mass, counts});
 }
 
 /// Doubles of memory that weigh_segments needs for its trees.
@@ -58,9 +71,8 @@ __global__ void weigh_segments(Rule rule, const double* gram, const double* leav
     weigh_few<8>(rule, mine, leaves, weights + k * n);
   } else {
     double* const nodes = room + 3 * k * n;
-    weigh_gram(rule, mine, leaves, std::span(weights + k * n, n),
-               {nodes, nodes + n, reinterpret_cast<std::size_t*>(nodes + 2 * n)});
+    weigh_gram(rule, mine, leaves, weights + k * n, {nodes, nodes + n, reinterpret_cast<std::size_t*>(nodes + 2 * n)});
   }
 }
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -14,7 +16,7 @@
 #include "memory.hpp"
 #include "tile_tables.hpp"
 
-namespace adasum::cuda_backend {
+namespace adasum::detail::cuda {
 
 /// Memory that only grows, so that after the first calls nothing is allocated.
 class growing_buffer {
@@ -86,4 +88,4 @@ struct workspace {
   }
 };
 
-}  // namespace adasum::cuda_backend
+}  // namespace adasum::detail::cuda

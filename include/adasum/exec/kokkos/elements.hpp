@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <Kokkos_Core.hpp>
 
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
 #include "../../core/scalar.hpp"
 
 /// Elements on any device that Kokkos knows: by their bits, so that every storage type of a format will do.
-namespace adasum::kokkos {
+/// (__builtin_bit_cast: std::bit_cast is for the host only, where nvcc compiles.)
+namespace adasum::detail::kokkos {
 
 /// Bits of a 16-bit format's exponent and fraction.
 template <number_format Format>
@@ -29,12 +31,12 @@ KOKKOS_INLINE_FUNCTION double decode(std::uint16_t bits) {
   const std::uint64_t fraction = bits & ((1u << layout::fraction) - 1);
   if (exponent == 0) {  // zero, or a multiple of the smallest number
     const auto smallest = static_cast<std::uint64_t>(1023 + 1 - layout::bias - layout::fraction) << 52;
-    const double magnitude = static_cast<double>(fraction) * std::bit_cast<double>(smallest);
+    const double magnitude = static_cast<double>(fraction) * __builtin_bit_cast(double, smallest);
     return sign ? -magnitude : magnitude;
   }
   const std::uint64_t wide =
       exponent == (1 << layout::exponent) - 1 ? 2047 : static_cast<std::uint64_t>(exponent - layout::bias + 1023);
-  return std::bit_cast<double>(sign | wide << 52 | fraction << (52 - layout::fraction));
+  return __builtin_bit_cast(double, sign | wide << 52 | fraction << (52 - layout::fraction));
 }
 
 /// The bits of x in `Format`, rounded to nearest even.
@@ -42,7 +44,7 @@ template <number_format Format>
 KOKKOS_INLINE_FUNCTION std::uint16_t encode(double x) {
   using layout = half_layout<Format>;
   constexpr auto infinity = static_cast<std::uint64_t>((1 << layout::exponent) - 1) << layout::fraction;
-  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const auto bits = __builtin_bit_cast(std::uint64_t, x);
   const auto sign = static_cast<std::uint64_t>(bits >> 63) << 15;
   const int exponent = static_cast<int>((bits >> 52) & 2047) - 1023 + layout::bias;
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << 52) - 1);
@@ -66,7 +68,7 @@ KOKKOS_INLINE_FUNCTION std::uint16_t encode(double x) {
 template <scalar T>
 KOKKOS_INLINE_FUNCTION double widen(const T& x) {
   if constexpr (sizeof(T) == 2)
-    return decode<format_of<T>>(std::bit_cast<std::uint16_t>(x));
+    return decode<format_of<T>>(__builtin_bit_cast(std::uint16_t, x));
   else
     return static_cast<double>(x);
 }
@@ -74,7 +76,7 @@ KOKKOS_INLINE_FUNCTION double widen(const T& x) {
 template <scalar T>
 KOKKOS_INLINE_FUNCTION void narrow(double x, T& to) {
   if constexpr (sizeof(T) == 2)
-    to = std::bit_cast<T>(encode<format_of<T>>(x));
+    to = __builtin_bit_cast(T, encode<format_of<T>>(x));
   else
     to = static_cast<T>(x);
 }
@@ -88,4 +90,4 @@ KOKKOS_INLINE_FUNCTION void assign(const From& from, To& to) {
     narrow(widen(from), to);
 }
 
-}  // namespace adasum::kokkos
+}  // namespace adasum::detail::kokkos

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <Kokkos_Core.hpp>
 
 #include <concepts>
@@ -14,23 +16,13 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "host.hpp"
-#include "teams.hpp"
+#include "../serial.hpp"
+#include "launch.hpp"
+#include "measure.hpp"
+#include "mix.hpp"
+#include "workspace.hpp"
 
 namespace adasum {
-
-namespace kokkos {
-
-template <class ExecutionSpace>
-inline constexpr bool works_on_host =
-    Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename ExecutionSpace::memory_space>::accessible &&
-    Kokkos::SpaceAccessibility<ExecutionSpace, Kokkos::HostSpace>::accessible;
-
-template <class ExecutionSpace>
-using kernels_for =
-    std::conditional_t<works_on_host<ExecutionSpace>, host_kernels<ExecutionSpace>, team_kernels<ExecutionSpace>>;
-
-}  // namespace kokkos
 
 /// The execution space of a Kokkos execution space.
 ///
@@ -38,10 +30,13 @@ using kernels_for =
 ///     adasum::adasum_pair(exec, a, b, out);  // Kokkos::View<float*>
 ///
 /// Every kernel is launched on the instance that was given, and only that instance is fenced, only where the host
-/// reads. One kernel for each of measure and mix whatever the number of segments (kernels: host.hpp, teams.hpp). Holds
-/// the contract of the concept execution_space for every scalar; with a device, also that of device_space, so that
-/// communicators know what to do with its memory. Kokkos must be initialised.
-template <class ExecutionSpace = Kokkos::DefaultExecutionSpace, class Kernels = kokkos::kernels_for<ExecutionSpace>>
+/// reads. One kernel for each of measure and mix whatever the number of segments. Holds the contract of the concept
+/// execution_space for every scalar; with a device, also that of device_space, so that communicators know what to do
+/// with its memory. Copies share memory that the kernels for devices work in: one host thread at a time there. Kokkos
+/// must be initialised.
+/// @tparam OnHost  whether to use the kernels for the host; `false` runs those for devices anywhere, to test them
+template <class ExecutionSpace = Kokkos::DefaultExecutionSpace,
+          bool OnHost = detail::kokkos::works_on_host<ExecutionSpace>>
 class kokkos_space {
  public:
   static constexpr std::string_view name = "kokkos";
@@ -52,7 +47,12 @@ class kokkos_space {
 
   const ExecutionSpace& instance() const { return instance_; }
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
-  std::string_view arithmetic() const { return kernels_.arithmetic(); }
+  std::string_view arithmetic() const {
+    if constexpr (OnHost)
+      return serial_.arithmetic();
+    else
+      return "teams";
+  }
 
   /// Uninitialised memory of the execution space, owned by the view that is returned.
   template <scalar T>
@@ -64,24 +64,28 @@ class kokkos_space {
   /// Returns when gram is there.
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
-    kernels_.template measure<T>(instance_, window, vectors, gram);
+    if constexpr (OnHost)
+      detail::kokkos::measure_on_host<T>(instance_, serial_, window, vectors, gram);
+    else
+      detail::kokkos::measure_by_teams<T>(instance_, *workspace_, window, vectors, gram);
   }
 
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
-    kernels_.template mix<T>(instance_, window, vectors, weights, out);
+    if constexpr (OnHost)
+      detail::kokkos::mix_on_host<T>(instance_, serial_, window, vectors, weights, out);
+    else
+      detail::kokkos::mix_by_teams<T>(instance_, *workspace_, window, vectors, weights, out);
   }
 
-  template <scalar T>
-  void copy(const T* from, T* to, std::size_t count) const {
-    if (count > 0) kernels_.copy(instance_, from, to, count);
-  }
-  /// Between float and a 16-bit type, rounded to nearest even.
+  /// Of one element type, or between float and a 16-bit type, rounded to nearest even.
   template <scalar From, scalar To>
-    requires(!std::same_as<From, To>) &&
-            requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
+    requires requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
   void copy(const From* from, To* to, std::size_t count) const {
-    if (count > 0) kernels_.copy(instance_, from, to, count);
+    if constexpr (OnHost)
+      detail::kokkos::copy_on_host(instance_, serial_, from, to, count);
+    else
+      detail::kokkos::copy_on_device(instance_, from, to, count);
   }
 
   void fence() const { instance_.fence(); }
@@ -89,17 +93,17 @@ class kokkos_space {
   // ── device_space, where the host does not work on the memory ──
 
   void upload(const void* from, void* to, std::size_t bytes) const
-    requires(!Kernels::on_host)
+    requires(!OnHost)
   {
     Kokkos::deep_copy(instance_, bytes_at<memory_space>(to, bytes), bytes_at<Kokkos::HostSpace>(from, bytes));
   }
   void download(const void* from, void* to, std::size_t bytes) const
-    requires(!Kernels::on_host)
+    requires(!OnHost)
   {
     Kokkos::deep_copy(instance_, bytes_at<Kokkos::HostSpace>(to, bytes), bytes_at<memory_space>(from, bytes));
   }
   void transfer(const void* from, void* to, std::size_t bytes) const
-    requires(!Kernels::on_host)
+    requires(!OnHost)
   {
     Kokkos::deep_copy(instance_, bytes_at<memory_space>(to, bytes), bytes_at<memory_space>(from, bytes));
   }
@@ -118,7 +122,7 @@ class kokkos_space {
     void wait() const {}
   };
   void record(event&) const
-    requires(!Kernels::on_host)
+    requires(!OnHost)
   {
     fence();
   }
@@ -131,7 +135,9 @@ class kokkos_space {
   }
 
   ExecutionSpace instance_;
-  Kernels kernels_;
+  serial_space serial_;                                                    // the host's kernels
+  std::shared_ptr<detail::kokkos::workspace<ExecutionSpace>> workspace_ =  // the device's; copies share it
+      OnHost ? nullptr : std::make_shared<detail::kokkos::workspace<ExecutionSpace>>();
 };
 
 }  // namespace adasum

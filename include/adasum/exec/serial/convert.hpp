@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cstddef>
 #include <cstring>
 
 #include "elements.hpp"
 
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 /// to[i] = from[i], rounded to nearest even, between float and a 16-bit format.
 template <scalar From, scalar To>
@@ -31,4 +33,4 @@ struct convert {
   }
 };
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial

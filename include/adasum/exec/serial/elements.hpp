@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -11,7 +13,7 @@
 #include "simd.hpp"
 
 /// How kernels read and write elements: as vectors of the type in which they are multiplied.
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 /// The type in which elements stored as T are multiplied.
 template <scalar T>
@@ -160,4 +162,4 @@ template <std::size_t Most, std::size_t Least>
   if constexpr (half > Least) copy_fewer<half, Least>(to, from, bytes);
 }
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial

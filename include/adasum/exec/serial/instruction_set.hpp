@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cstddef>
 #include <string_view>
 
@@ -10,7 +12,7 @@
 
 /// Which vector instructions a kernel may use, chosen at run time: a program built without -march=native still gets
 /// what its processor has.
-namespace adasum::serial {
+namespace adasum {
 
 /// Ordered: each includes those before it. Values are stable: ranks compare them.
 enum class instruction_set : unsigned char {
@@ -47,6 +49,10 @@ inline instruction_set best_instruction_set() {
 #endif
 }
 
+}  // namespace adasum
+
+namespace adasum::detail::serial {
+
 // A kernel is a type with a static function template run<Bytes>(arguments…) that is always inlined. Each entry below
 // compiles it for one instruction set.
 #if defined(__x86_64__)
@@ -64,6 +70,16 @@ template <class Kernel, class... Arguments>
   Kernel::template run<16>(arguments...);
 }
 
+/// Runs one kernel from within another of the same vectors, but not inlined.
+template <std::size_t Bytes, class Kernel, class... Arguments>
+[[gnu::always_inline]] inline void run_apart(Arguments... arguments) {
+#if defined(__x86_64__)
+  if constexpr (Bytes == 64) return enter_avx512<Kernel>(arguments...);
+  if constexpr (Bytes == 32) return enter_avx2<Kernel>(arguments...);
+#endif
+  if constexpr (Bytes == 16) enter_baseline<Kernel>(arguments...);
+}
+
 /// Runs a kernel with the given instruction set. @pre the processor has it
 template <class Kernel, class... Arguments>
 void run(instruction_set set, Arguments... arguments) {
@@ -75,4 +91,4 @@ void run(instruction_set set, Arguments... arguments) {
   enter_baseline<Kernel>(arguments...);
 }
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial

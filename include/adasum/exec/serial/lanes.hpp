@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cstddef>
 #include <type_traits>
 
 #include "../../core/gram.hpp"
 #include "elements.hpp"
 #include "prefetch.hpp"
-#include "turned_lanes.hpp"
+#include "rotated_lanes.hpp"
 
 #ifdef __NVCC__  // its front end does not know `#pragma GCC unroll`; the host's compiler does
 #pragma nv_diagnostic push
@@ -15,7 +17,7 @@
 #endif
 
 /// Sums that kernels keep in registers.
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 /// Independent accumulators per sum, so that an addition need not wait for the one before.
 inline constexpr std::size_t chains = 4;
@@ -24,9 +26,9 @@ inline constexpr std::size_t chains = 4;
 template <std::size_t Bytes, class L, std::size_t N, scalar T>
 struct lane_sums {
   static constexpr std::size_t pairs = packed_size(N);
-  /// Whether lanes are turned (turned_lanes.hpp): each must take every so many'th element; and registers that are no
-  /// whole cache line span two of them only now and then, which costs less than turning.
-  static constexpr bool can_turn = std::is_same_v<L, T> && Bytes == 64;
+  /// Whether lanes are rotated (rotated_lanes.hpp): each must take every so many'th element; and registers that are no
+  /// whole cache line span two of them only now and then, which costs less than rotating.
+  static constexpr bool can_rotate = std::is_same_v<L, T> && Bytes == 64;
   /// Elements that one add() takes from each vector.
   static constexpr std::size_t width = chains * (Bytes / sizeof(compute_type<T>));
 
@@ -39,10 +41,10 @@ struct lane_sums {
       for (std::size_t j = 0; j <= i; ++j) add_product<L, Bytes>(sums[packed_index(i, j)][chain], value[i], value[j]);
   }
 
-  /// Adds the first `head` elements of each vector, and moves behind them: before everything else. The lanes are turned
-  /// then, until totals().
+  /// Adds the first `head` elements of each vector, and moves behind them: before everything else. From then on the
+  /// lanes are rotated, until totals().
   [[gnu::always_inline]] void add_head(const T* (&at)[N], std::size_t head, bool others_before)
-    requires can_turn
+    requires can_rotate
   {
     vector<T, Bytes> value[N];
 #pragma GCC unroll 2
@@ -82,19 +84,23 @@ struct lane_sums {
   }
 
   /// The inner products. @param head  of add_head, or 0
-  [[gnu::always_inline]] void totals(double (&gram)[pairs], std::size_t head) {
+  [[gnu::always_inline]] void totals(double (&gram)[packed_size(2)], std::size_t head) {
 #pragma GCC unroll 3
     for (std::size_t pair = 0; pair < pairs; ++pair) gram[pair] = total(sums[pair], head);
   }
 
  private:
   [[gnu::always_inline]] static double total(vector<L, Bytes> (&sum)[chains], std::size_t head) {
-    if constexpr (can_turn)
-      if (head != 0) turn_chains_back(sum, head);
+    if constexpr (can_rotate)
+      if (head != 0) rotate_chains_back(sum, head);
     constexpr std::size_t parts = sizeof(double) / sizeof(L);
     vector<double, Bytes> all[parts] = {};
     if constexpr (parts == 1) {
-      all[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+      sum[0] += sum[1];
+      sum[2] += sum[3];
+      keep_order(sum[0]);
+      keep_order(sum[2]);
+      all[0] = sum[0] + sum[2];
     } else {
 #pragma GCC unroll 4
       for (std::size_t c = 0; c < chains; ++c) {
@@ -102,22 +108,24 @@ struct lane_sums {
         widen<Bytes>(low, high, sum[c]);
         all[0] += low;
         all[1] += high;
+        keep_order(all[0]);
+        keep_order(all[1]);
       }
     }
-    if (head != 0) turn_lanes_back<Bytes>(all, head);
+    if (head != 0) rotate_lanes_back<Bytes>(all, head);
     if constexpr (parts == 2) all[0] += all[1];
     return sum_of_lanes<Bytes>(all[0]);
   }
 
   /// The last `head` lanes of each chain belong to the next one.
-  [[gnu::always_inline]] static void turn_chains_back(vector<L, Bytes> (&sum)[chains], std::size_t head) {
-    lane_mask<L, Bytes> mask, turned[chains], bits;
+  [[gnu::always_inline]] static void rotate_chains_back(vector<L, Bytes> (&sum)[chains], std::size_t head) {
+    lane_mask<L, Bytes> mask, rotated[chains], bits;
     last_lanes<L, Bytes>(mask, head);
 #pragma GCC unroll 4
-    for (std::size_t c = 0; c < chains; ++c) bit_copy(turned[c], sum[c]);
+    for (std::size_t c = 0; c < chains; ++c) bit_copy(rotated[c], sum[c]);
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < chains; ++c) {
-      where(bits, mask, turned[(c + chains - 1) % chains], turned[c]);
+      where(bits, mask, rotated[(c + chains - 1) % chains], rotated[c]);
       bit_copy(sum[c], bits);
     }
   }
@@ -164,12 +172,22 @@ struct tile_sums {
     }
   }
 
+  /// The sums of a row are neighbours in the packed matrix, so they are added in twos.
   [[gnu::always_inline]] void add_to(double* gram, std::size_t i, std::size_t j) const {
 #pragma GCC unroll 4
-    for (std::size_t r = 0; r < Rows; ++r)
-#pragma GCC unroll 4
-      for (std::size_t c = 0; c < (Diagonal ? r + 1 : Columns); ++c)
-        gram[packed_index(i + r, j + c)] += sum_of_lanes<Bytes>(sums[r][c]);
+    for (std::size_t r = 0; r < Rows; ++r) {
+      double* const row = gram + packed_size(i + r) + j;
+      const std::size_t columns = Diagonal ? r + 1 : Columns;
+#pragma GCC unroll 2
+      for (std::size_t c = 0; c + 2 <= columns; c += 2) {
+        vector<double, 16> both, total;
+        sums_of_lanes<Bytes>(both, sums[r][c], sums[r][c + 1]);
+        __builtin_memcpy(&total, row + c, sizeof(total));
+        total += both;
+        __builtin_memcpy(row + c, &total, sizeof(total));
+      }
+      if (columns % 2 != 0) row[columns - 1] += sum_of_lanes<Bytes>(sums[r][columns - 1]);
+    }
   }
 };
 
@@ -213,7 +231,7 @@ struct weighted_lanes {
   }
 };
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial
 
 #ifdef __NVCC__
 #pragma nv_diagnostic pop

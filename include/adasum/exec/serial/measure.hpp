@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <type_traits>
 
+#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
 #include "elements.hpp"
+#include "instruction_set.hpp"
 #include "lanes.hpp"
 #include "prefetch.hpp"
 
@@ -18,7 +22,7 @@
 /// at worst (signs and magnitudes of rounding errors average out; 1e-8 is usual). Everything else uses double lanes:
 /// there products of floats are exact, and |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
 /// No result depends on where the vectors lie in memory. `from_memory`: see come_from_memory.
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 /// Additions into one float lane before it is emptied into a double.
 inline constexpr std::size_t chain_length = 64;
@@ -26,24 +30,37 @@ inline constexpr std::size_t chain_length = 64;
 /// and below 2⁻⁹⁰ the terms that underflowed (at most 2⁻¹⁴⁹ each) could weigh more than 2⁻⁴⁷ of the sum.
 inline constexpr double smallest_float_block = 0x1p-90;
 inline constexpr double largest_float_block = 0x1p+126;
+/// Not for NaN.
+constexpr bool fits_float_block(double square) {
+  const auto bits = detail::magnitude_bits(square);
+  return bits >= detail::magnitude_bits(smallest_float_block) && bits <= detail::magnitude_bits(largest_float_block);
+}
+
+/// Stands for the sum of squares of doubles that all underflow. A program linked with -ffast-math takes subnormal
+/// numbers for zero: there it is the smallest normal one, and vectors are zero where all their elements are subnormal.
+#ifdef __FAST_MATH__
+inline constexpr double underflowed_square = std::numeric_limits<double>::min();
+#else
+inline constexpr double underflowed_square = std::numeric_limits<double>::denorm_min();
+#endif
 
 /// Bytes of each vector from which on it pays to read whole cache lines.
-inline constexpr std::size_t long_enough_to_turn = 8192;
+inline constexpr std::size_t long_enough_to_rotate = 8192;
 
 /// The inner products of N vectors over [0, length), in lanes of type L. Asks for what lies `ahead` elements further
 /// on.
 /// @param others_before  whether this is not the beginning of the vectors
 template <std::size_t Bytes, class L, std::size_t N, scalar T>
 [[gnu::always_inline]] inline void measure_in_lanes(const T* const (&vectors)[N], std::size_t length, std::size_t ahead,
-                                                    bool others_before, double (&gram)[packed_size(N)]) {
+                                                    bool others_before, double (&gram)[packed_size(2)]) {
   using accumulators = lane_sums<Bytes, L, N, T>;
   accumulators sums;
   const T* at[N];
   for (std::size_t i = 0; i < N; ++i) at[i] = vectors[i];
   std::size_t head = 0;
-  if constexpr (accumulators::can_turn)
-    if (length * sizeof(T) >= long_enough_to_turn) head = elements_to_boundary<Bytes>(at[0]);
-  if constexpr (accumulators::can_turn)
+  if constexpr (accumulators::can_rotate)
+    if (length * sizeof(T) >= long_enough_to_rotate) head = elements_to_boundary<Bytes>(at[0]);
+  if constexpr (accumulators::can_rotate)
     if (head != 0) sums.add_head(at, head, others_before);
   const std::size_t x = head + sums.add_all(at, length - head, ahead);
   if (x < length) {  // the rest, filled up with zeros
@@ -57,6 +74,32 @@ template <std::size_t Bytes, class L, std::size_t N, scalar T>
   sums.totals(gram, head);
 }
 
+/// The inner products of a and b in double lanes, for a block that float lanes cannot hold. It is rare, so that it is a
+/// function of its own, shared by measure_few<1> and measure_few<2>, with one loop for everything.
+template <scalar T>
+struct measure_again {
+  template <std::size_t Bytes>
+  [[gnu::always_inline]] static void run(const T* a, const T* b, std::size_t length, double* gram) {
+    using accumulators = lane_sums<Bytes, double, 2, T>;
+    constexpr std::size_t width = accumulators::width;
+    accumulators sums;
+    const T* at[] = {a, b};
+    alignas(T) unsigned char padded[2][width * sizeof(T)] = {};
+    for (std::size_t x = 0; x < length; x += width) {
+      if (length - x < width)
+        for (std::size_t i = 0; i < 2; ++i) {
+          copy_fewer<sizeof(padded[i]), sizeof(T)>(padded[i], at[i], (length - x) * sizeof(T));
+          at[i] = reinterpret_cast<const T*>(padded[i]);
+        }
+      sums.add(at);
+      for (std::size_t i = 0; i < 2; ++i) at[i] += width;
+    }
+    double totals[packed_size(2)];
+    sums.totals(totals, 0);
+    for (std::size_t p = 0; p < packed_size(2); ++p) gram[p] = totals[p];
+  }
+};
+
 /// One or two vectors.
 template <std::size_t N, scalar T>
 struct measure_few {
@@ -69,20 +112,67 @@ struct measure_few {
       const std::size_t count = std::min(block, length - x);
       const T* at[N];
       for (std::size_t i = 0; i < N; ++i) at[i] = vectors[i] + x;
-      double sums[packed_size(N)];
+      double sums[packed_size(2)];
       measure_in_lanes<Bytes, L, N>(at, count, length - x >= block + distance ? distance : 0, x != 0, sums);
       bool again = false;
       for (std::size_t i = 0; i < N; ++i) {
         double& square = sums[packed_index(i, i)];
         if constexpr (std::is_same_v<L, float>)
-          again |= !(square <= largest_float_block) ||
-                   (square < smallest_float_block && !(square == 0 && all_zero<Bytes>(at[i], count)));
-        else if (square == 0 && !all_zero<Bytes>(at[i], count))
-          square = std::numeric_limits<double>::denorm_min();
+          again |= !fits_float_block(square) && !(detail::is_zero(square) && all_zero<Bytes>(at[i], count));
+        else if (detail::is_zero(square) && !all_zero<Bytes>(at[i], count))
+          square = underflowed_square;
       }
-      if (again) measure_in_lanes<Bytes, double, N>(at, count, 0, x != 0, sums);
+      if constexpr (std::is_same_v<L, float>)
+        if (again) run_apart<Bytes, measure_again<T>>(at[0], at[N - 1], count, static_cast<double*>(sums));
       for (std::size_t p = 0; p < packed_size(N); ++p) gram[p] += sums[p];
     }
+  }
+};
+
+/// Vectors whose products with each other are added up together.
+inline constexpr std::size_t tile = 4;
+
+/// The products of one tile over [0, length); see tile_sums.
+template <class Element, std::size_t Rows, bool Diagonal>
+struct measure_tile {
+  template <std::size_t Bytes>
+  [[gnu::always_inline]] static void run(const Element* const* at, std::size_t i, std::size_t j, std::size_t length,
+                                         std::size_t ahead, double* gram) {
+    constexpr std::size_t columns = Diagonal ? Rows : tile;
+    const Element *left[Rows], *right[columns];
+    for (std::size_t r = 0; r < Rows; ++r) left[r] = at[i + r];
+    for (std::size_t c = 0; c < columns; ++c) right[c] = at[j + c];
+    tile_sums<Bytes, Rows, columns, Diagonal> sums;
+    for (std::size_t x = 0; x < length; x += sums.step) sums.add(left, right, x, ahead);
+    sums.add_to(gram, i, j);
+  }
+};
+
+/// The products of n vectors over [0, length), tile by tile. Each kind of tile is a function of its own: one function
+/// for all of them would take the compiler several times as long.
+template <class Element>
+struct measure_block {
+  template <std::size_t Bytes>
+  [[gnu::always_inline]] static void run(const Element* const* at, std::size_t n, std::size_t length, std::size_t ahead,
+                                         double* gram) {
+    // Accumulators and operands of a tile fit into the registers: 32 with 64 bytes, 16 with fewer.
+    constexpr std::size_t most_rows = Bytes == 64 ? tile : tile / 2;
+    for (std::size_t i = 0; i < n; i += tile) {
+      const auto rows = std::min(tile, n - i);
+      for (std::size_t j = 0; j < i; j += tile)
+        for (std::size_t r = 0; r < rows; r += most_rows)
+          add_rows<Bytes, false, most_rows>(at, i + r, j, std::min(most_rows, rows - r), length, j == 0 ? ahead : 0,
+                                            gram);
+      add_rows<Bytes, true, tile>(at, i, i, rows, length, i == 0 ? ahead : 0, gram);
+    }
+  }
+
+ private:
+  template <std::size_t Bytes, bool Diagonal, std::size_t Most>
+  [[gnu::always_inline]] static void add_rows(const Element* const* at, std::size_t i, std::size_t j, std::size_t rows,
+                                              std::size_t length, std::size_t ahead, double* gram) {
+    if (rows == Most) return run_apart<Bytes, measure_tile<Element, Most, Diagonal>>(at, i, j, length, ahead, gram);
+    if constexpr (Most > 1) add_rows<Bytes, Diagonal, Most - 1>(at, i, j, rows, length, ahead, gram);
   }
 };
 
@@ -93,7 +183,6 @@ template <scalar T>
 struct measure_many {
   using element = compute_type<T>;
   static constexpr bool converts = !std::is_same_v<T, element>;
-  static constexpr std::size_t tile = 4;
 
   /// Elements of each vector that a block holds. In shorter ones, adding up the lanes would show; but where vectors
   /// come from memory and there is little to compute for each element, short ones spread the requests for the next
@@ -114,6 +203,7 @@ struct measure_many {
                                          element* room, const element** at, double* gram) {
     constexpr std::size_t step = Bytes / (converts ? sizeof(element) : sizeof(double));
     const std::size_t distance = prefetch_distance<T>(n, from_memory), block = block_length(n, from_memory);
+    const element* const* const pointers = at;
     std::size_t x = 0;
     while (length - x >= step) {
       const std::size_t count = std::min(block, length - x) / step * step;
@@ -123,10 +213,10 @@ struct measure_many {
           at[i] = room + i * room_length(n);
           convert_some<Bytes>(vectors[i] + x, count, ahead, room + i * room_length(n));
         }
-        add_block<Bytes>(at, n, count, 0, gram);
+        run_apart<Bytes, measure_block<element>>(pointers, n, count, std::size_t{0}, gram);
       } else {
         for (std::size_t i = 0; i < n; ++i) at[i] = vectors[i] + x;
-        add_block<Bytes>(at, n, count, ahead, gram);
+        run_apart<Bytes, measure_block<element>>(pointers, n, count, ahead, gram);
       }
       x += count;
     }
@@ -141,12 +231,12 @@ struct measure_many {
           __builtin_memcpy(to, rest, sizeof(rest));
         at[i] = to;
       }
-      add_block<Bytes>(at, n, step, 0, gram);
+      run_apart<Bytes, measure_block<element>>(pointers, n, step, std::size_t{0}, gram);
     }
     if constexpr (std::is_same_v<element, double>)
       for (std::size_t i = 0; i < n; ++i)
-        if (gram[packed_index(i, i)] == 0 && !all_zero<Bytes>(vectors[i], length))
-          gram[packed_index(i, i)] = std::numeric_limits<double>::denorm_min();
+        if (detail::is_zero(gram[packed_index(i, i)]) && !all_zero<Bytes>(vectors[i], length))
+          gram[packed_index(i, i)] = underflowed_square;
   }
 
  private:
@@ -161,41 +251,6 @@ struct measure_many {
       __builtin_memcpy(to + x, &value, Bytes);
     }
   }
-
-  template <std::size_t Bytes>
-  [[gnu::always_inline]] static void add_block(const element* const* at, std::size_t n, std::size_t length,
-                                               std::size_t ahead, double* gram) {
-    // Accumulators and operands of a tile fit into the registers: 32 with 64 bytes, 16 with fewer.
-    constexpr std::size_t most_rows = Bytes == 64 ? tile : tile / 2;
-    for (std::size_t i = 0; i < n; i += tile) {
-      const auto rows = std::min(tile, n - i);
-      for (std::size_t j = 0; j < i; j += tile)
-        for (std::size_t r = 0; r < rows; r += most_rows)
-          add_rows<Bytes, false, most_rows>(at, i + r, j, std::min(most_rows, rows - r), length, j == 0 ? ahead : 0,
-                                            gram);
-      add_rows<Bytes, true, tile>(at, i, i, rows, length, i == 0 ? ahead : 0, gram);
-    }
-  }
-
-  template <std::size_t Bytes, bool Diagonal, std::size_t Most>
-  [[gnu::always_inline]] static void add_rows(const element* const* at, std::size_t i, std::size_t j, std::size_t rows,
-                                              std::size_t length, std::size_t ahead, double* gram) {
-    if (rows == Most) return add_tile<Bytes, Most, Diagonal>(at, i, j, length, ahead, gram);
-    if constexpr (Most > 1) add_rows<Bytes, Diagonal, Most - 1>(at, i, j, rows, length, ahead, gram);
-  }
-
-  /// See tile_sums.
-  template <std::size_t Bytes, std::size_t Rows, bool Diagonal>
-  [[gnu::always_inline]] static void add_tile(const element* const* at, std::size_t i, std::size_t j,
-                                              std::size_t length, std::size_t ahead, double* gram) {
-    constexpr std::size_t columns = Diagonal ? Rows : tile;
-    const element *left[Rows], *right[columns];
-    for (std::size_t r = 0; r < Rows; ++r) left[r] = at[i + r];
-    for (std::size_t c = 0; c < columns; ++c) right[c] = at[j + c];
-    tile_sums<Bytes, Rows, columns, Diagonal> sums;
-    for (std::size_t x = 0; x < length; x += sums.step) sums.add(left, right, x, ahead);
-    sums.add_to(gram, i, j);
-  }
 };
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cstddef>
 #include <type_traits>
 
+#include "../../core/float_bits.hpp"
 #include "elements.hpp"
 #include "lanes.hpp"
 #include "prefetch.hpp"
 
 /// The mix kernels: out = Σ wᵢ vᵢ over one contiguous piece. `out` may be one of the vectors.
 /// `from_memory`: see come_from_memory.
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 /// One or two vectors, in the lanes of compute_type<T>.
 ///
@@ -36,7 +39,7 @@ struct mix_few {
   /// What a lane's type leaves of a weight; 0 where the weight is not finite.
   static L trailing(double weight) {
     const auto leading = static_cast<L>(weight);
-    return leading - leading == 0 ? static_cast<L>(weight - static_cast<double>(leading)) : L{0};
+    return detail::is_finite(leading) ? static_cast<L>(weight - static_cast<double>(leading)) : L{0};
   }
 
   /// first · a + last · b.
@@ -144,4 +147,4 @@ struct mix_many {
   }
 };
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -8,21 +10,25 @@
 #include "simd.hpp"
 
 /// Conversions between floats and 16-bit numbers, for processors without instructions for them.
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 /// IEEE binary16 → binary32, exactly.
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline void from_binary16(vector<float, Bytes>& out, const vector<std::uint32_t, Bytes>& bits) {
   using words = vector<std::uint32_t, Bytes>;
   const words sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
-  // Shifted into place the exponent is 112 too small; multiplying mends normal and subnormal numbers alike.
+  // Shifted into place, the exponent is 112 too small. A subnormal number has no leading one: it is put into the
+  // fraction of 2^-14, which is subtracted again. (A multiplication by 2^112 would do for all, but not where subnormal
+  // floats count as zero.)
+  const words normal = (magnitude << 13) + (112u << 23);
   vector<float, Bytes> value;
-  bit_copy(value, words(magnitude << 13));
-  value *= 0x1p112f;
-  words result;
-  bit_copy(result, value);
-  words special;
+  bit_copy(value, words(normal + (1u << 23)));
+  value -= 0x1p-14f;
+  words subnormal, is_subnormal, special, result;
+  bit_copy(subnormal, value);
+  bit_copy(is_subnormal, magnitude < 0x0400u);
   bit_copy(special, magnitude >= 0x7c00u);
+  where(result, is_subnormal, subnormal, normal);
   result |= (special & 0x7f800000u) | sign;
   bit_copy(out, result);
 }
@@ -66,4 +72,4 @@ template <std::size_t Bytes>
   where(out, is_nan, words((bits >> 16) | 0x40u), rounded);
 }
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial

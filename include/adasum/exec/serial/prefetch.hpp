@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
 /// Asking for elements before they are read.
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 /// Asks for the cache lines of Bytes bytes. Processors foresee one stream well, and several that are read in turns
 /// badly, most of all where they lie alike within their pages.
@@ -33,4 +35,4 @@ template <class Run>
   run(length, std::false_type{});
 }
 
-}  // namespace adasum::serial
+}  // namespace adasum::detail::serial

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cstddef>
 #include <cstring>
 
 /// Vectors of a chosen number of bytes, by the vector extension of GCC and clang: explicit vectors on every target,
 /// with no library and no compiler flag. Arguments go by reference and every function is inlined, so the code takes
 /// the instruction set of the kernel entry (instruction_set.hpp) that it is used from.
-namespace adasum::serial {
+namespace adasum::detail::serial {
 
 template <class L, std::size_t Bytes>
 struct vector_type {
@@ -42,12 +44,31 @@ template <class V, class L>
 #define ADASUM_FUSES_EXPLICITLY 0
 #endif
 
+#if defined(__NVCC__) && defined(__ASSOCIATIVE_MATH__) && !defined(ADASUM_COMPILED)
+#error "adasum: nvcc with -ffast-math for the host would reorder sums; leave it out, or link adasum::compiled"
+#endif
+
+/// With -ffast-math, too, this value is made first, and what follows works on it as it is. Otherwise w·a + (v - w)·a
+/// would become v·a, where w holds what float holds of v; and sums whose bits must not depend on where vectors lie
+/// would be added in one order here and in another there.
+template <class V>
+[[gnu::always_inline]] inline void keep_order(V& value) {
+#if defined(__clang__) && defined(__FAST_MATH__) && defined(__x86_64__)
+  value = __arithmetic_fence(value);
+#elif defined(__ASSOCIATIVE_MATH__) && !defined(__clang__) && !defined(__NVCC__) && __GNUC__ >= 12
+  value = __builtin_assoc_barrier(value);
+#else
+  (void)value;
+#endif
+}
+
 /// sum += a · b, rounded once in registers of 32 bytes and more. Left to itself, GCC fuses a product and a sum in one
 /// place and not in another, or of two products now this one and now that one; the bits of an element would depend on
 /// its way through a kernel. (clang fuses by expression.)
 template <class L, std::size_t Bytes>
 [[gnu::always_inline]] inline void add_product(vector<L, Bytes>& sum, const vector<L, Bytes>& a,
                                                const vector<L, Bytes>& b) {
+  keep_order(sum);
 #if ADASUM_FUSES_EXPLICITLY
   vector<L, Bytes> fused = sum, left = a, right = b;  // operands that are no variables would stay in memory
   if constexpr (Bytes >= 32 && sizeof(L) == sizeof(float))
@@ -76,17 +97,39 @@ template <class V>
 
 #undef ADASUM_FUSES_EXPLICITLY
 
-/// Σ of the lanes of doubles: halves are added until one lane is left.
+/// Halves are added until two lanes are left.
 template <std::size_t Bytes>
-[[gnu::always_inline]] inline double sum_of_lanes(const vector<double, Bytes>& lanes) {
-  if constexpr (Bytes == 2 * sizeof(double)) {
-    return lanes[0] + lanes[1];
+[[gnu::always_inline]] inline void add_halves(vector<double, 16>& out, const vector<double, Bytes>& lanes) {
+  if constexpr (Bytes == 16) {
+    out = lanes;
   } else {
     vector<double, Bytes / 2> low, high;
     __builtin_memcpy(&low, &lanes, Bytes / 2);
     __builtin_memcpy(&high, reinterpret_cast<const char*>(&lanes) + Bytes / 2, Bytes / 2);
-    return sum_of_lanes<Bytes / 2>(low + high);
+    low += high;
+    keep_order(low);
+    add_halves<Bytes / 2>(out, low);
   }
 }
 
-}  // namespace adasum::serial
+/// Σ of the lanes of doubles: halves are added until one lane is left.
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline double sum_of_lanes(const vector<double, Bytes>& lanes) {
+  vector<double, 16> two;
+  add_halves<Bytes>(two, lanes);
+  return two[0] + two[1];
+}
+
+/// The same of two vectors at once.
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void sums_of_lanes(vector<double, 16>& out, const vector<double, Bytes>& first,
+                                                 const vector<double, Bytes>& second) {
+  vector<double, 16> a, b, even, odd;
+  add_halves<Bytes>(a, first);
+  add_halves<Bytes>(b, second);
+  even[0] = a[0], even[1] = b[0];
+  odd[0] = a[1], odd[1] = b[1];
+  out = even + odd;
+}
+
+}  // namespace adasum::detail::serial

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
@@ -13,7 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "../../core/float_bits.hpp"
 #include "../../core/segments.hpp"
+#include "compiled.hpp"
 #include "convert.hpp"
 #include "instruction_set.hpp"
 #include "measure.hpp"
@@ -32,9 +36,9 @@ class serial_space {
 
   serial_space() = default;
   /// Uses the given instructions. @pre the processor has them
-  explicit serial_space(serial::instruction_set instructions) : instructions_(instructions) {}
+  explicit serial_space(instruction_set instructions) : instructions_(instructions) {}
 
-  serial::instruction_set instructions() const { return instructions_; }
+  instruction_set instructions() const { return instructions_; }
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
   std::string_view arithmetic() const { return to_string(instructions_); }
 
@@ -54,48 +58,54 @@ class serial_space {
 
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
-    measure(window, vectors, gram, comes_from_memory<T>(window, vectors.size()));
+    measure(window, vectors, gram, bytes_of<T>(window, vectors.size()));
   }
-  /// For a part of a larger window. @param from_memory  see comes_from_memory, of the whole
+  /// For a part of a larger window, whose vectors have so many bytes together: those that most likely come from memory
+  /// are asked for ahead.
   template <scalar T>
-  void measure(const slice& window, std::span<const T* const> vectors, double* gram, bool from_memory) const {
-    const std::size_t n = vectors.size(), packed = packed_size(n);
-    std::fill_n(gram, window.segments.size() * packed, 0.0);
-    measure_room<T> room(n);
-    for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
-      double* const sums = gram + k * packed;
-      if (n == 1)
-        serial::run<serial::measure_few<1, T>>(instructions_, at, piece.size(), from_memory, sums);
-      else if (n == 2)
-        serial::run<serial::measure_few<2, T>>(instructions_, at, piece.size(), from_memory, sums);
-      else
-        serial::run<serial::measure_many<T>>(instructions_, at, n, piece.size(), from_memory, room.elements.data(),
-                                             room.at.data(), sums);
-    });
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
+    const bool from_memory = detail::serial::come_from_memory(bytes);
+    const std::size_t n = vectors.size();
+    if (n <= 2) {
+      measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
+        if (n == 1)
+          detail::serial::run<detail::serial::measure_few<1, T>>(instructions_, at, length, from_memory, sums);
+        else
+          detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums);
+      });
+    } else {
+      measure_room<T> room(n);
+      measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
+        detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
+                                                             room.elements.data(), room.at.data(), sums);
+      });
+    }
   }
 
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
-    mix(window, vectors, weights, out, comes_from_memory<T>(window, vectors.size()));
+    mix(window, vectors, weights, out, bytes_of<T>(window, vectors.size()));
   }
   /// For a part of a larger window, as above.
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
-           bool from_memory) const {
-    const std::size_t n = vectors.size();
-    for_each_piece(window, vectors, [&](std::size_t k, index_range piece, const T* const* at) {
-      const std::span w(weights + k * n, n);
-      if (std::ranges::find(w, 0.0) == w.end())
-        mix_piece<T>({at, n}, w, piece.size(), from_memory, out + piece.begin);
-      else
-        mix_without_zeros<T>({at, n}, w, piece.size(), from_memory, out + piece.begin);
-    });
+           std::size_t bytes) const {
+    const bool from_memory = detail::serial::come_from_memory(bytes);
+    room_for<const T*, few_vectors> some(vectors.size());
+    room_for<double, few_vectors> nonzero(vectors.size());
+    mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
+               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
+                 if (n <= 2)
+                   mix_few(at, n, w, length, from_memory, to);
+                 else
+                   detail::serial::run<detail::serial::mix_many<T>>(instructions_, at, n, length, from_memory, w, to);
+               });
   }
 
-  /// Whether n vectors are so long in the window that they most likely come from memory, and are asked for ahead.
+  /// Of all vectors together in the window.
   template <scalar T>
-  static constexpr bool comes_from_memory(const slice& window, std::size_t n) {
-    return serial::come_from_memory(n * window.range.size() * sizeof(T));
+  static constexpr std::size_t bytes_of(const slice& window, std::size_t n) {
+    return n * window.range.size() * sizeof(T);
   }
 
   template <scalar T>
@@ -105,13 +115,57 @@ class serial_space {
 
   /// Between float and a 16-bit type, rounded to nearest even.
   template <scalar From, scalar To>
-    requires(!std::same_as<From, To> && std::same_as<serial::compute_type<From>, float> &&
-             std::same_as<serial::compute_type<To>, float>)
+    requires(!std::same_as<From, To> && std::same_as<detail::serial::compute_type<From>, float> &&
+             std::same_as<detail::serial::compute_type<To>, float>)
   void copy(const From* from, To* to, std::size_t count) const {
-    serial::run<serial::convert<From, To>>(instructions_, from, to, count);
+    detail::serial::run<detail::serial::convert<From, To>>(instructions_, from, to, count);
   }
 
   void fence() const {}
+
+ protected:
+  /// measure_piece(pointers to the first elements, how many, their inner products so far) for each segment.
+  template <scalar T, class Measure>
+  static void measure_pieces(const slice& window, std::span<const T* const> vectors, double* gram,
+                             Measure&& measure_piece) {
+    const std::size_t packed = packed_size(vectors.size());
+    std::fill_n(gram, window.segments.size() * packed, 0.0);
+    room_for<const T*, few_vectors> at(vectors.size());
+    for_each_piece(window, [&](std::size_t k, index_range piece) {
+      for (std::size_t i = 0; i < vectors.size(); ++i) at.data()[i] = vectors[i] + piece.begin;
+      measure_piece(at.data(), piece.size(), gram + k * packed);
+    });
+  }
+
+  /// mix_piece(pointers to the first elements, number of vectors, their weights, number of elements, to) for each
+  /// segment. Vectors of weight 0 are left out, so that NaN in them does not matter.
+  /// @param at, nonzero  room for as many as there are vectors
+  template <scalar T, class Mix>
+  static void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
+                         const T** at, double* nonzero, Mix&& mix_piece) {
+    for_each_piece(window, [&](std::size_t k, index_range piece) {
+      const double* const w = weights + k * vectors.size();
+      std::size_t n = 0;
+      for (std::size_t i = 0; i < vectors.size(); ++i) {
+        if (detail::is_zero(w[i])) continue;
+        at[n] = vectors[i] + piece.begin;
+        nonzero[n++] = w[i];
+      }
+      if (n == 0)  // all bits zero is 0 in every format
+        std::memset(static_cast<void*>(out + piece.begin), 0, piece.size() * sizeof(T));
+      else
+        mix_piece(at, n, nonzero, piece.size(), out + piece.begin);
+    });
+  }
+
+  /// One or two vectors.
+  template <scalar T>
+  void mix_few(const T* const* at, std::size_t n, const double* w, std::size_t length, bool from_memory, T* out) const {
+    if (n == 1)
+      detail::serial::run<detail::serial::mix_few<1, T>>(instructions_, at, length, from_memory, w, out);
+    else
+      detail::serial::run<detail::serial::mix_few<2, T>>(instructions_, at, length, from_memory, w, out);
+  }
 
  private:
   /// Uninitialised, and on the stack where that is not more than Few.
@@ -128,62 +182,28 @@ class serial_space {
   };
   static constexpr std::size_t few_vectors = 64;
 
-  /// What serial::measure_many needs for n vectors.
+  /// What detail::serial::measure_many needs for n vectors.
   template <scalar T>
   struct measure_room {
-    using kernel = serial::measure_many<T>;
+    using kernel = detail::serial::measure_many<T>;
     using element = typename kernel::element;
 
-    explicit measure_room(std::size_t n) : elements(n <= 2 ? 0 : n * kernel::room_length(n)), at(n) {}
+    explicit measure_room(std::size_t n) : elements(n * kernel::room_length(n)), at(n) {}
 
     room_for<element, 32768 / sizeof(element)> elements;
     room_for<const element*, few_vectors> at;
   };
 
-  template <scalar T>
-  void mix_piece(std::span<const T* const> at, std::span<const double> w, std::size_t length, bool from_memory,
-                 T* out) const {
-    if (at.size() == 1)
-      serial::run<serial::mix_few<1, T>>(instructions_, at.data(), length, from_memory, w.data(), out);
-    else if (at.size() == 2)
-      serial::run<serial::mix_few<2, T>>(instructions_, at.data(), length, from_memory, w.data(), out);
-    else
-      serial::run<serial::mix_many<T>>(instructions_, at.data(), at.size(), length, from_memory, w.data(), out);
-  }
-
-  /// Vectors of weight 0 are left out, so that NaN in them does not matter.
-  template <scalar T>
-  void mix_without_zeros(std::span<const T* const> at, std::span<const double> w, std::size_t length, bool from_memory,
-                         T* out) const {
-    std::vector<const T*> some;
-    std::vector<double> nonzero;
-    for (std::size_t i = 0; i < w.size(); ++i) {
-      if (w[i] == 0) continue;
-      some.push_back(at[i]);
-      nonzero.push_back(w[i]);
-    }
-    if (some.empty())
-      std::memset(static_cast<void*>(out), 0, length * sizeof(T));  // all bits zero is 0 in every format
-    else
-      mix_piece<T>(some, nonzero, length, from_memory, out);
-  }
-
-  /// visit(segment, its elements in the window, pointers to the first of them) for each segment that has any.
-  template <scalar T, class Visitor>
-  static void for_each_piece(const slice& window, std::span<const T* const> vectors, Visitor&& visit) {
-    room_for<const T*, few_vectors> pointers(vectors.size());
-    const T** const at = pointers.data();
+  /// visit(segment, its elements in the window) for each segment that has any.
+  template <class Visitor>
+  static void for_each_piece(const slice& window, Visitor&& visit) {
     const auto [first, last] = window.touched();
-    for (std::size_t k = first; k < last; ++k) {
-      const auto piece = window.local(k);
-      if (piece.empty()) continue;
-      for (std::size_t i = 0; i < vectors.size(); ++i) at[i] = vectors[i] + piece.begin;
-      visit(k, piece, at);
-    }
+    for (std::size_t k = first; k < last; ++k)
+      if (const auto piece = window.local(k); !piece.empty()) visit(k, piece);
   }
 
   static constexpr std::align_val_t cache_line{64};
-  serial::instruction_set instructions_ = serial::best_instruction_set();
+  instruction_set instructions_ = best_instruction_set();
 };
 
 }  // namespace adasum

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "../../core/config.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -15,7 +17,7 @@ namespace adasum::rules {
 ///     c = √λ_min V Λ^-½ Vᵀ (1/n),   G = V Λ Vᵀ,   λ_min the smallest eigenvalue that is not zero
 ///
 /// Source: Senushkin et al., "Independent Component Alignment for Multi-Task Learning", CVPR 2023, section 4
-/// (Aligned-MTL). 0 where all gradients are. Needs Eigen.
+/// (Aligned-MTL). The result is 0 if all gradients are 0. Needs Eigen.
 struct aligned_mtl {
   static constexpr std::string_view name = "aligned_mtl";
 

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include "mpi_h.hpp"
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/error.hpp"
+#include "../../core/message.hpp"
+#include "device_exchange.hpp"
+#include "environment.hpp"
+#include "error.hpp"
+#include "handle.hpp"
+#include "node.hpp"
+#include "pending.hpp"
+#include "window.hpp"
+
+namespace adasum {
+
+/// How elements in memory of a device travel (for execution spaces that are a device_space).
+enum class device_messages {
+  automatic,  ///< device_pointers if the MPI library says that it can (MPIX_Query_cuda_support, MPIX_GPU_query_support)
+  device_pointers,  ///< MPI is given addresses of the device
+  staged,           ///< through pinned memory of the host, in pieces: while one travels, the next is copied
+};
+
+/// The ranks of an MPI communicator. The communicator is duplicated once, so that messages of this library never match
+/// the caller's, and errors come back as exceptions whatever error handler the caller's communicator has. Copies of this
+/// object share the duplicate, which is freed with the last of them unless MPI has been finalised by then.
+///
+/// As with any MPI communicator, all ranks make the same collective calls in the same order, from one thread at a time.
+///
+/// Thread level. A program with one thread needs no particular level (MPI_Init will do). MPI_THREAD_SINGLE and
+/// MPI_THREAD_FUNNELED: use this object only from the thread that initialised MPI. MPI_THREAD_SERIALIZED: from any
+/// thread, while no other thread calls MPI. MPI_THREAD_MULTIPLE: from any thread, while others call MPI, with
+/// communicators of their own. The first of these rules is checked once, by the constructor.
+///
+/// Empty communicators. A default-constructed one, one made from MPI_COMM_NULL (which MPI_Comm_split gives to ranks that
+/// it leaves out), and one that was moved from have no ranks. They can be made before MPI_Init, copied, assigned to, and
+/// tested (`if (comm)`); anything else throws bad_input.
+class mpi_communicator {
+ public:
+  /// Longer messages are sent in pieces of at most this many bytes: MPI counts in int.
+  static constexpr std::size_t default_piece_limit = std::size_t{1} << 30;
+
+  /// An empty communicator.
+  mpi_communicator() = default;
+
+  /// Collective over `comm`; blocks as MPI_Comm_dup does. All ranks give the same piece_limit. MPI_COMM_NULL makes an
+  /// empty communicator.
+  /// @throws bad_input  MPI is not initialised, or already finalised, or may not be used from this thread;
+  ///                    an inter-communicator; a piece_limit of 0, or above the default
+  /// @throws mpi_error  naming the call that failed
+  explicit mpi_communicator(MPI_Comm comm, std::size_t piece_limit = default_piece_limit,
+                            device_messages device = device_messages::automatic) {
+    if (piece_limit == 0 || piece_limit > default_piece_limit)
+      throw bad_input("adasum::mpi_communicator: piece_limit is " + std::to_string(piece_limit) +
+                      " bytes; it must be between 1 and " + std::to_string(default_piece_limit));
+    if (comm == MPI_COMM_NULL) return;
+    detail::mpi::require_initialized();
+    detail::mpi::require_permitted_thread();
+    state_ = std::make_shared<state>(detail::mpi::communicator_handle::duplicate(comm), piece_limit);
+    state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
+  }
+
+  /// Whether this communicator has ranks, that is, is not empty.
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  int rank() const { return get().comm.rank(); }
+  int size() const { return get().comm.size(); }
+  /// The duplicate that carries the messages; MPI_COMM_NULL if this communicator is empty.
+  MPI_Comm native() const { return state_ ? state_->comm.get() : MPI_COMM_NULL; }
+
+  /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
+  static bool is_gpu_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+    int supported = 0;
+    return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported;
+#else
+    return false;
+#endif
+  }
+
+  /// Memory that the ranks of one node share; see the concept shared_window. It is an MPI window: the last copy of this
+  /// object frees it, which is collective over the node's ranks.
+  class memory {
+   public:
+    static constexpr bool same_address_space = false;
+    std::span<const int> ranks() const { return window_->ranks(); }
+    std::byte* of(std::size_t index) const { return window_->of(index); }
+    bool alive() const { return !detail::mpi::finalized(); }
+    /// Lets messages move, the program's own too, while a rank waits for others in shared memory.
+    void progress() const {
+      int is_there = 0;
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window_->comm(), &is_there, MPI_STATUS_IGNORE);
+    }
+
+   private:
+    friend mpi_communicator;
+    explicit memory(std::shared_ptr<const detail::mpi::window> window) : window_(std::move(window)) {}
+    std::shared_ptr<const detail::mpi::window> window_;
+  };
+
+  /// Memory of so many bytes for each rank. Collective; blocks as MPI_Win_allocate_shared does.
+  /// @throws shared_memory_error  on all ranks: on one node there is too little room in /dev/shm (or where Open MPI was
+  ///                              told to keep such memory, osc_sm_backing_directory), or MPI gave an error
+  memory share(std::size_t bytes) const {
+    return memory(std::make_shared<const detail::mpi::window>(get().node(), bytes, native()));
+  }
+
+  /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are.
+  /// @throws mpi_error
+  bool all_share_memory() const { return get().node()->comm.size() == size(); }
+
+  /// The node of each rank, named by the lowest of the ranks that share memory there (MPI_COMM_TYPE_SHARED): what
+  /// schedules::hierarchical asks for. Collective. @throws mpi_error
+  std::vector<int> nodes() const {
+    const int mine = get().node()->ranks.front();
+    std::vector<int> lowest(static_cast<std::size_t>(size()));
+    detail::mpi::check("MPI_Allgather", MPI_Allgather(&mine, 1, MPI_INT, lowest.data(), 1, MPI_INT, native()));
+    return lowest;
+  }
+
+  /// An exchange in flight; see the concept pending_exchange. Messages move while MPI is called: in test() and wait().
+  class pending {
+   public:
+    bool test() { return messages_.test(); }
+    void wait() { messages_.wait(); }
+
+   private:
+    friend mpi_communicator;
+    detail::mpi::pending_messages messages_;
+  };
+
+  /// Blocks until every message has been sent and received. See the concept communicator_for. The stream of a device is
+  /// waited for before its memory is sent; what has arrived in staging buffers is copied to the device in the order of
+  /// the stream.
+  template <class Space>
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    auto& here = get();
+    if constexpr (device_space<Space>) {
+      detail::mpi::device_exchange<Space>(space, here.stages, here.piece_limit, here.blocking, here.buffers)
+          .run(here.comm, out, in);
+    } else {
+      here.post(out, in, here.blocking);
+      here.blocking.wait();
+    }
+  }
+
+  /// The same without blocking; not for memory of devices. See the concept posting_communicator.
+  template <class Space>
+    requires(!device_space<Space>)
+  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const {
+    get().post(out, in, exchange.messages_);
+  }
+
+ private:
+  struct state {
+    state(detail::mpi::communicator_handle duplicate, std::size_t limit)
+        : comm(std::move(duplicate)), piece_limit(limit) {}
+
+    /// Receives first: what arrives then finds its buffer.
+    void post(std::span<const outgoing> out, std::span<const incoming> in,
+              detail::mpi::pending_messages& messages) const {
+      messages.begin(comm.get(), comm.rank());
+      for (const auto& message : in) messages.receive(message.peer, message.bytes, piece_limit);
+      for (const auto& message : out) messages.send(message.peer, message.bytes, piece_limit, message.withheld);
+    }
+
+    /// Made once: MPI has few communicators.
+    const std::shared_ptr<const detail::mpi::node>& node() {
+      if (!node_) node_ = std::make_shared<const detail::mpi::node>(comm);
+      return node_;
+    }
+
+    detail::mpi::communicator_handle comm;
+    std::size_t piece_limit;
+    bool stages = true;                      // whether elements of devices go through the host
+    detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
+    detail::mpi::device_buffers buffers;
+    std::shared_ptr<const detail::mpi::node> node_;
+  };
+
+  state& get() const {
+    if (!state_)
+      throw bad_input(
+          "adasum::mpi_communicator: this communicator is empty (MPI_COMM_NULL): it has no ranks to communicate with");
+    return *state_;
+  }
+
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace adasum

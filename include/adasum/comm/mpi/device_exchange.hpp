@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include "mpi_h.hpp"
+
+#include <algorithm>
+#include <any>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "../../core/deferred_error.hpp"
+#include "../../core/message.hpp"
+#include "handle.hpp"
+#include "pending.hpp"
+#include "staging.hpp"
+
+namespace adasum::detail::mpi {
+
+/// What exchanges of elements in memory of a device keep between them.
+struct device_buffers {
+  std::any staging_buffers;                // of the kind of device in use
+  std::vector<std::byte> discarded_bytes;  // takes what arrives and is thrown away
+
+  template <class Space>
+  staging<Space>& staging_for() {
+    using kind = std::shared_ptr<staging<Space>>;
+    if (auto* const known = std::any_cast<kind>(&staging_buffers)) return **known;
+    return *staging_buffers.emplace<kind>(std::make_shared<staging<Space>>());
+  }
+};
+
+/// One exchange of messages some of which lie in memory of a device. MPI is given their addresses, or, if `staged`, they
+/// go through pinned memory of the host. A copy that fails must leave no other rank waiting: what cannot be sent is
+/// withheld, and the failure is reported once all messages have ended.
+template <class Space>
+class device_exchange {
+ public:
+  device_exchange(const Space& space, bool staged, std::size_t piece_limit, pending_messages& messages,
+                  device_buffers& buffers)
+      : space_(space), staged_(staged), piece_limit_(piece_limit), messages_(messages), buffers_(buffers) {}
+
+  /// Blocks until every message has been sent and received.
+  void run(const communicator_handle& comm, std::span<const outgoing> out, std::span<const incoming> in) {
+    prepare(out, in);
+    messages_.begin(comm.get(), comm.rank());
+    for (const auto& message : in) messages_.receive(message.peer, buffer_for(message), limit(message));
+    if (staged_) start_downloads(out);
+    for (const auto& message : out) send(message);
+    if (staged_) upload_arrivals();
+    messages_.wait();
+    failure_.rethrow();
+  }
+
+ private:
+  static bool on_device(const auto& message) { return message.where == memory_kind::space; }
+  /// The same on all ranks, also where some stage and others do not.
+  std::size_t limit(const auto& message) const {
+    return on_device(message) ? std::min(piece_limit_, staging<Space>::piece_bytes) : piece_limit_;
+  }
+  bool withheld(const outgoing& message) const { return message.withheld || (on_device(message) && failure_.failed()); }
+
+  void prepare(std::span<const outgoing> out, std::span<const incoming> in) {
+    const auto is_on_device = [](const auto& message) { return on_device(message); };
+    if (staged_) {
+      failure_([&] {
+        staging_ = &buffers_.template staging_for<Space>();
+        staging_->begin(space_, out, in);
+      });
+    } else if (std::ranges::any_of(out, is_on_device) || std::ranges::any_of(in, is_on_device)) {
+      failure_([&] { space_.fence(); });  // MPI does not wait for the stream
+    }
+    if (!failure_.failed() && std::ranges::none_of(in, &incoming::discarded)) return;
+    std::size_t longest = 0;
+    for (const auto& message : in) longest = std::max(longest, on_device(message) ? message.bytes.size() : 0);
+    buffers_.discarded_bytes.resize(longest);
+  }
+
+  std::span<std::byte> buffer_for(const incoming& message) {
+    if (!on_device(message)) return message.bytes;
+    if (message.discarded || failure_.failed()) return std::span(buffers_.discarded_bytes).first(message.bytes.size());
+    return staged_ ? staging_->buffer_for(message.bytes) : message.bytes;
+  }
+
+  void start_downloads(std::span<const outgoing> out) {
+    for (const auto& message : out)
+      if (on_device(message) && !message.withheld)
+        failure_([&] { staging_->start_download(space_, message.bytes, limit(message)); });
+  }
+
+  void send(const outgoing& message) {
+    if (!on_device(message) || !staged_ || withheld(message))
+      return messages_.send(message.peer, message.bytes, limit(message), withheld(message));
+    for_each_piece(staging_->next_download(), limit(message), [&](std::span<const std::byte> piece) {
+      failure_([&] { staging_->wait_for_piece(); });
+      messages_.send(message.peer, piece, piece_limit_, failure_.failed());
+    });
+  }
+
+  void upload_arrivals() {
+    messages_.for_each_arrival(
+        [&](std::span<const std::byte> piece) { failure_([&] { staging_->upload(space_, piece); }); });
+    failure_([&] { staging_->end(space_); });
+  }
+
+  const Space& space_;
+  bool staged_;
+  std::size_t piece_limit_;
+  pending_messages& messages_;
+  device_buffers& buffers_;
+  staging<Space>* staging_ = nullptr;
+  deferred_error failure_;
+};
+
+}  // namespace adasum::detail::mpi

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include "mpi_h.hpp"
+
+#include <utility>
+
+#include "../../core/error.hpp"
+#include "environment.hpp"
+#include "error.hpp"
+#include "error_handlers.hpp"
+
+namespace adasum::detail::mpi {
+
+/// A communicator that this library made and frees, unless MPI has been finalised by then. Its errors come back as
+/// codes.
+class communicator_handle {
+ public:
+  communicator_handle(communicator_handle&& other) noexcept
+      : comm_(std::exchange(other.comm_, MPI_COMM_NULL)), rank_(other.rank_), size_(other.size_) {}
+  communicator_handle& operator=(communicator_handle&&) = delete;
+  ~communicator_handle() {
+    if (comm_ != MPI_COMM_NULL && !finalized()) MPI_Comm_free(&comm_);
+  }
+
+  /// Collective over `original`, under whose error handler MPI_Comm_dup runs.
+  static communicator_handle duplicate(MPI_Comm original) {
+    const errors_returned from_here_on(original);
+    int is_inter = 0;
+    check("MPI_Comm_test_inter", MPI_Comm_test_inter(original, &is_inter));
+    if (is_inter)
+      throw bad_input("adasum::mpi_communicator: an inter-communicator cannot be used (see MPI_Intercomm_merge)");
+    MPI_Comm made = MPI_COMM_NULL;
+    check("MPI_Comm_dup", MPI_Comm_dup(original, &made));
+    return communicator_handle(made);
+  }
+
+  /// The ranks that share memory with this one, in the same order. Collective over `whole`.
+  static communicator_handle shared_memory_part(const communicator_handle& whole) {
+    MPI_Comm made = MPI_COMM_NULL;
+    check("MPI_Comm_split_type",
+          MPI_Comm_split_type(whole.get(), MPI_COMM_TYPE_SHARED, whole.rank(), MPI_INFO_NULL, &made));
+    return communicator_handle(made);
+  }
+
+  MPI_Comm get() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+ private:
+  communicator_handle() = default;
+  // By way of the default constructor: if a call here fails, the destructor frees what was made.
+  explicit communicator_handle(MPI_Comm made) : communicator_handle() {
+    comm_ = made;
+    check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+    check("MPI_Comm_rank", MPI_Comm_rank(comm_, &rank_));
+    check("MPI_Comm_size", MPI_Comm_size(comm_, &size_));
+  }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 0;
+};
+
+}  // namespace adasum::detail::mpi

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <cstddef>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../core/error.hpp"
+#include "../../core/message.hpp"
+#include "mailbox.hpp"
+#include "memory_block.hpp"
+#include "pending.hpp"
+
+namespace adasum::detail::threads {
+
+/// What the ranks of one thread_communicator have in common: a mailbox for each, and the memory that they share.
+class group {
+ public:
+  explicit group(int size) : mailboxes_(index(size)) {
+    for (auto& box : mailboxes_) box.queues.resize(mailboxes_.size());
+  }
+
+  int size() const { return static_cast<int>(mailboxes_.size()); }
+
+  /// @param withhold_elements  send nothing of what lies in memory of the space
+  void post(int rank, std::span<const outgoing> out, std::span<const incoming> in, pending_messages& exchange,
+            bool withhold_elements = false) {
+    exchange.rank = rank;
+    exchange.received = exchange.taken = 0;
+    exchange.problem.clear();
+    exchange.expected.assign(in.begin(), in.end());
+    exchange.sent.clear();
+    for (const auto& message : out) {
+      const bool withheld = message.withheld || (withhold_elements && message.where == memory_kind::space);
+      exchange.sent.push_back({message.peer, message.bytes.first(withheld ? 0 : message.bytes.size())});
+    }
+    const std::scoped_lock lock(mutex_);
+    for (auto& message : exchange.sent) {
+      of(message.peer).queues[index(rank)].push(&message);
+      of(message.peer).changed.notify_one();
+    }
+  }
+
+  /// Takes the messages that are there, and if `may_wait` waits for the others. @return whether the exchange has ended
+  /// @param copy  copy(message, from): called for each message, without the lock
+  /// @throws communication_error  once the exchange has ended
+  template <class Copy>
+  bool progress(pending_messages& exchange, bool may_wait, Copy&& copy) {
+    {
+      std::unique_lock lock(mutex_);
+      if (!receive(exchange, may_wait, lock, copy) || !wait_until_taken(exchange, may_wait, lock)) return false;
+    }
+    if (!exchange.problem.empty())
+      throw communication_error("adasum::thread_communicator: rank " + std::to_string(exchange.rank) + ": " +
+                                exchange.problem);
+    return true;
+  }
+
+  /// The memory that the ranks make with their number'th call: by the first to come, for all.
+  std::shared_ptr<memory_block> share(std::size_t number, std::size_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    auto& [block, callers] = blocks_[number];
+    if (!block) block = std::make_shared<memory_block>(mailboxes_.size(), bytes);
+    const auto shared = block;
+    if (++callers == mailboxes_.size()) blocks_.erase(number);
+    return shared;
+  }
+
+  /// Whoever waits for this rank no longer does.
+  void leave(int rank) {
+    const std::scoped_lock lock(mutex_);
+    of(rank).owner_has_left = true;
+    for (auto& box : mailboxes_) box.changed.notify_one();
+  }
+  bool has_left(std::size_t rank) {
+    const std::scoped_lock lock(mutex_);
+    return mailboxes_[rank].owner_has_left;
+  }
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  mailbox& of(int rank) { return mailboxes_[index(rank)]; }
+
+  /// Whether the condition holds, now or after waiting.
+  template <class Condition>
+  bool reached(int rank, bool may_wait, std::unique_lock<std::mutex>& lock, Condition condition) {
+    if (may_wait) of(rank).changed.wait(lock, condition);
+    return may_wait || condition();
+  }
+
+  template <class Copy>
+  bool receive(pending_messages& exchange, bool may_wait, std::unique_lock<std::mutex>& lock, Copy& copy) {
+    for (; exchange.received < exchange.expected.size(); ++exchange.received) {
+      const auto& expected = exchange.expected[exchange.received];
+      auto& queue = of(exchange.rank).queues[index(expected.peer)];
+      const auto& sender = of(expected.peer);
+      if (!reached(exchange.rank, may_wait, lock, [&] { return !queue.empty() || sender.owner_has_left; }))
+        return false;
+      if (queue.empty()) {
+        exchange.problem = has_left_text(expected.peer);
+        continue;
+      }
+      posted_message& message = *queue.pop();
+      lock.unlock();
+      take(exchange, expected, message.bytes, copy);
+      lock.lock();
+      message.taken = true;
+      of(expected.peer).changed.notify_one();
+    }
+    return true;
+  }
+
+  template <class Copy>
+  static void take(pending_messages& exchange, const incoming& expected, std::span<const std::byte> bytes, Copy& copy) {
+    if (bytes.size() != expected.bytes.size()) {
+      exchange.problem = "rank " + std::to_string(expected.peer) + " sent " + std::to_string(bytes.size()) +
+                         " bytes where " + std::to_string(expected.bytes.size()) + " were expected";
+      return;
+    }
+    try {
+      if (!bytes.empty()) copy(expected, bytes.data());
+    } catch (const std::exception& failure) {
+      exchange.problem = failure.what();
+    }
+  }
+
+  bool wait_until_taken(pending_messages& exchange, bool may_wait, std::unique_lock<std::mutex>& lock) {
+    for (; exchange.taken < exchange.sent.size(); ++exchange.taken) {
+      const auto& message = exchange.sent[exchange.taken];
+      auto& receiver = of(message.peer);
+      if (!reached(exchange.rank, may_wait, lock, [&] { return message.taken || receiver.owner_has_left; }))
+        return false;
+      if (message.taken) continue;
+      receiver.queues[index(exchange.rank)].clear();  // these messages go with the exchange
+      exchange.problem = has_left_text(message.peer);
+    }
+    return true;
+  }
+
+  static std::string has_left_text(int rank) {
+    return "rank " + std::to_string(rank) + " has left: its last thread_communicator has been destroyed";
+  }
+
+  std::mutex mutex_;
+  std::vector<mailbox> mailboxes_;
+  std::map<std::size_t, std::pair<std::shared_ptr<memory_block>, std::size_t>> blocks_;  // and how many ranks have it
+};
+
+/// One rank of a group. It leaves the group when this object is destroyed.
+struct membership {
+  membership(std::shared_ptr<threads::group> of, int r) : group(std::move(of)), rank(r) {}
+  membership(const membership&) = delete;
+  membership& operator=(const membership&) = delete;
+  ~membership() { group->leave(rank); }
+
+  std::shared_ptr<threads::group> group;
+  int rank;
+  std::size_t shares = 0;     // how often share() has been called
+  pending_messages blocking;  // the messages of exchange(), kept for their memory
+};
+
+}  // namespace adasum::detail::threads

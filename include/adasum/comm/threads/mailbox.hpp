@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <condition_variable>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace adasum::detail::threads {
+
+/// A message that waits for its receiver. It belongs to the sender, which waits until it is taken.
+struct posted_message {
+  int peer;
+  std::span<const std::byte> bytes;
+  posted_message* next = nullptr;
+  bool taken = false;
+};
+
+/// Messages from one rank to another, in the order of sending. Linked, so that sending allocates nothing.
+class message_queue {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  void push(posted_message* message) {
+    (first_ ? last_->next : first_) = message;
+    last_ = message;
+  }
+  posted_message* pop() { return std::exchange(first_, first_->next); }
+  void clear() { first_ = nullptr; }
+
+ private:
+  posted_message* first_ = nullptr;
+  posted_message* last_ = nullptr;
+};
+
+/// What other ranks have for this one.
+struct mailbox {
+  std::condition_variable changed;    // something has happened that this rank may be waiting for
+  std::vector<message_queue> queues;  // one for each sender
+  bool owner_has_left = false;
+};
+
+}  // namespace adasum::detail::threads

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// What every header includes first: a compiler that can read the library, and the marks on functions for devices.
+
+// Compilers go on after #error, and a thousand errors of a compiler that reads the wrong language would follow. A header
+// that does not exist is where all of them stop, so the error that says what to do stays in sight.
+#if !defined(__cplusplus) || __cplusplus < 202002L
+#error "adasum needs C++20: compile with -std=c++20 (in CMake: target_compile_features(app PRIVATE cxx_std_20))"
+#include <adasum_needs_cxx20>
+#endif
+#if !defined(__cpp_exceptions)
+#error "adasum reports errors as exceptions: compile without -fno-exceptions"
+#include <adasum_needs_exceptions>
+#endif
+
+/// For functions that run on the host and, where a device's compiler reads them, on the device as well.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define ADASUM_HOST_DEVICE __host__ __device__
+#else
+#define ADASUM_HOST_DEVICE
+#endif
+
+/// In front of such a function that calls what its caller gave it, a rule or a lambda: called on the host, that may be
+/// for the host only, of which nvcc would warn.
+#if defined(__NVCC__)
+#define ADASUM_CALLS_ITS_ARGUMENT _Pragma("nv_exec_check_disable")
+#else
+#define ADASUM_CALLS_ITS_ARGUMENT
+#endif

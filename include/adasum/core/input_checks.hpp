@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "config.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "error.hpp"
+#include "segments.hpp"
+
+/// What the calls check about gradients and segments before anything changes. `call` begins the message.
+namespace adasum::detail {
+
+/// Whether boundaries begin at 0 and do not decrease.
+inline bool are_boundaries(segments_view segments) {
+  const auto offsets = segments.offsets();
+  return !offsets.empty() && offsets.front() == 0 && std::ranges::is_sorted(offsets);
+}
+
+inline void require_boundaries(segments_view segments, const char* call) {
+  if (!are_boundaries(segments))
+    throw bad_input(std::string(call) + ": the boundaries of the segments must begin at 0 and not decrease");
+}
+
+inline void require_segments_match(segments_view segments, std::size_t length, const char* call) {
+  require_boundaries(segments, call);
+  if (segments.all().end != length)
+    throw bad_input(std::string(call) + ": the segments hold " + std::to_string(segments.all().end) +
+                    " elements in all, the gradient has " + std::to_string(length));
+}
+
+/// Two arrays may be the same one, or apart; anything between would be read after it has been written.
+template <class T>
+void require_same_or_apart(std::span<const T> input, std::span<const T> out, const auto& what, const char* call) {
+  const auto begin = [](std::span<const T> s) { return reinterpret_cast<std::uintptr_t>(s.data()); };
+  const auto end = [&](std::span<const T> s) { return begin(s) + s.size_bytes(); };
+  if (begin(input) == begin(out) || input.empty() || out.empty()) return;
+  if (begin(input) < end(out) && begin(out) < end(input))
+    throw bad_input(std::string(call) + ": the output overlaps " + what() + " in part (" +
+                    std::to_string(input.size()) + " and " + std::to_string(out.size()) +
+                    " elements); they must be the same array or apart");
+}
+
+template <class T>
+void require_not_null(std::span<const T> array, const auto& what, const char* call) {
+  if (array.data() == nullptr && !array.empty())
+    throw bad_input(std::string(call) + ": " + what() + " is a null pointer with " + std::to_string(array.size()) +
+                    " elements");
+}
+
+/// For spaces that can tell: memory that their kernels cannot read ends the program on some devices.
+template <class Space, class T>
+void require_reachable(const Space& space, std::span<const T> array, const auto& what, const char* call) {
+  if constexpr (requires {
+                  { space.can_reach(array.data()) } -> std::same_as<bool>;
+                })
+    if (!array.empty() && !space.can_reach(array.data()))
+      throw bad_input(std::string(call) + ": " + what() + " does not lie in memory that the execution space \"" +
+                      std::string(Space::name) + "\" can reach (" + std::to_string(array.size()) + " elements)");
+}
+
+/// What is wrong with a gradient for a plan of this length; empty if nothing.
+template <class Space, class T>
+std::string problem_with_gradient(const Space& space, std::span<const T> elements, std::size_t length,
+                                  const char* plan) {
+  const auto the_gradient = [] { return std::string("the gradient"); };
+  if (elements.size() != length)
+    return std::string(plan) + ": the gradient has " + std::to_string(elements.size()) + " elements, the plan is for " +
+           std::to_string(length);
+  try {
+    require_not_null(elements, the_gradient, plan);
+    require_reachable(space, elements, the_gradient, plan);
+  } catch (const bad_input& wrong) {
+    return wrong.what();
+  }
+  return {};
+}
+
+}  // namespace adasum::detail

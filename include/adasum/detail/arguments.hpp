@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <ranges>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/options.hpp"
+#include "../core/segments.hpp"
+
+/// The arguments that may follow the data of a call: segments, a rule, a schedule, options, each at most once and in
+/// any order. They are told apart by what they are.
+///
+/// A call has four such parameters, with defaults:
+///
+///     template <class Gradient, class A = unnamed_options, class B = unnamed_options, …>
+///     void call(Gradient&& gradient, A&& a = {}, B&& b = {}, …)
+///
+/// A list in braces, {.wire = …}, has no type of its own: it makes the default, as an argument that is absent does.
+namespace adasum::detail {
+
+struct unnamed {};
+using unnamed_options = basic_options<options::checked_by_default, unnamed>;
+
+template <class A>
+constexpr bool is_options = false;
+template <bool Checked>
+constexpr bool is_options<basic_options<Checked>> = true;
+template <class A>
+constexpr bool is_unnamed_options = false;
+template <bool Checked>
+constexpr bool is_unnamed_options<basic_options<Checked, unnamed>> = true;
+
+enum class argument { segments, rule, schedule, options, absent, unknown };
+
+template <class A>
+consteval argument argument_of() {
+  if constexpr (is_unnamed_options<A>)
+    return argument::absent;
+  else if constexpr (is_options<A>)
+    return argument::options;
+  else if constexpr (std::convertible_to<const A&, segments_view>)
+    return argument::segments;
+  else if constexpr (schedule<A>)
+    return argument::schedule;
+  else if constexpr (rule<A>)
+    return argument::rule;
+  else
+    return argument::unknown;
+}
+
+/// Whether the argument is any of these; if not, the compiler says what it might have been.
+template <class A>
+consteval bool is_known_argument() {
+  constexpr bool known = argument_of<A>() != argument::unknown;
+  if constexpr (known)
+    return true;
+  else if constexpr (requires { &A::stages; })
+    static_assert(schedule<A>, "adasum: this argument has stages, but lacks something else that a schedule has");
+  else if constexpr (requires { &A::operator(); } && !requires { A::name; })
+    static_assert(rule<A>, "write static constexpr std::string_view name = \"…\": a rule has one");
+  else if constexpr (requires { &A::operator(); })
+    static_assert(
+        rule<A>,
+        "write pair_weights operator()(const pair_gram&), or void operator()(gram_view, std::span<double>): a "
+        "rule has one of these");
+  else if constexpr (std::ranges::range<A> || std::is_integral_v<A>)
+    static_assert(known, "write adasum::segments(lengths): only then numbers are taken for the lengths of segments");
+  else
+    static_assert(known, "adasum: this argument is neither segments, a rule, a schedule nor options");
+  return false;
+}
+
+/// Which arguments a call takes.
+struct taken_arguments {
+  bool segments = true, rule = true, schedule = true, options = true;
+};
+inline constexpr taken_arguments only_segments{.rule = false, .schedule = false, .options = false};
+
+/// Whether these arguments can follow the data of a call; if not, the compiler says why in one line.
+template <taken_arguments Taken, class... As>
+consteval bool are_arguments() {
+  constexpr auto count = []([[maybe_unused]] argument kind) {
+    return (std::size_t{argument_of<std::remove_cvref_t<As>>() == kind} + ... + 0);
+  };
+  constexpr auto segments = count(argument::segments), rules = count(argument::rule),
+                 schedules = count(argument::schedule), choices = count(argument::options);
+  static_assert(segments <= 1, "adasum: the segments are given twice");
+  static_assert(rules <= 1, "adasum: a rule is given twice");
+  static_assert(schedules <= 1, "adasum: a schedule is given twice");
+  static_assert(choices <= 1, "adasum: the options are given twice");
+  static_assert(Taken.segments || segments == 0, "adasum: the segments have been given already");
+  static_assert(Taken.rule || rules == 0,
+                "write combine, combine_allreduce or a plan for another rule: this call takes none");
+  static_assert(Taken.schedule || schedules == 0, "adasum: this call takes no schedule; it sends nothing");
+  static_assert(Taken.options || choices == 0, "adasum: this call takes no options");
+  constexpr bool known = (is_known_argument<std::remove_cvref_t<As>>() && ...);
+  return known && segments <= (Taken.segments ? 1 : 0) && rules <= (Taken.rule ? 1 : 0) &&
+         schedules <= (Taken.schedule ? 1 : 0) && choices <= (Taken.options ? 1 : 0);
+}
+
+/// The argument of this kind as it was given, or the default.
+template <argument Kind, class Default>
+constexpr Default&& argument_or(Default&& otherwise) {
+  return std::forward<Default>(otherwise);
+}
+template <argument Kind, class Default, class A, class... As>
+constexpr decltype(auto) argument_or(Default&& otherwise, A&& a, As&&... as) {
+  if constexpr (argument_of<std::remove_cvref_t<A>>() == Kind)
+    return std::forward<A>(a);
+  else
+    return argument_or<Kind>(std::forward<Default>(otherwise), std::forward<As>(as)...);
+}
+
+/// The segments among the arguments, or the given ones.
+template <class... As>
+segments_view segments_or(segments_view otherwise, const As&... as) {
+  return argument_or<argument::segments>(otherwise, as...);
+}
+
+template <bool Checked>
+basic_options<Checked> with_name(const basic_options<Checked, unnamed>& list) {
+  const auto& [check_agreement, measure, nonfinite, wire, timeout] = list;
+  return {check_agreement, measure, nonfinite, wire, timeout};
+}
+
+/// The options among the arguments, with a name or in braces.
+/// @throws bad_input  they are given twice, once or both times in braces, which no compiler sees
+template <class... As>
+auto options_among(const char* call, const As&... as) {
+  unnamed_options list;
+  bool has_list = false;
+  const auto require_one = [call](bool another) {
+    if (another) throw bad_input(std::string(call) + ": the options are given twice");
+  };
+  const auto note = [&](const auto& a) {
+    if constexpr (is_unnamed_options<std::remove_cvref_t<decltype(a)>>) {
+      if (a == unnamed_options{}) return;
+      require_one(std::exchange(has_list, true));
+      list = a;
+    }
+  };
+  (note(as), ...);
+  if constexpr ((is_options<As> || ...)) {
+    require_one(has_list);
+    return argument_or<argument::options>(options{}, as...);
+  } else {
+    return with_name(list);
+  }
+}
+
+/// What a plan is made for: segments, or a length, which is one segment.
+class segments_or_length {
+ public:
+  segments_or_length(segments_view cut) : view_(cut) {}
+  segments_or_length(const segments& cut) : view_(cut) {}
+  /// @throws bad_input  a negative length
+  template <std::integral Length>
+  segments_or_length(Length length) : whole_{0, static_cast<std::size_t>(length)}, view_(whole_) {
+    if (std::cmp_less(length, 0))
+      throw bad_input("adasum: the length of a gradient is negative (" + std::to_string(length) + ")");
+  }
+  segments_or_length(const segments_or_length&) = delete;
+  segments_or_length& operator=(const segments_or_length&) = delete;
+
+  operator segments_view() const { return view_; }
+
+ private:
+  std::array<std::size_t, 2> whole_{};
+  segments_view view_;
+};
+
+}  // namespace adasum::detail

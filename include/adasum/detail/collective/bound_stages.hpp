@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/segments.hpp"
+#include "../../schedule/transfers.hpp"
+#include "call_signature.hpp"
+#include "engine_settings.hpp"
+#include "report_stages.hpp"
+#include "transport/messages.hpp"
+#include "transport/shared_memory.hpp"
+
+namespace adasum::detail {
+
+/// A rank's stages, each bound to what carries it, and these transports.
+template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
+class bound_stages {
+  using messages_type = messages<T, Space, Comm>;
+  static constexpr bool can_share = shares_gradients<Comm, Space>;
+  struct nothing {};
+  template <bool Can, class C>
+  struct shared_transport {
+    using type = shared_memory<T, Space, C>;
+  };
+  template <class C>
+  struct shared_transport<false, C> {
+    using type = nothing;
+  };
+
+ public:
+  /// Collective with how.in_shared_memory. @throws shared_memory_error
+  /// @param space, comm, report  must outlive this object
+  /// @param most_products        most_products(n): the most doubles that a stage of n members adds at once
+  template <class MostProducts>
+  bound_stages(const Space& space, const Comm& comm, segments_view segments, std::vector<stage> stages,
+               const carriage& how, report_stages& report, const MostProducts& most_products) {
+    std::size_t products = 0;
+    for (const auto& level : stages) products = std::max(products, most_products(level.members.size()));
+    // Whether gradients are copied to where the others read them, so that every rank computes the whole result in its
+    // own memory: where there is one stage, and it says so.
+    const bool published = stages.size() == 1 && stages.front().published;
+    if constexpr (can_share)
+      if (how.in_shared_memory)
+        shared_.emplace(space, comm, segments.all().end, published, products, signature(segments, published),
+                        how.timeout);
+    message_sizes sizes;
+    for (const auto& level : stages) sizes.include(level, !is_shared(level), most_products(level.members.size()));
+    messages_.emplace(space, comm, how.wire, sizes, report);
+    for (auto& level : stages) bind(std::move(level), static_cast<std::size_t>(comm.size()));
+    if constexpr (can_share)
+      if (shared_) shared_->send_records_by(*messages_);
+  }
+  bound_stages(const bound_stages&) = delete;
+  bound_stages& operator=(const bound_stages&) = delete;
+
+  std::span<const bound_stage<T>> all() const { return stages_; }
+  messages_type& by_message() { return *messages_; }
+
+  /// This rank's gradient in shared memory; null if there is none.
+  T* shared_gradient() const {
+    if constexpr (can_share)
+      if (shared_) return shared_->gradient();
+    return nullptr;
+  }
+  /// Whether no stage sends elements.
+  bool is_in_place() const { return std::ranges::none_of(stages_, sends_elements()); }
+
+  // ── a run ──
+
+  /// @return where it works on the gradient
+  T* begin_run(T* gradient, bool posts) {
+    messages_->begin_run(gradient, posts);
+    if constexpr (can_share)
+      if (shared_) return shared_->begin_run(gradient, posts);
+    return gradient;
+  }
+  void end_run() {
+    if constexpr (can_share)
+      if (shared_) shared_->end_run();
+  }
+  /// This rank has failed. @return what to wait for, if others are still at work on its gradient
+  transport<T>* withdraw() {
+    messages_->withdraw();
+    if constexpr (can_share)
+      if (shared_) return shared_->withdraw() == progress::waits ? &*shared_ : nullptr;
+    return nullptr;
+  }
+
+ private:
+  static std::uint64_t signature(segments_view segments, bool published) {
+    return hash(std::array{std::size_t{published}, static_cast<std::size_t>(format_of<T>)}, hash(segments.offsets()));
+  }
+  bool is_shared(const stage& level) const {
+    if constexpr (can_share)
+      return shared_ && shared_->carries(level);
+    else
+      return static_cast<void>(level), false;
+  }
+  auto sends_elements() const {
+    return [this](const bound_stage<T>& level) { return level.elements == &*messages_; };
+  }
+
+  void bind(stage level, std::size_t leaves) {
+    bound_stage<T> bound{std::move(level), {}, {}, &*messages_, &*messages_};
+    bound.to_combine = transfers_to_combine(bound);
+    bound.to_deliver = transfers_to_deliver(bound, leaves);
+    if constexpr (can_share) {
+      if (shared_ && shared_->carries(bound)) bound.elements = &*shared_;
+      if (shared_ && shared_->adds(bound)) bound.products = &*shared_;
+    }
+    stages_.push_back(std::move(bound));
+  }
+
+  std::optional<typename shared_transport<can_share, Comm>::type> shared_;
+  std::optional<messages_type> messages_;
+  std::vector<bound_stage<T>> stages_;
+};
+
+}  // namespace adasum::detail

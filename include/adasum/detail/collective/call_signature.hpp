@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/scalar.hpp"
+#include "../../core/segments.hpp"
+#include "../../core/stage.hpp"
+
+namespace adasum::detail {
+
+/// FNV-1a, of whole numbers.
+constexpr std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
+  auto value = start ^ 14695981039346656037u;
+  for (const auto number : numbers) value = (value ^ static_cast<std::uint64_t>(number)) * 1099511628211u;
+  return value;
+}
+
+/// What one rank is about to do, as it travels to the others. Texts are cut to their fields.
+struct call_signature {
+  template <std::size_t N>
+  using text = std::array<char, N>;
+
+  std::uint64_t length = 0;
+  std::uint64_t segments = 0;
+  std::uint64_t segments_hash = 0;
+  std::uint64_t schedule_hash = 0;
+  text<16> scalar{};
+  text<32> rule{};
+  text<32> schedule{};
+  text<32> inner_rule{};
+  text<32> location{};  ///< where the gradient lies
+  text<32> options{};
+  text<32> space{};
+  text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
+
+  template <std::size_t N>
+  static void set(text<N>& field, std::string_view value) {
+    field.fill('\0');
+    std::ranges::copy(value.substr(0, N - 1), field.begin());
+  }
+  template <std::size_t N>
+  static std::string get(const text<N>& field) {
+    return field.data();
+  }
+
+  /// What segments and stages hash to is compared apart.
+  bool equals_but_boundaries(const call_signature& other) const {
+    return length == other.length && segments == other.segments && scalar == other.scalar && rule == other.rule &&
+           schedule == other.schedule && inner_rule == other.inner_rule && location == other.location &&
+           options == other.options && space == other.space;
+  }
+
+  void set_segments(segments_view segs) {
+    segments = segs.size();
+    segments_hash = hash(segs.offsets());
+  }
+  /// The stages of all ranks, as every rank computes them, tell apart schedules of one name with different parameters.
+  template <class Schedule>
+  void add_stages_of(const Schedule& schedule_in_use, int size, const schedule_input& input) {
+    for (int rank = 0; rank < size; ++rank) add_stages(schedule_in_use.stages(rank, size, input));
+  }
+  void add_stages(const std::vector<stage>& stages) {
+    for (const auto& level : stages) {
+      schedule_hash = hash(level.members, schedule_hash);
+      schedule_hash = hash(level.leaf_offsets, schedule_hash);
+      schedule_hash = hash(level.sum_over, schedule_hash);
+      schedule_hash = hash(std::array{level.survivors, level.held.begin, level.held.end, std::size_t{level.inner},
+                                      std::size_t{level.published}},
+                           schedule_hash);
+      for (const auto part : level.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
+    }
+  }
+};
+
+/// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
+/// @param location  where the gradient lies
+template <scalar T, rule Rule, rule Inner, schedule Schedule, class Space>
+call_signature signature_of(const Space& space, segments_view segments, std::string_view location,
+                            std::string_view options) {
+  call_signature mine;
+  mine.set_segments(segments);
+  mine.set(mine.scalar, to_string(format_of<T>));
+  mine.set(mine.rule, Rule::name);
+  mine.set(mine.schedule, Schedule::name);
+  mine.set(mine.inner_rule, Inner::name);
+  mine.set(mine.location, location);
+  mine.set(mine.options, options);
+  std::string name(Space::name);
+  if constexpr (requires { space.arithmetic(); }) name += " " + std::string(space.arithmetic());
+  mine.set(mine.space, name);
+  return mine;
+}
+
+}  // namespace adasum::detail

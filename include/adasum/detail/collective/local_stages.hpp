@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/segments.hpp"
+#include "../../core/stage.hpp"
+#include "../local/combine_window.hpp"
+#include "../local/nonfinite.hpp"
+#include "../local/recombine.hpp"
+#include "engine_settings.hpp"
+
+namespace adasum::detail {
+
+/// The arithmetic of stages on one rank: measure, weigh, mix, recombine. Knows no other rank: vectors are brought to it,
+/// and who adds inner products over the ranks does so in gram_of() and in what recombine() returns.
+template <scalar T, execution_space<T> Space, rule Rule, rule Inner>
+class local_stages {
+  template <rule R>
+  using recombination_under = recombination<T, Space, R>;
+
+ public:
+  /// Doubles that a stage of n members adds over the ranks at once, at most.
+  static std::size_t most_products(std::size_t segments, std::size_t n) {
+    return std::max({segments * packed_size(n), recombination_under<Rule>::scratch_size(segments, n),
+                     recombination_under<Inner>::scratch_size(segments, n)});
+  }
+
+  /// @param space, rule, segments  must outlive this object
+  /// @param members                the most vectors of a stage
+  local_stages(const Space& space, Rule& rule, const engine_settings<Inner>& settings, segments_view segments,
+               std::size_t members)
+      : space_(space),
+        rule_(rule),
+        inner_(settings.inner),
+        measures_all_(settings.measure),
+        segments_(segments),
+        gram_(segments.size() * packed_size(members)),
+        weights_(segments.size() * members),
+        norms_(members),
+        total_(packed_size(members)),
+        vectors_(members),
+        leaf_counts_(members),
+        weigh_scratch_(members),
+        recombine_scratch_(most_products(segments.size(), members)) {
+    unsettled_.reserve(segments.size());
+  }
+
+  /// Which segments of the whole gradient hold Inf or NaN.
+  void find_nonfinite_segments(const T* gradient, std::span<unsigned char> flags) {
+    find_nonfinite<T>(space_, gradient, segments_, std::span(gram_).first(segments_.size()), flags);
+  }
+  /// A gradient that takes no part is zero.
+  void clear(T* gradient) {
+    const T* const in = gradient;
+    std::ranges::fill(std::span(weights_).first(segments_.size()), 0.0);
+    space_.mix(whole(segments_), std::span(&in, 1), weights_.data(), gradient);
+  }
+
+  /// Member i's vector on this rank's part, and how many gradients it combines.
+  void set_vector(std::size_t i, const T* vector, std::size_t gradients) {
+    vectors_[i] = vector;
+    leaf_counts_[i] = gradients;
+  }
+
+  bool is_measured(const stage& level) const {
+    return measures_all_ || (level.inner ? needs_gram<Inner> : needs_gram<Rule>);
+  }
+  /// The members' Gram matrix for each segment: of this rank's part after measure().
+  std::span<double> gram_of(const stage& level) {
+    return std::span(gram_).first(segments_.size() * packed_size(level.members.size()));
+  }
+  void measure(const stage& level) {
+    if (!is_measured(level)) return std::ranges::fill(gram_of(level), 0.0), void();
+    space_.measure(window_of(level), vectors_of(level), gram_.data());
+    space_.fence();
+  }
+
+  /// Weights from the Gram matrices. @param observe  observe(k, segment_outcome) for each segment that is settled
+  /// @return what the rule threw, if it did: see weigh_window
+  template <class Observer>
+  std::exception_ptr weigh(const stage& level, const Observer& observe) {
+    std::exception_ptr problem;
+    with_rule(level, [&](auto& rule) {
+      weigh_window(rule, leaf_counts_of(level), 0, memory_of(level), cancellation_threshold<T>, problem);
+      if (problem) return;
+      for_each_settled(memory_of(level), weighs_whole_model(rule),
+                       [&](std::size_t k) { observe(k, outcome_of(memory_of(level), k)); });
+    });
+    return problem;
+  }
+
+  /// This rank's part of the combination, of the segments that are settled. @param written  see mix_window
+  template <class Written>
+  void mix(const stage& level, T* out, const Written& written) {
+    with_rule(level, [&](auto& rule) {
+      mix_window<T>(space_, window_of(level), vectors_of(level), memory_of(level), weighs_whole_model(rule), out,
+                    written);
+    });
+    space_.fence();
+  }
+
+  // ── the segments that are not ──
+
+  bool has_unsettled() const { return !unsettled_.empty(); }
+
+  /// @param problem  what this rank has failed with already, if it has
+  void begin_recombining(const stage& level, std::exception_ptr problem) {
+    with_rule(level, [&]<class R>(R& rule) {
+      auto& run = this->template run_of<R>();
+      run.emplace(space_, rule, vectors_of(level), leaf_counts_of(level), std::span<const std::size_t>(unsettled_), 0,
+                  elements_of(level, weighs_whole_model(rule)), std::span(recombine_scratch_), std::move(problem));
+    });
+  }
+  /// @return what is to be added over the ranks next; nothing if all is there, or has failed
+  std::span<double> recombine(const stage& level) {
+    std::span<double> values;
+    with_rule(level, [&]<class R>(R&) { values = this->template run_of<R>()->advance(); });
+    return values;
+  }
+  /// What failed on this rank from outside.
+  void fail_recombining(const stage& level, const std::exception_ptr& problem) {
+    with_rule(level, [&]<class R>(R&) { this->template run_of<R>()->fail(problem); });
+  }
+  /// Writes the recombined segments. @param observe, written  as above
+  /// @throws what failed; communication_error: on another rank
+  template <class Observer, class Written>
+  void finish_recombining(const stage& level, T* out, const Observer& observe, const Written& written) {
+    with_rule(level, [&]<class R>(R& rule) {
+      auto& run = this->template run_of<R>();
+      finish_recombination(space_, *run, weighs_whole_model(rule), memory_of(level), out, observe, written);
+      run.reset();
+    });
+    unsettled_.clear();
+  }
+  void forget_recombining() {
+    by_rule_.reset();
+    by_inner_.reset();
+  }
+
+ private:
+  template <class Action>
+  void with_rule(const stage& level, Action&& action) {
+    if constexpr (std::is_same_v<Inner, no_inner_rule>)
+      action(rule_);
+    else
+      level.inner ? action(inner_) : action(rule_);
+  }
+  template <class R>
+  auto& run_of() {
+    if constexpr (std::is_same_v<R, Rule>)
+      return by_rule_;
+    else
+      return by_inner_;
+  }
+
+  slice window_of(const stage& level) const { return {segments_, level.part(), level.part().begin}; }
+  std::span<const T* const> vectors_of(const stage& level) const {
+    return std::span(vectors_).first(level.members.size());
+  }
+  std::span<const std::size_t> leaf_counts_of(const stage& level) const {
+    return std::span(leaf_counts_).first(level.members.size());
+  }
+  round_memory memory_of(const stage& level) {
+    const auto n = level.members.size();
+    return {n,
+            gram_of(level),
+            std::span(weights_).first(segments_.size() * n),
+            std::span(norms_).first(n),
+            std::span(total_).first(packed_size(n)),
+            weigh_scratch_,
+            unsettled_};
+  }
+  auto elements_of(const stage& level, bool whole_model) const {
+    return
+        [window = window_of(level), whole_model](std::size_t k) { return recombined_elements(window, k, whole_model); };
+  }
+
+  const Space& space_;
+  Rule& rule_;
+  Inner inner_;
+  bool measures_all_;
+  segments_view segments_;
+  std::vector<double> gram_, weights_, norms_, total_;
+  std::vector<const T*> vectors_;
+  std::vector<std::size_t> leaf_counts_, unsettled_;
+  weigh_scratch weigh_scratch_;
+  std::vector<double> recombine_scratch_;
+  std::optional<recombination_under<Rule>> by_rule_;
+  std::optional<recombination_under<Inner>> by_inner_;
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/error.hpp"
+#include "../../core/gradient.hpp"
+#include "../../core/input_checks.hpp"
+#include "../../core/options.hpp"
+#include "../../schedule/all_to_all.hpp"
+#include "agreement.hpp"
+#include "engine_settings.hpp"
+
+namespace adasum::detail {
+
+/// What all plans are made of, the blocking, the posted and the enqueued: the call's arguments, the schedule's stages for
+/// this rank, and the agreement of the ranks on them.
+template <scalar T, class Space, class Comm, rule Rule, schedule Schedule>
+class plan_setup {
+ public:
+  using inner_rule = inner_rule_t<Schedule>;
+
+  /// @param call  the user's, for messages
+  /// @throws bad_input  boundaries that do not begin at 0 or decrease; options that cannot be
+  template <bool Checked>
+  plan_setup(Space space, Comm comm, segments_view segments, Schedule schedule, const basic_options<Checked>& choices,
+             const char* call)
+      : space_(std::move(space)),
+        comm_(std::move(comm)),
+        schedule_(std::move(schedule)),
+        offsets_(segments.offsets().begin(), segments.offsets().end()),
+        options_{choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout},
+        call_(call) {
+    require_boundaries(segments, call);
+    require_valid(choices, call);
+  }
+
+  const Space& space() const { return space_; }
+  const Comm& comm() const { return comm_; }
+  const basic_options<true>& choices() const { return options_; }
+  const char* call() const { return call_; }
+  segments_view segments() const { return segments_view{offsets_}; }
+  std::size_t length() const { return offsets_.back(); }
+
+  /// Whether ranks compare what they are about to do.
+  bool compares() const { return options_.check_agreement && comm_.size() > 1; }
+
+  /// What the schedule may look at. @param in_place  see schedule_input
+  schedule_input input(bool in_place = false) const {
+    return {length(), sizeof(T), segments().size(), tree_rule<Rule>, device_space<Space>, once, in_place};
+  }
+
+  /// This rank's stages. A schedule that cannot be built here is a problem to tell the others, if they compare what they
+  /// are about to do; until then its place is taken by one stage of all ranks, which always can be.
+  std::vector<stage> stages(bool in_place = false) {
+    if (problem_.empty()) try {
+        auto found = schedule_.stages(comm_.rank(), comm_.size(), input(in_place));
+        if (!found.empty()) return found;
+        if (comm_.size() > 1)
+          throw bad_input(std::string(call_) + ": the schedule " + std::string(Schedule::name) +
+                          " has no stage for rank " + std::to_string(comm_.rank()) + " of " +
+                          std::to_string(comm_.size()));
+      } catch (const bad_input& wrong) {
+        if (!compares()) throw;
+        problem_ = wrong.what();
+      }
+    return schedules::all_to_all{}.stages(comm_.rank(), comm_.size(), input(in_place));
+  }
+
+  /// The name of the schedule that runs.
+  std::string_view name(bool in_place = false) const {
+    if constexpr (requires { schedule_.chosen_name(comm_.size(), input()); })
+      return schedule_.chosen_name(comm_.size(), input(in_place));
+    else
+      return Schedule::name;
+  }
+
+  /// How the schedule would use memory that ranks share.
+  shared_memory_use uses_shared_memory() const {
+    if constexpr (requires { schedule_.uses_shared_memory(comm_.size(), input()); })
+      return schedule_.uses_shared_memory(comm_.size(), input());
+    else
+      return shared_memory_use::none;
+  }
+
+  engine_settings<inner_rule> settings(bool in_place) {
+    engine_settings<inner_rule> found{stages(in_place), name(in_place), inner_rule_of(schedule_)};
+    if constexpr (requires { schedule_.leaf_ranks(comm_.size()); })
+      if (problem_.empty()) found.leaf_ranks = schedule_.leaf_ranks(comm_.size());
+    found.measure = options_.measure == measuring::always;
+    found.nonfinite = options_.nonfinite;
+    found.carried = {options_.wire, options_.timeout, in_place};
+    return found;
+  }
+
+  // ── agreement ──
+
+  /// What this rank does at every run, and memory for what the others do. Where ranks do not compare, nothing.
+  void prepare_agreement(std::string_view location) {
+    if (!compares()) return;
+    signature_ = signature_of<T, Rule, inner_rule, Schedule>(space_, segments(), location, describe(options_));
+    if (problem_.empty()) signature_.add_stages_of(schedule_, comm_.size(), input());
+    signature_.set(signature_.problem, problem_);
+    memory_ = agreement_memory(comm_.size());
+  }
+  /// For one run. @param problem  what is wrong with this rank's input; empty if nothing
+  call_signature signature(std::size_t length, const std::string& problem) const {
+    auto mine = signature_;
+    mine.length = length;
+    if (!problem.empty()) mine.set(mine.problem, problem);
+    return mine;
+  }
+  agreement_memory& memory() { return memory_; }
+  /// Compares now; blocks. @throws agreement_error
+  void agree(const call_signature& mine) { detail::agree(space_, comm_, mine, segments(), memory_); }
+
+  /// What is wrong with a gradient for this plan; empty if nothing. @param plan  what the user calls with it
+  std::string problem_with(std::span<const T> elements, const char* plan) const {
+    return problem_with_gradient(space_, elements, length(), once ? call_ : plan);
+  }
+  const std::string& schedule_problem() const { return problem_; }
+
+  /// See schedule_input.
+  bool once = false;
+
+ private:
+  Space space_;
+  Comm comm_;
+  Schedule schedule_;
+  std::vector<std::size_t> offsets_;
+  basic_options<true> options_;  // of one type in builds with NDEBUG and without
+  const char* call_;
+  std::string problem_;  // with the schedule
+  call_signature signature_;
+  agreement_memory memory_;
+};
+
+}  // namespace adasum::detail

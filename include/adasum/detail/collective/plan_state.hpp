@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "../../core/concepts.hpp"
+#include "../../core/error.hpp"
+#include "../../core/options.hpp"
+#include "../../core/report.hpp"
+#include "engine.hpp"
+#include "plan_setup.hpp"
+
+namespace adasum::detail {
+
+/// What an allreduce_plan holds: the set-up, up to two engines (one works in memory that the ranks share, one sends
+/// messages), and which of them is at work.
+template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
+class plan_state {
+  using setup_type = plan_setup<T, Space, Comm, Rule, Schedule>;
+  using engine_type = engine_interface<T>;
+  using buffer_type = decltype(std::declval<const Space&>().template allocate<T>(0));
+
+ public:
+  /// See allreduce_plan's constructor. @param once  for a single run
+  plan_state(setup_type setup, Rule rule, bool once) : setup_(std::move(setup)), rule_(std::move(rule)) {
+    setup_.once = once;
+    if (setup_.choices().wire != wire_format::same && !packs<Space, T>)
+      throw bad_input(std::string(setup_.call()) + ": options::wire rounds float gradients; the elements are " +
+                      std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
+    auto messages = setup_.settings(false);  // tells what is wrong with the schedule
+    const auto use = shared_memory_use_of_schedule();
+    const bool shares = use == shared_memory_use::preferred && can_share;
+    setup_.prepare_agreement(shares ? copied : of_caller);
+    // A rank that disagrees makes no such memory, perhaps. It compares when it runs: then this is the same exchange.
+    if (shares && setup_.compares()) setup_.agree(setup_.signature(setup_.length(), {}));
+    if (shares || use == shared_memory_use::required) make_in_place(use);
+    if (!in_place_) by_messages_ = new_engine(std::move(messages));
+    if (use == shared_memory_use::required) require_in_place();
+    last_ = &usual().last_report();
+  }
+  plan_state(const plan_state&) = delete;
+  plan_state& operator=(const plan_state&) = delete;
+
+  const setup_type& setup() const { return setup_; }
+  Rule& rule() { return rule_; }
+  const report& last_report() const { return *last_; }
+  bool is_in_flight() const { return in_flight_ != nullptr; }
+
+  std::span<T> buffer() {
+    if (!buffer_) make_buffer();
+    return {*buffer_, setup_.length()};
+  }
+
+  const report& run(std::span<T> elements, const std::string& problem) {
+    return finish(begin(elements, problem, false, "operator()"));
+  }
+
+  /// @param posts  whether the reduction goes on in test(), too
+  engine_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
+    if (in_flight_)
+      throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
+    auto& chosen = engine_for(elements);
+    if (setup_.compares()) {
+      auto mine = setup_.signature(elements.size(), problem);
+      if (is_buffer(elements))
+        mine.set(mine.location, of_plan);
+      else if (&chosen == by_messages_.get())
+        mine.set(mine.location, of_caller);
+      chosen.start(elements.data(), posts, mine, setup_.memory());
+    } else if (!problem.empty()) {
+      chosen.start_refusing(std::make_exception_ptr(bad_input(problem)), posts);
+    } else {
+      chosen.start(elements.data(), posts);
+    }
+    in_flight_ = &chosen;
+    return chosen;
+  }
+
+  engine_type& in_flight(const char* call) const {
+    if (!in_flight_) throw bad_input(std::string("adasum::allreduce_plan::") + call + ": nothing was started");
+    return *in_flight_;
+  }
+
+  const report& finish(engine_type& running) {
+    in_flight_ = nullptr;
+    last_ = &running.wait();
+    return *last_;
+  }
+
+ private:
+  static constexpr bool can_share = shares_gradients<Comm, Space>;
+  static constexpr std::string_view of_caller = "in the caller's memory", copied = "copied to shared memory",
+                                    of_plan = "in the plan's buffer";
+
+  std::unique_ptr<engine_type> new_engine(engine_settings<typename setup_type::inner_rule> settings) {
+    return detail::make_engine<T>(setup_.space(), setup_.comm(), rule_, setup_.segments(), std::move(settings));
+  }
+
+  /// Where the schedule cannot be built, its place is taken by messages.
+  shared_memory_use shared_memory_use_of_schedule() const {
+    return setup_.schedule_problem().empty() ? setup_.uses_shared_memory() : shared_memory_use::none;
+  }
+
+  void make_in_place(shared_memory_use use) {
+    if (std::exchange(tried_to_share_, true) || use == shared_memory_use::none) return;
+    if constexpr (can_share) {
+      const bool all_of_them = use == shared_memory_use::preferred || use == shared_memory_use::buffer_if_all;
+      if constexpr (requires { setup_.comm().all_share_memory(); })
+        if (all_of_them && !setup_.comm().all_share_memory()) return;
+      try {
+        in_place_ = new_engine(setup_.settings(true));
+      } catch (const shared_memory_error&) {  // on all ranks: by messages, then
+        if (use == shared_memory_use::required) throw;
+        return;
+      }
+      if (all_of_them && setup_.comm().size() > 1 && !in_place_->is_in_place()) in_place_.reset();
+    }
+  }
+  void require_in_place() const {
+    if (setup_.comm().size() > 1 && (!in_place_ || !in_place_->is_in_place()))
+      throw bad_input(std::string(setup_.call()) + ": " + std::string(Schedule::name) +
+                      " needs ranks that all share memory");
+  }
+
+  void make_buffer() {
+    make_in_place(shared_memory_use_of_schedule());
+    buffer_ = usual().shared_gradient();
+    if (!*buffer_) {
+      own_memory_ = setup_.space().template allocate<T>(setup_.length());
+      buffer_ = own_memory_->data();
+    } else if (!by_messages_) {
+      // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
+      by_messages_ = new_engine(setup_.settings(false));
+    }
+  }
+
+  /// What reduces a plan's gradients, unless they lie elsewhere than in buffer().
+  engine_type& usual() { return in_place_ ? *in_place_ : *by_messages_; }
+  bool is_buffer(std::span<const T> elements) const { return buffer_ && elements.data() == *buffer_; }
+  engine_type& engine_for(std::span<const T> elements) {
+    return in_place_ && (is_buffer(elements) || !by_messages_) ? *in_place_ : *by_messages_;
+  }
+
+  setup_type setup_;
+  Rule rule_;                                 // of both engines
+  std::optional<buffer_type> own_memory_;     // for buffer(), where ranks share none; a reduction may still use it
+  std::unique_ptr<engine_type> in_place_;     // in shared memory
+  std::unique_ptr<engine_type> by_messages_;  // ends first: others wait for it, and not to give up shared memory
+  bool tried_to_share_ = false;
+  std::optional<T*> buffer_;
+  engine_type* in_flight_ = nullptr;
+  const report* last_ = nullptr;
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/report.hpp"
+#include "agreement.hpp"
+#include "bound_stages.hpp"
+#include "engine_settings.hpp"
+#include "exclusion.hpp"
+#include "local_stages.hpp"
+#include "report_stages.hpp"
+#include "steps.hpp"
+
+namespace adasum::detail {
+
+/// What is done in each step of a reduction (steps.hpp). Holds all buffers, so that running allocates nothing. Waits for
+/// nobody unless told to: a step that waits is taken again when arrived() has said that what it waits for is there.
+template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, rule Inner>
+class run_of_stages {
+  using local_type = local_stages<T, Space, Rule, Inner>;
+
+ public:
+  run_of_stages(Space space, Comm comm, Rule& rule, segments_view segments, engine_settings<Inner> settings)
+      : space_(std::move(space)),
+        comm_(std::move(comm)),
+        segments_(segments),
+        settings_(std::move(settings)),
+        rule_(rule),
+        local_(space_, rule_, settings_, segments, most_members(settings_.stages)),
+        report_(report_writer(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
+        exclusion_(ranks(), segments.size(), settings_.nonfinite, settings_.leaf_ranks),
+        stages_(space_, comm_, segments, std::move(settings_.stages), settings_.carried, report_,
+                [&](std::size_t members) { return local_type::most_products(segments.size(), members); }) {}
+  run_of_stages(const run_of_stages&) = delete;
+  run_of_stages& operator=(const run_of_stages&) = delete;
+
+  T* shared_gradient() const { return stages_.shared_gradient(); }
+  bool is_in_place() const { return stages_.is_in_place(); }
+  const report& last_report() const { return report_.last(); }
+
+  std::vector<step> steps() const {
+    const bool rounds = settings_.carried.wire != wire_format::same && !stages_.is_in_place();
+    return steps_of(stages_.all(), exclusion_.is_decided(), rounds,
+                    [&](const stage& level) { return local_.is_measured(level); });
+  }
+
+  /// A run is to begin, on the gradient at `data`.
+  void prepare(T* data, bool posts) {
+    data_ = data;
+    posts_ = posts;
+    withdrawn_ = false;
+    gives_up_ = nullptr;
+    by_message().begin_run(data, posts);  // agree comes before begin
+  }
+  /// For the step agree.
+  void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
+    agreement_ = agreement(mine, segments_, comm_.rank(), comm_.size(), memory);
+  }
+
+  /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
+  progress take(const step& next, std::size_t turn) {
+    turn_ = turn;
+    const auto& level = stages_.all()[next.level];
+    switch (next.kind) {
+      case step_kind::agree: return agree();
+      case step_kind::begin: return begin();
+      case step_kind::exclude: return exclude();
+      case step_kind::bring: return wait_for(*level.elements, level.elements->bring(level, data_, turn_));
+      case step_kind::measure: return measure(level);
+      case step_kind::sum: return wait_for(*level.products, level.products->sum(level, local_.gram_of(level), turn_));
+      case step_kind::combine: return combine(level, next.level + 1 == stages_.all().size());
+      case step_kind::round_result: return round_result(level);
+      case step_kind::deliver: return wait_for(*level.elements, level.elements->deliver(level, data_, turn_));
+      case step_kind::finish: return finish();
+    }
+    return progress::done;
+  }
+  /// Whether what the last step waits for is there. @param block  wait until it is
+  bool arrived(bool block) { return waits_for_->arrived(block); }
+
+  // ── a rank that has failed ──
+
+  /// From here on, steps only let nobody wait: this rank's exchanges are made, with empty messages, and what it gets is
+  /// thrown away.
+  /// @return waits: others are still at work on this rank's gradient
+  /// @throws std::bad_alloc  there is no memory for what the others send
+  progress withdraw() {
+    withdrawn_ = true;
+    local_.forget_recombining();
+    transport<T>* const isolation = stages_.withdraw();
+    if constexpr (device_space<Space>) {
+      // The device may be what failed. What it would receive is discarded, so nobody follows this address.
+      if (!data_) data_ = reinterpret_cast<T*>(alignof(std::max_align_t));
+    } else {
+      discarded_.emplace(space_.template allocate<T>(segments_.all().end));
+      data_ = discarded_->data();
+    }
+    return isolation ? wait_for(*isolation, progress::waits) : progress::done;
+  }
+  bool withdrawn() const { return withdrawn_; }
+  /// The gradient may be gone: from here on, it is not touched, and sums of a recombination say that this rank fails.
+  void give_up(const std::exception_ptr& problem) { gives_up_ = problem; }
+  void end() { discarded_.reset(); }
+
+ private:
+  using buffer = decltype(std::declval<const Space&>().template allocate<T>(0));
+
+  std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
+  static std::size_t most_members(const std::vector<stage>& stages) {
+    std::size_t most = 1;
+    for (const auto& level : stages) most = std::max(most, level.members.size());
+    return most;
+  }
+
+  auto& by_message() { return stages_.by_message(); }
+
+  progress wait_for(transport<T>& by, progress made) {
+    waits_for_ = &by;
+    return made;
+  }
+
+  // ── beginning and end ──
+
+  progress agree() {
+    if (wait_for(by_message(), by_message().next_of(agreement_)) == progress::waits) return progress::waits;
+    agreement_.require();
+    return progress::done;
+  }
+
+  progress begin() {
+    report_.written().begin();
+    fallbacks_before_ = fallbacks_of(rule_);
+    data_ = stages_.begin_run(gives_up_ ? nullptr : data_, posts_);
+    return progress::done;
+  }
+
+  progress exclude() {
+    if (turn_ == 0) {
+      if (!withdrawn_) local_.find_nonfinite_segments(data_, exclusion_.mine());
+      flags_ = exclusion_.exchanges(comm_.rank(), comm_.size());
+    }
+    if (wait_for(by_message(), by_message().next_of(flags_)) == progress::waits) return progress::waits;
+    if (withdrawn_) return progress::done;
+    exclusion_.decide(report_.written());
+    if (!gives_up_ && !exclusion_.of_rank(comm_.rank())) local_.clear(data_);
+    return progress::done;
+  }
+
+  progress round_result(const bound_stage<T>& level) {
+    by_message().round({data_ + level.part().begin, level.part().size()});
+    return progress::done;
+  }
+
+  progress finish() {
+    if (withdrawn_) {
+      discarded_.reset();
+      return progress::done;
+    }
+    space_.fence();
+    stages_.end_run();
+    auto& found = report_.written();
+    found.set_measured(settings_.measure ||
+                       (needs_gram<Rule> && (std::is_same_v<Inner, no_inner_rule> || needs_gram<Inner>)));
+    if (!settings_.leaf_ranks.empty()) found.reorder(settings_.leaf_ranks);
+    found.finish_excluded(exclusion_.all());
+    found.set_bytes_sent(by_message().bytes_sent());
+    found.set_fallbacks(fallbacks_of(rule_) - fallbacks_before_);
+    return progress::done;
+  }
+
+  // ── a stage: bring → measure → sum → combine (weigh → mix → recombine), and back: deliver ──
+  // What knows no other rank is skipped once this one has withdrawn.
+
+  progress measure(const bound_stage<T>& level) {
+    if (withdrawn_) return progress::done;
+    for (std::size_t i = 0; i < level.members.size(); ++i)
+      local_.set_vector(i, level.elements->vector(level, i, data_), exclusion_.gradients(level, i));
+    local_.measure(level);
+    return progress::done;
+  }
+
+  progress combine(const bound_stage<T>& level, bool last) {
+    if (withdrawn_) return progress::done;
+    if (turn_ == 0) {
+      weigh(level);
+      mix(level, last);
+      if (!local_.has_unsettled()) return progress::done;
+    }
+    return recombine(level, last);
+  }
+
+  void weigh(const bound_stage<T>& level) {
+    const auto problem = local_.weigh(level, note_in_report(level));
+    if (problem) fail_after_recombining(problem);
+  }
+
+  /// The other ranks may go on to recombine segments: this one takes part in that first, and says there that it fails.
+  void fail_after_recombining(const std::exception_ptr& problem) {
+    if (!local_.has_unsettled()) std::rethrow_exception(problem);
+    if (!gives_up_) gives_up_ = problem;
+  }
+
+  auto note_in_report(const bound_stage<T>& level) {
+    return [&](std::size_t k, const segment_outcome& outcome) {
+      report_.note(level, k, outcome, local_.is_measured(level));
+    };
+  }
+
+  void mix(const bound_stage<T>& level, bool last) {
+    if (gives_up_) return;
+    try {
+      local_.mix(level, data_ + level.part().begin, early_delivery<T>(level, data_, last));
+    } catch (...) {
+      fail_after_recombining(std::current_exception());
+    }
+  }
+
+  /// How many sums there are depends on the numbers. Every rank that adds them knows the same numbers.
+  progress recombine(const bound_stage<T>& level, bool last) {
+    if (turn_ == 0) {
+      local_.begin_recombining(level, gives_up_);
+      products_ = local_.recombine(level);
+      products_turn_ = 0;
+    }
+    if (gives_up_) local_.fail_recombining(level, gives_up_);
+    while (!products_.empty()) {
+      if (level.sum_over.size() > 1 && add_unscheduled(level) == progress::waits) return progress::waits;
+      products_ = local_.recombine(level);
+      products_turn_ = 0;
+    }
+    local_.finish_recombining(level, data_ + level.part().begin, note_in_report(level),
+                              early_delivery<T>(level, data_, last));
+    return progress::done;
+  }
+  progress add_unscheduled(const bound_stage<T>& level) {
+    by_message().set_scheduled(false);
+    const auto made = wait_for(*level.products, level.products->sum(level, products_, products_turn_++));
+    by_message().set_scheduled(true);
+    return made;
+  }
+
+  Space space_;
+  Comm comm_;
+  segments_view segments_;
+  engine_settings<Inner> settings_;
+  Rule& rule_;
+  local_type local_;
+  report_stages report_;
+  exclusion exclusion_;
+  bound_stages<T, Space, Comm> stages_;
+
+  // Of the run that is under way.
+  T* data_ = nullptr;
+  bool posts_ = false;    // whether exchanges are posted
+  std::size_t turn_ = 0;  // how often the step has waited
+  transport<T>* waits_for_ = nullptr;
+  bool withdrawn_ = false;
+  std::exception_ptr gives_up_;  // why this rank will withdraw, once the others need not wait for it in between
+  agreement agreement_;
+  allgather flags_;
+  std::span<double> products_;       // of a recombination: what is being added
+  std::size_t products_turn_ = 0;    // how often that has waited
+  std::optional<buffer> discarded_;  // what a rank that has withdrawn works on
+  std::size_t fallbacks_before_ = 0;
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../../core/config.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../../core/concepts.hpp"
+#include "../../../core/error.hpp"
+
+/// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
+///
+/// Memory order. Every rank has a step number that only it writes, and only upwards. A barrier stores one's own number
+/// (release) and waits until it has read (acquire) at least that number from everyone. So all that a rank wrote before
+/// a barrier is visible to every rank after it. Between two barriers, an element is written by one rank at most, and
+/// read by no other:
+///
+///     publish address ── A ── measure slice r of all, write partial sums
+///                     ── B ── read all sums, mix slice r into all ── C
+///
+/// Slice r of every gradient is touched by rank r alone between A and C. What ranks publish for each other, sums or short
+/// gradients, alternates between two slots, so that a rank that is ahead does not overwrite what a rank behind still
+/// reads: the next barrier is between them. So a short gradient needs one barrier only:
+///
+///     publish a copy ── A ── measure and mix all copies, into one's own memory
+namespace adasum::detail {
+
+/// For communicators without shared memory.
+struct no_shared_memory {
+  static constexpr bool same_address_space = false;
+  std::span<const int> ranks() const { return {}; }
+  std::byte* of(std::size_t) const { return nullptr; }
+};
+
+template <class Comm>
+struct memory_shared_by {
+  using type = no_shared_memory;
+};
+template <shared_memory_communicator Comm>
+struct memory_shared_by<Comm> {
+  using type = decltype(std::declval<const Comm&>().share(std::size_t{}));
+};
+
+template <class Memory>
+class shared_access {
+ public:
+  /// Bytes of each rank: its control block, two slots for so many doubles, and a gradient.
+  static std::size_t bytes_for(std::size_t sums, std::size_t gradient_bytes) {
+    return sizeof(control) + sums_bytes(sums) + (Memory::same_address_space ? 0 : gradient_bytes);
+  }
+
+  /// @param sums      the most doubles that are published at once
+  /// @param timeout  how long one rank waits for another within a reduction
+  /// @param signature tells plans apart that cannot work together
+  shared_access(Memory memory, int rank, std::size_t sums, std::uint64_t signature,
+                std::chrono::duration<double> timeout)
+      : memory_(std::move(memory)), signature_(signature), timeout_(timeout) {
+    const auto ranks = memory_.ranks();
+    self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+    control_of(self_).sums.store(sums, std::memory_order_relaxed);  // others ask after a barrier
+    control_of(self_).signature.store(signature, std::memory_order_relaxed);
+    if constexpr (requires { memory_.bytes(); }) fits_ = memory_.bytes() >= bytes_for(sums, 0);
+  }
+  shared_access(const shared_access&) = delete;
+  shared_access& operator=(const shared_access&) = delete;
+  /// Whoever still waits for this rank is told that it has left.
+  ~shared_access() {
+    if constexpr (requires {
+                    { memory_.alive() } -> std::same_as<bool>;
+                  })
+      if (!memory_.alive()) return;
+    control_of(self_).left.store(1, std::memory_order_release);
+  }
+
+  std::span<const int> ranks() const { return memory_.ranks(); }
+  std::size_t size() const { return ranks().size(); }
+  std::size_t self() const { return self_; }
+  /// This rank's gradient memory; null where every address can be reached and none is needed.
+  std::byte* gradient() const { return Memory::same_address_space ? nullptr : gradient_of(self_); }
+
+  /// Every rank counts its runs alike. A failure belongs to one run.
+  void begin_run() {
+    ++run_;
+    step_ = run_ * steps_per_run;
+    turn_ = run_ % 2;  // after a failure, some ranks have published more often than others
+  }
+
+  /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
+  void end_run() {
+    control_of(self_).good_run.store(run_, std::memory_order_relaxed);
+    leave_run();
+  }
+
+  /// Says where this rank's gradient lies. Others may ask after the next barrier.
+  void publish(const void* gradient) {
+    control_of(self_).address.store(reinterpret_cast<std::uintptr_t>(gradient), std::memory_order_relaxed);
+  }
+  /// The gradient of rank ranks()[i].
+  std::byte* published(std::size_t i) const {
+    if constexpr (Memory::same_address_space)
+      return reinterpret_cast<std::byte*>(control_of(i).address.load(std::memory_order_relaxed));
+    else
+      return gradient_of(i);
+  }
+
+  /// The first half of a barrier: tells all ranks that this one is there.
+  void arrive() { control_of(self_).step.store(++step_, std::memory_order_release); }
+
+  /// The second half: whether all ranks are there. Does not block.
+  /// @throws communication_error  a rank failed or left in this run
+  bool all_arrived() const {
+    for (std::size_t i = 0; i < size(); ++i) {
+      const auto& peer = control_of(i);
+      const auto is_behind = [&] { return peer.step.load(std::memory_order_acquire) < step_; };
+      if (is_behind()) {
+        if (has_left(i) && is_behind()) give_up(i, "has left");
+        progress();
+        return false;
+      }
+      require_good(i);
+    }
+    return true;
+  }
+
+  /// The same, waiting. @param bounded whether timeout may run out; not where others may still be at work elsewhere
+  /// @throws communication_error  a rank failed or left in this run, or did not come in time
+  void await_all(bool bounded) const {
+    const auto start = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < size(); ++i) {
+      auto& peer = control_of(i);
+      for (unsigned turns = 0; peer.step.load(std::memory_order_acquire) < step_; ++turns) {
+        if (turns < 200) continue;
+        std::this_thread::yield();
+        progress();
+        if (turns % 1000 == 0 && bounded && std::chrono::steady_clock::now() - start > timeout_)
+          give_up(i, "did not come within " + std::to_string(timeout_.count()) + " seconds");
+        // It may have arrived and then left: its step decides.
+        if (has_left(i) && peer.step.load(std::memory_order_acquire) < step_) give_up(i, "has left");
+      }
+      require_good(i);
+    }
+  }
+
+  /// Lets no rank wait for this one for the rest of the run. Some may still be at work on its gradient: those will find
+  /// out at their next barrier, and fail too. One that has not come yet will not begin.
+  void fail() {
+    control_of(self_).failed_run.store(run_, std::memory_order_release);
+    leave_run();
+  }
+  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it published in the run
+  /// before.
+  bool is_left_alone() const {
+    for (std::size_t i = 0; i < size(); ++i) {
+      const auto step = control_of(i).step.load(std::memory_order_acquire);
+      const bool in_this_run = step > run_ * steps_per_run && step < step_;
+      const bool in_the_run_before = run_ > 1 && step > (run_ - 1) * steps_per_run && step + 1 < run_ * steps_per_run;
+      if ((in_this_run || in_the_run_before) && !has_left(i)) return false;
+    }
+    return true;
+  }
+  void await_left_alone() const {
+    const auto start = std::chrono::steady_clock::now();
+    while (!is_left_alone() && std::chrono::steady_clock::now() - start < timeout_) std::this_thread::yield();
+  }
+
+  /// Copies bytes to where the others may read them, between the next barrier and the one after it.
+  /// @throws communication_error  a rank with another plan has made the memory, and there is no room
+  void publish_copy(std::span<const std::byte> bytes) {
+    if (!fits_) throw communication_error("adasum: another rank made a different plan, with less shared memory");
+    turn_ = 1 - turn_;
+    std::ranges::copy(bytes, reinterpret_cast<std::byte*>(sums_of(self_)));
+  }
+  /// What rank ranks()[i] has published a copy of last.
+  const std::byte* published_copy(std::size_t i) const { return reinterpret_cast<const std::byte*>(sums_of(i)); }
+
+  // A sum over the ranks, in their order, with the same bits on each: contribute, wait for the barrier, collect.
+
+  /// Arrives at the barrier, too.
+  void contribute(std::span<const double> values) {
+    publish_copy(std::as_bytes(values));
+    arrive();
+  }
+  void collect(std::span<double> values) const {
+    std::ranges::fill(values, 0.0);
+    for (std::size_t i = 0; i < size(); ++i) {
+      const double* const partial = sums_of(i);
+      for (std::size_t x = 0; x < values.size(); ++x) values[x] += partial[x];
+    }
+  }
+
+ private:
+  static constexpr std::size_t line = 64;
+  static constexpr std::uint64_t steps_per_run = std::uint64_t{1} << 20;
+
+  struct alignas(line) control {
+    std::atomic<std::uint64_t> step;
+    std::atomic<std::uint64_t> failed_run;  // the last
+    std::atomic<std::uint64_t> good_run;    // the last
+    std::atomic<std::uint64_t> signature;
+    std::atomic<std::uint64_t> left;
+    std::atomic<std::uintptr_t> address;
+    std::atomic<std::uint64_t> sums;  // room for so many doubles at a time; not the same on all ranks
+  };
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
+
+  void leave_run() {
+    step_ = (run_ + 1) * steps_per_run - 1;
+    control_of(self_).step.store(step_, std::memory_order_release);
+  }
+
+  /// For a rank that has come to this barrier.
+  /// @throws communication_error  it has failed in this run, or works by another plan
+  void require_good(std::size_t i) const {
+    const auto& peer = control_of(i);
+    // One that has failed may have gone on, and failed again: then this run is not the last that failed, nor has it
+    // ended well.
+    const bool is_done = peer.step.load(std::memory_order_acquire) >= (run_ + 1) * steps_per_run - 1;
+    if (peer.failed_run.load(std::memory_order_acquire) == run_ ||
+        (is_done && peer.good_run.load(std::memory_order_acquire) < run_))
+      give_up(i, "failed in this reduction");
+    if (peer.signature.load(std::memory_order_relaxed) != signature_)
+      give_up(i, "made a different plan (another length, element type, segments or schedule)");
+  }
+
+  /// Messages of the program's own may have to move before the others come.
+  void progress() const {
+    if constexpr (requires { memory_.progress(); }) memory_.progress();
+  }
+
+  bool has_left(std::size_t i) const {
+    if (control_of(i).left.load(std::memory_order_acquire)) return true;
+    if constexpr (requires {
+                    { memory_.has_left(i) } -> std::same_as<bool>;
+                  })
+      return memory_.has_left(i);
+    else
+      return false;
+  }
+  [[noreturn]] void give_up(std::size_t i, const std::string& why) const {
+    throw communication_error("adasum: rank " + std::to_string(ranks()[i]) + " " + why);
+  }
+  static std::size_t sums_bytes(std::size_t sums) { return (2 * sums * sizeof(double) + line - 1) / line * line; }
+  control& control_of(std::size_t i) const { return *std::launder(reinterpret_cast<control*>(memory_.of(i))); }
+  double* sums_of(std::size_t i) const {
+    return reinterpret_cast<double*>(memory_.of(i) + sizeof(control)) + turn_ * sums_at(i);
+  }
+  std::byte* gradient_of(std::size_t i) const { return memory_.of(i) + sizeof(control) + sums_bytes(sums_at(i)); }
+  std::size_t sums_at(std::size_t i) const { return control_of(i).sums.load(std::memory_order_relaxed); }
+
+  Memory memory_;
+  std::uint64_t signature_;
+  std::chrono::duration<double> timeout_;
+  std::size_t self_ = 0;
+  bool fits_ = true;
+  std::uint64_t run_ = 0, step_ = 0;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace adasum::detail

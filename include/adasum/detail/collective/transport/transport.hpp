@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../../core/config.hpp"
+
+#include <cstddef>
+#include <limits>
+#include <span>
+
+#include "../../../core/scalar.hpp"
+#include "../../../core/stage.hpp"
+#include "../../../schedule/transfers.hpp"
+
+/// How a stage's elements, and the small numbers that are added, get from rank to rank: by messages, or in memory that
+/// the ranks share. The engine knows no difference.
+namespace adasum::detail {
+
+/// Whether a verb has done what it was asked, or waits for other ranks.
+enum class progress { done, waits };
+
+template <scalar T>
+class transport;
+
+/// A stage, and what carries it: bound when the plan is made.
+template <scalar T>
+struct bound_stage : stage {
+  transfers to_combine, to_deliver;
+  transport<T>* elements;  ///< carries the members' vectors and the result
+  transport<T>* products;  ///< adds inner products over sum_over
+};
+
+/// Each verb is called with `turn` 0 first, and while it waits, again with one more whenever arrived() has said that what
+/// it waits for is there. `gradient` is the run's; positions are those of the whole vector.
+template <scalar T>
+class transport {
+ public:
+  virtual ~transport() = default;
+
+  /// A run begins. @return where it works on the gradient: there, or on a copy of it
+  virtual T* begin_run(T* gradient, bool posts) = 0;
+  /// It ended well. The result is where begin_run was given the gradient.
+  virtual void end_run() = 0;
+
+  /// Every survivor can read its part of each member's vector: vector(). What is known of the gradients in it comes
+  /// along.
+  virtual progress bring(const bound_stage<T>& level, T* gradient, std::size_t turn) = 0;
+  /// Member i's elements of this rank's part. @pre bring is done
+  virtual const T* vector(const bound_stage<T>& level, std::size_t i, const T* gradient) const = 0;
+  /// Adds `values` over level.sum_over, in place, with the same bits on each of these ranks.
+  virtual progress sum(const bound_stage<T>& level, std::span<double> values, std::size_t turn) = 0;
+  /// Every member gets all of the result on level.held.
+  virtual progress deliver(const bound_stage<T>& level, T* gradient, std::size_t turn) = 0;
+
+  /// Whether what the last verb waits for is there. @param block  wait until it is
+  /// @throws communication_error  a rank failed or left
+  virtual bool arrived(bool block) = 0;
+
+  /// After how many elements of the last stage's result it wants to deliver them, while they are in the cache.
+  virtual std::size_t elements_at_once(const bound_stage<T>&) const { return std::numeric_limits<std::size_t>::max(); }
+  /// These elements of the result, counted in the whole vector, have been written.
+  virtual void deliver_early(const bound_stage<T>&, T*, index_range) {}
+
+  /// This rank has failed: from here on its verbs let nobody wait, and carry nothing.
+  /// @return waits: others are still at work on this rank's gradient
+  virtual progress withdraw() = 0;
+};
+
+/// Tells the transport of a stage what has been written of its result, in pieces if it wants them early.
+template <scalar T>
+class early_delivery {
+ public:
+  /// @param last  whether it is the last stage: only then is the result final
+  early_delivery(const bound_stage<T>& level, T* gradient, bool last)
+      : chunk(last ? level.elements->elements_at_once(level) : never), level_(level), gradient_(gradient) {}
+
+  /// @param written  counted from the beginning of this rank's part
+  void operator()(index_range written) const {
+    if (chunk == never) return;
+    const auto begin = level_.part().begin;
+    level_.elements->deliver_early(level_, gradient_, {begin + written.begin, begin + written.end});
+  }
+
+  std::size_t chunk;  ///< elements after which it is to be told
+
+ private:
+  static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+  const bound_stage<T>& level_;
+  T* gradient_;
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "combine_window.hpp"
+#include "recombine.hpp"
+#include "rounds.hpp"
+
+/// measure → weigh → mix of gradients of one process.
+namespace adasum::detail {
+
+/// For callers that want no outcomes.
+struct no_observer {
+  void operator()(std::size_t, const segment_outcome&) const {}
+};
+
+/// The Gram matrices of one round of `all`.
+template <scalar T, execution_space<T> Space>
+void measure_round(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
+                   segments_view all) {
+  // Each round is short, but all of them together may be more than the caches hold.
+  const std::size_t bytes = vectors.size() * all.all().size() * sizeof(T);
+  if constexpr (requires { space.measure(window, vectors, gram, bytes); })
+    space.measure(window, vectors, gram, bytes);
+  else
+    space.measure(window, vectors, gram);
+  space.fence();
+}
+
+/// The segments of a round that inner products could not decide.
+/// @param observe  observe(k, segment_outcome), k counted within the round
+template <scalar T, execution_space<T> Space, rule Rule, class Observer>
+void recombine_round(const Space& space, Rule& rule, const slice& window, std::span<const T* const> vectors,
+                     std::span<const std::size_t> leaf_counts, std::size_t first_segment, T* out,
+                     const round_memory& memory, const Observer& observe) {
+  const bool whole_model = weighs_whole_model(rule);
+  const auto elements = [&](std::size_t k) { return recombined_elements(window, k, whole_model); };
+  using recombination = detail::recombination<T, Space, Rule>;
+  std::vector<double> scratch(recombination::scratch_size(memory.unsettled.size(), vectors.size()));
+  recombination run(space, rule, vectors, leaf_counts, memory.unsettled, first_segment, elements, scratch);
+  while (!run.advance().empty()) {  // alone: there is nothing to add
+  }
+  finish_recombination(space, run, whole_model, memory, out, observe, [](index_range) {});
+}
+
+/// measure → weigh → mix of n vectors of this process, round by round.
+/// @param leaf_counts  how many gradients each vector already combines; 0 for one that takes no part
+/// @param observe      observe(k, segment_outcome) for each segment; or no_observer
+/// @param measure      whether to measure; false only for a rule that needs no Gram matrix
+template <scalar T, execution_space<T> Space, rule Rule, class Observer>
+void combine_segments(const Space& space, Rule& rule, std::span<const T* const> vectors,
+                      std::span<const std::size_t> leaf_counts, T* out, segments_view segments, const Observer& observe,
+                      bool measure = true) {
+  const std::size_t n = vectors.size();
+  const bool whole_model = weighs_whole_model(rule);
+  const local_rounds<Space> rounds(segments, n * sizeof(T), whole_model);
+  const std::size_t round = rounds.longest();
+  // Two vectors are the common case and often short: no allocation there.
+  constexpr std::size_t few = 2, few_segments = local_rounds<Space>::most;
+  const bool small = n <= few && round <= few_segments;
+  std::array<double, (few_segments + 1) * (packed_size(few) + few)> on_stack;
+  std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
+  const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
+  weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
+  std::vector<std::size_t> unsettled;
+
+  for (std::size_t first = 0, count = 0; first < segments.size(); first += count) {
+    count = rounds.length_from(first);
+    const auto part = segments.part(first, count);
+    const slice window{part, part.all(), 0};
+    auto rest = memory;
+    const auto take = [&](std::size_t size) { return std::exchange(rest, rest.subspan(size)).first(size); };
+    const round_memory arrays{
+        n, take(count * packed_size(n)), take(count * n), take(n), take(packed_size(n)), scratch, unsettled};
+    if (measure)
+      measure_round<T>(space, window, vectors, arrays.gram.data(), segments);
+    else
+      std::ranges::fill(arrays.gram, 0.0);
+    std::exception_ptr problem;
+    weigh_window(rule, leaf_counts, first, arrays, cancellation_threshold<T>, problem);
+    if (problem) std::rethrow_exception(problem);
+    const auto observe_one = [&](std::size_t k, const segment_outcome& outcome) { observe(first + k, outcome); };
+    if constexpr (!std::is_same_v<Observer, no_observer>)
+      for_each_settled(arrays, whole_model, [&](std::size_t k) { observe_one(k, outcome_of(arrays, k)); });
+    mix_window<T>(space, window, vectors, arrays, whole_model, out);
+    if (!unsettled.empty())
+      recombine_round<T>(space, rule, window, vectors, leaf_counts, first, out, arrays, observe_one);
+  }
+  space.fence();
+}
+
+}  // namespace adasum::detail

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <exception>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/weigh.hpp"
+
+/// Weigh → mix of one window of n vectors whose Gram matrices have been measured. What a local combination and every
+/// stage of a distributed one have in common. Segments that inner products cannot decide are left to recombine.hpp.
+namespace adasum::detail {
+
+/// What happened to one segment.
+struct segment_outcome {
+  std::span<const double> norms;    ///< ‖vector i‖
+  std::span<const double> weights;  ///< the result is Σ weights[i]·vector i
+  double result_norm;
+  bool recombined;  ///< combined vector by vector
+};
+
+/// The arrays of one round, for n vectors and a number of segments.
+struct round_memory {
+  std::size_t n;
+  std::span<double> gram;     ///< segments × packed_size(n), as measured (and summed over ranks)
+  std::span<double> weights;  ///< segments × n
+  std::span<double> norms;    ///< n
+  std::span<double> total;    ///< packed_size(n)
+  weigh_scratch& scratch;
+  std::vector<std::size_t>& unsettled;  ///< the segments that need the vectors themselves, ascending
+
+  std::size_t segments() const { return weights.size() / n; }
+  gram_view gram_of(std::size_t k) const { return {gram.data() + k * packed_size(n), n}; }
+  std::span<double> weights_of(std::size_t k) const { return weights.subspan(k * n, n); }
+};
+
+/// For callers that do not need to know when elements have been written.
+struct written_anywhere {
+  static constexpr std::size_t chunk = std::numeric_limits<std::size_t>::max();
+  void operator()(index_range) const {}
+};
+
+/// Whether one set of weights serves all segments.
+template <rule Rule>
+bool weighs_whole_model(const Rule& rule) {
+  if constexpr (requires { rule.whole_model(); })
+    return rule.whole_model();
+  else
+    return false;
+}
+
+/// The sum of all segments' Gram matrices.
+inline gram_view add_segments(const round_memory& memory) {
+  const auto total = memory.total;
+  std::ranges::fill(total, 0.0);
+  for (std::size_t k = 0; k < memory.segments(); ++k)
+    for (std::size_t e = 0; e < total.size(); ++e) total[e] += memory.gram[k * total.size() + e];
+  return {total.data(), memory.n};
+}
+
+/// One set of weights for all segments.
+inline void copy_first_weights(const round_memory& memory) {
+  for (std::size_t k = 1; k < memory.segments(); ++k)
+    std::ranges::copy(memory.weights_of(0), memory.weights_of(k).begin());
+}
+
+/// Weights of every segment, and which of them are unsettled. A rule for the whole model that needs the vectors leaves
+/// "segment" 0 unsettled, which stands for all of them.
+/// @param leaf_counts    how many gradients each vector already combines; 0 for one that takes no part
+/// @param first_segment  the number of the window's first segment
+/// @param threshold      see cancellation_threshold
+/// @param problem        what the rule threw first, if it did. Other ranks, whose rule need not throw, go on to the
+///                       unsettled segments: so this one finds out which these are, as far as it can
+template <rule Rule>
+void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
+                  const round_memory& memory, double threshold, std::exception_ptr& problem) {
+  memory.unsettled.clear();
+  const bool whole_model = weighs_whole_model(rule);
+  const std::size_t count = whole_model ? std::min<std::size_t>(memory.segments(), 1) : memory.segments();
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto gram = whole_model ? add_segments(memory) : memory.gram_of(k);
+    auto quality = weighing::good;
+    try {
+      quality = weigh(rule, gram, leaf_counts, memory.weights_of(k), first_segment + k, memory.scratch, threshold);
+    } catch (...) {
+      if (!problem) problem = std::current_exception();
+      quality = weighing_of_squares(gram);
+    }
+    if (quality == weighing::needs_vectors) memory.unsettled.push_back(k);
+  }
+  if (whole_model && memory.unsettled.empty()) copy_first_weights(memory);
+}
+
+/// What the Gram matrix says of segment k, once its weights are there.
+inline segment_outcome outcome_of(const round_memory& memory, std::size_t k) {
+  const auto gram = memory.gram_of(k);
+  for (std::size_t i = 0; i < memory.n; ++i) memory.norms[i] = std::sqrt(gram(i, i));
+  return {memory.norms, memory.weights_of(k), std::sqrt(squared_norm(gram, memory.weights_of(k))), false};
+}
+
+/// visit(k) for each segment that is settled. @param skip_all  whether unsettled segment 0 stands for all of them
+template <class Visitor>
+void for_each_settled(const round_memory& memory, bool skip_all, Visitor&& visit) {
+  if (skip_all && !memory.unsettled.empty()) return;
+  auto unsettled = memory.unsettled.begin();
+  for (std::size_t k = 0; k < memory.segments(); ++k)
+    if (unsettled != memory.unsettled.end() && *unsettled == k)
+      ++unsettled;
+    else
+      visit(k);
+}
+
+/// Mixes the segments that are settled, as long as they are consecutive in one call each.
+/// @param skip_all  as above
+/// @param written   written(range) after each at most written.chunk elements of out, counted from the origin
+template <scalar T, execution_space<T> Space, class Written = written_anywhere>
+void mix_window(const Space& space, const slice& window, std::span<const T* const> vectors, const round_memory& memory,
+                bool skip_all, T* out, const Written& written = {}) {
+  if (skip_all && !memory.unsettled.empty()) return;
+  const auto mix_run = [&](std::size_t first, std::size_t last) {
+    if (first == last) return;
+    const auto part = window.part(first, last - first);
+    const std::size_t chunk = std::min(written.chunk, part.range.size());
+    for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
+      const auto end = begin + std::min(chunk, part.range.end - begin);
+      space.mix(slice{part.segments, {begin, end}, part.origin}, vectors, memory.weights.data() + first * memory.n,
+                out);
+      written(index_range{begin - part.origin, end - part.origin});
+    }
+  };
+  std::size_t begin_of_run = 0;
+  for (const std::size_t k : memory.unsettled) {
+    mix_run(begin_of_run, k);
+    begin_of_run = k + 1;
+  }
+  mix_run(begin_of_run, memory.segments());
+}
+
+}  // namespace adasum::detail

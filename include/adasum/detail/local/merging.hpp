@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/scalar.hpp"
+#include "../../core/tree_order.hpp"
+#include "../../core/weigh.hpp"
+#include "recombined_segment.hpp"
+
+namespace adasum::detail {
+
+/// The arithmetic of recombine: which of a segment's vectors are combined next, and how. Under a pairwise rule the merges
+/// of its tree, one after the other, each in place of its first vector; under another, one merge of all vectors.
+template <scalar T, execution_space<T> Space, rule Rule>
+class merging {
+ public:
+  using segment_type = recombined_segment<T, Space>;
+
+  /// How many vectors are combined at once.
+  static constexpr std::size_t together(std::size_t n) { return pairwise_rule<Rule> ? std::min<std::size_t>(n, 2) : n; }
+  /// Whether what is left of gradients that cancel might be taken for a gradient: others combine the result further.
+  static constexpr bool watches_noise = pairwise_rule<Rule> && needs_gram<Rule>;
+  /// The binary exponent below the largest norm at which vectors are enlarged (rescaling.hpp).
+  static constexpr int lift = pairwise_rule<Rule> ? 100 : std::numeric_limits<int>::max() / 2;
+
+  /// @param leaf_counts    how many gradients each vector already combines
+  /// @param first_segment  the number of the window's first segment
+  merging(Rule& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment)
+      : rule_(rule), leaf_counts_(leaf_counts), first_segment_(first_segment) {}
+
+  /// Before anything else; apart from the constructor, since it can fail.
+  void allocate() {
+    const auto n = leaf_counts_.size();
+    pointers_.resize(n);
+    if constexpr (pairwise_rule<Rule>)
+      for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
+        merges_.push_back({first, middle, last});
+      });
+    if (merges_.empty()) merges_.push_back({0, n, n});
+  }
+
+  /// From here on, the merge of the given number; where allocate() has failed, one of as many vectors.
+  void select(std::size_t number) {
+    const auto n = leaf_counts_.size();
+    at_ = number;
+    inputs_ = {0, 1, together(n)};
+    if (!pairwise_rule<Rule> || n < 2 || number >= merges_.size()) return;
+    inputs_.first = merges_[number].first;
+    inputs_.step = merges_[number].middle - merges_[number].first;
+  }
+  /// From here on, the result alone.
+  void select_root() { inputs_ = {0, 1, 1}; }
+  bool is_last() const { return at_ + 1 >= merges_.size(); }
+
+  /// Vectors of the merge.
+  std::size_t count() const { return inputs_.count; }
+  T* input(const segment_type& one, std::size_t i) const { return one.copies.at(inputs_.first + i * inputs_.step); }
+  std::span<const T* const> inputs_of(const segment_type& one) {
+    for (std::size_t i = 0; i < inputs_.count; ++i) pointers_[i] = input(one, i);
+    return std::span(pointers_).first(inputs_.count);
+  }
+  static gram_view gram_of(const segment_type& one) { return {one.gram.data(), one.scale.by.size()}; }
+
+  /// The merge of one segment, in place of its first vector.
+  void combine(segment_type& one) {
+    const auto n = inputs_.count;
+    std::vector<double> terms(n), weights(n, 1);  // |weight|·norm, also where the weight is out of double's range
+    const auto noise = [&](std::size_t i) { return one.noise[inputs_.first + i * inputs_.step]; };
+    const auto is_noise = [&](std::size_t i) { return noise(i) > 0 && one.scale.norms[i] <= noise(i); };
+    if (one.is_finite) {
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j)
+          if (is_noise(i)) one.gram[packed_index(i, j)] = 0;
+      weigh_inputs(one, weights);
+      for (std::size_t i = 0; i < n; ++i)
+        if (is_noise(i)) weights[i] = 0;
+    } else {
+      std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
+    }
+    const double norm = std::sqrt(squared_norm(gram_of(one), weights));
+    one.copies.mix(inputs_of(one), weights.data(), input(one, 0));
+    const int back = one.is_rescaled ? degree_of(rule_) * one.scale.largest : 0;
+    one.copies.scale(input(one, 0), back);
+    one.result_norm = one.is_finite ? std::ldexp(norm, back) : std::numeric_limits<double>::quiet_NaN();
+    for (std::size_t i = 0; i < n; ++i) {
+      terms[i] = std::ldexp(std::abs(weights[i]) * std::sqrt(one.gram[packed_index(i, i)]), back);
+      weights[i] = std::ldexp(weights[i], back + (one.is_rescaled ? one.scale.wanted[i] : 0));
+    }
+    note(one, weights, terms);
+  }
+
+  void clear(segment_type& one) {
+    constexpr double zero = 0;
+    const T* const root = one.copies.at(0);
+    one.copies.mix(std::span(&root, 1), &zero, one.copies.at(0));
+    one.result_norm = 0;
+  }
+
+ private:
+  void weigh_inputs(segment_type& one, std::span<double> weights) {
+    if constexpr (pairwise_rule<Rule>) {
+      if (inputs_.count == 1) return;
+      const auto& m = merges_[at_];
+      const auto found =
+          rule_(pair_gram{one.gram[0], one.gram[1], one.gram[2], one.counts[m.first], one.counts[m.middle]});
+      weights[0] = found.a;
+      weights[1] = found.b;
+    } else {
+      weigh_scratch scratch(inputs_.count);
+      weigh_all_at_once(rule_, gram_of(one), leaf_counts_, weights, first_segment_ + one.segment, scratch);
+    }
+  }
+
+  /// What the merge means for the leaves below it, and for the subtree that it makes.
+  void note(segment_type& one, std::span<const double> weights, std::span<const double> terms) {
+    if (!pairwise_rule<Rule> || inputs_.count == 1) {
+      one.norms = one.scale.norms;
+      one.weights.assign(weights.begin(), weights.end());
+      return;
+    }
+    const auto& m = merges_[at_];
+    for (auto i = m.first; i < m.middle; ++i) one.weights[i] *= weights[0];
+    for (auto i = m.middle; i < m.last; ++i) one.weights[i] *= weights[1];
+    if (m.middle == m.first + 1) one.norms[m.first] = one.scale.norms[0];
+    if (m.last == m.middle + 1) one.norms[m.middle] = one.scale.norms[1];
+    one.counts[m.first] += one.counts[m.middle];
+    if (!watches_noise) return;
+    // One rounding of each term and of the sum, and a few of double in the weights.
+    constexpr double rounding = 2 * unit_roundoff(format_of<T>) + 8 * unit_roundoff(number_format::binary64);
+    const auto kept = [&](std::size_t i, double noise) {
+      return terms[i] > 0 ? terms[i] * std::min(1.0, noise / one.scale.norms[i]) : 0;
+    };
+    one.noise[m.first] =
+        kept(0, one.noise[m.first]) + kept(1, one.noise[m.middle]) + rounding * std::hypot(terms[0], terms[1]);
+  }
+
+  struct input_list {
+    std::size_t first = 0, step = 1, count = 0;
+  };
+
+  Rule& rule_;
+  std::span<const std::size_t> leaf_counts_;
+  std::size_t first_segment_;
+  std::vector<merge> merges_;
+  std::vector<const T*> pointers_;
+  std::size_t at_ = 0;  // the merge
+  input_list inputs_;
+};
+
+}  // namespace adasum::detail

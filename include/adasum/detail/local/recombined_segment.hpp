@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/gram.hpp"
+#include "rescaling.hpp"
+#include "segment_copies.hpp"
+
+namespace adasum::detail {
+
+/// The leaves [first, middle) are combined with [middle, last).
+struct merge {
+  std::size_t first, middle, last;
+};
+
+/// One segment on its way through recombine.
+template <scalar T, execution_space<T> Space>
+struct recombined_segment {
+  recombined_segment(const Space& space, std::span<const T* const> vectors, index_range range, std::size_t number,
+                     std::span<const std::size_t> leaf_counts, std::size_t together)
+      : elements(range),
+        segment(number),
+        copies(space, vectors, range),
+        norms(vectors.size()),
+        weights(vectors.size(), 1),
+        counts(leaf_counts.begin(), leaf_counts.end()),
+        noise(vectors.size(), 0),
+        scale(together),
+        gram(packed_size(together)) {}
+
+  index_range elements;  ///< counted from the origin
+  std::size_t segment;   ///< its number in the window
+  segment_copies<T, Space> copies;
+
+  std::vector<double> norms;    ///< ‖vector i‖
+  std::vector<double> weights;  ///< the result is Σ weights[i]·vector i
+  double result_norm = 0;
+
+  // Of the subtree that begins at a leaf: how many gradients it combines, and the norm up to which it is nothing but
+  // rounding errors.
+  std::vector<std::size_t> counts;
+  std::vector<double> noise;
+
+  // Of the merge that is under way.
+  rescaling scale;
+  std::vector<double> gram;
+  bool is_measured = false, is_rescaled = false, is_finite = true;
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "core/config.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "core/concepts.hpp"
+#include "core/gradient.hpp"
+#include "core/options.hpp"
+#include "detail/arguments.hpp"
+#include "detail/collective/plan_setup.hpp"
+#include "detail/collective/stream_engine.hpp"
+#include "detail/gradient_arguments.hpp"
+#include "plan.hpp"
+#include "rules/adasum.hpp"
+#include "schedule/automatic.hpp"
+
+namespace adasum {
+
+/// A reduction on a stream that is set up once and enqueued many times: running it costs the host some launches, waits
+/// for nothing, and allocates nothing from the second time on. Made by plan_enqueued_allreduce. Unlike allreduce_plan:
+///
+///   * there is no report, for the host never learns what was computed;
+///   * only rules that are applied along the tree can be used; they are copied to the device, and always measured
+///     (exec/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that segment NaN on all
+///     ranks; there is no other policy;
+///   * a rank that throws has enqueued nothing, and the other ranks' streams wait for it, as with any NCCL call. With
+///     options::check_agreement, all ranks first compare what they are about to do, and for that the host does wait.
+///
+/// It must live until the work that it has enqueued is done, and longer than graphs that recorded it. All ranks enqueue
+/// their plans in the same order.
+template <scalar T, class Space, class Comm, tree_rule Rule, schedule Schedule>
+  requires stream_ordered_space<Space, T, Rule> && stream_ordered_communicator<Comm, Space>
+class enqueued_allreduce_plan {
+  using setup_type = detail::plan_setup<T, Space, Comm, Rule, Schedule>;
+  static_assert(!detail::works_in_shared_memory_only<Schedule>,
+                "schedules::shared_memory works on memory that ranks share, not on messages");
+
+ public:
+  /// What plan_enqueued_allreduce makes: not for users.
+  enqueued_allreduce_plan(setup_type setup, Rule rule)
+      : setup_(checked(std::move(setup))),
+        engine_(setup_.space(), setup_.comm(), std::move(rule), setup_.segments(), setup_.settings(false)) {
+    setup_.prepare_agreement("on a stream");
+  }
+  enqueued_allreduce_plan(enqueued_allreduce_plan&&) = delete;  // the engine looks at the set-up
+
+  /// Enqueues the reduction of the gradient, in place, on all ranks together.
+  /// @throws bad_input           a gradient of another length than the plan's, or that the device cannot reach
+  /// @throws agreement_error     with options::check_agreement: the same on all ranks, nothing has changed
+  /// @throws communication_error, cuda_error  what could not be enqueued
+  template <class Gradient>
+  void operator()(Gradient&& gradient) {
+    if constexpr (detail::is_output_argument<Gradient>()) {
+      static_assert(std::is_same_v<element_t<Gradient>, T>, "the plan was made for another element type");
+      run(detail::span_of(gradient), {});
+    }
+  }
+
+  /// The same for callers that may have found something wrong with this rank's input: as if operator() had found it.
+  void run(std::span<T> elements, std::string problem) {
+    if (problem.empty()) problem = setup_.schedule_problem();
+    if (problem.empty()) problem = setup_.problem_with(elements, "adasum::enqueued_allreduce_plan");
+    if (setup_.compares()) setup_.agree(setup_.signature(elements.size(), problem));
+    if (!problem.empty()) throw bad_input(problem);
+    engine_.enqueue(elements.data());
+  }
+
+  std::size_t length() const { return setup_.length(); }
+  segments_view segments() const { return setup_.segments(); }
+  const Space& space() const { return setup_.space(); }
+
+ private:
+  static setup_type checked(setup_type setup) {
+    if (setup.choices().nonfinite != nonfinite_policy::propagate || setup.choices().wire != wire_format::same)
+      throw bad_input(std::string(setup.call()) +
+                      ": options::nonfinite and options::wire are for plan_allreduce, whose host waits");
+    return setup;
+  }
+
+  setup_type setup_;
+  detail::stream_engine<T, Space, Comm, Rule, typename setup_type::inner_rule> engine_;
+};
+
+namespace detail {
+
+/// A plan for the call that is named in messages.
+template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
+auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
+                                  const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices) {
+  return enqueued_allreduce_plan<T, Space, Comm, Rule, Schedule>(
+      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule);
+}
+
+}  // namespace detail
+
+/// A plan that is enqueued, for gradients of T that are cut into these segments, or of this length. Every rank makes one
+/// with the same arguments; after the segments follow, in any order and each at most once: a rule, a schedule, options.
+/// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
+///                    options::check_agreement: thrown by the first run, as an agreement_error on all ranks); an option
+///                    that needs the host (nonfinite, wire)
+template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options>
+auto plan_enqueued_allreduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments,
+                             A&& a = {}, B&& b = {}, C&& c = {}) {
+  if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>())
+    if constexpr (detail::is_stream_ordered_argument<Space, T>())
+      if constexpr (detail::is_stream_ordered_communicator_argument<Comm, Space>()) {
+        constexpr auto call = "adasum::plan_enqueued_allreduce";
+        return detail::make_enqueued_allreduce_plan<T>(
+            call, space, comm, segments, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
+            detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
+            detail::options_among(call, a, b, c));
+      }
+}
+
+}  // namespace adasum

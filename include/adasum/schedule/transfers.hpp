@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <cstddef>
+#include <vector>
+
+#include "../core/stage.hpp"
+
+/// What one rank sends and receives in a stage, as plain data: the engines send it, the cost model counts it.
+namespace adasum::detail {
+
+/// One message, without its bytes.
+struct transfer {
+  std::size_t member;         ///< the peer's place in the stage's members
+  index_range elements;       ///< of the gradient; possibly none
+  index_range leaves;         ///< gradients whose records (report::entry, one for each segment) travel along
+  bool result_norms = false;  ///< the norms of the result's segments travel along
+};
+
+/// The messages of one exchange. Between two ranks, each message of `sends` is one of `receives` on the other side.
+struct transfers {
+  std::vector<transfer> sends, receives;
+  bool empty() const { return sends.empty() && receives.empty(); }
+};
+
+/// Gradients of which something is known before a stage: of a single one, there is nothing yet.
+inline index_range known_leaves(const stage& level, std::size_t member) {
+  return level.leaf_count(member) > 1 ? index_range{level.leaf_offsets[member], level.leaf_offsets[member + 1]}
+                                      : index_range{};
+}
+
+/// Before a stage combines, every survivor gets its part of each other member's vector. What is received are elements
+/// of that member's vector.
+inline transfers transfers_to_combine(const stage& level) {
+  transfers found;
+  for (std::size_t i = 0; i < level.members.size(); ++i) {
+    if (i == level.self) continue;
+    if (i < level.survivors) found.sends.push_back(transfer{i, level.parts[i], known_leaves(level, level.self), false});
+    if (level.survives()) found.receives.push_back(transfer{i, level.part(), known_leaves(level, i), false});
+  }
+  return found;
+}
+
+/// On the way back, survivors that hold parts of the result give them to each other and to the members that wait;
+/// these are told all that is known, by the first survivor.
+/// @param leaves  of the whole reduction
+inline transfers transfers_to_deliver(const stage& level, std::size_t leaves) {
+  transfers found;
+  for (std::size_t i = 0; i < level.members.size(); ++i) {
+    if (i == level.self) continue;
+    const bool waits = i >= level.survivors;
+    const auto send = [&](index_range elements, bool tells) {
+      found.sends.push_back(transfer{i, elements, index_range{0, tells ? leaves : 0}, tells});
+    };
+    const auto receive = [&](index_range elements, bool is_told) {
+      found.receives.push_back(transfer{i, elements, index_range{0, is_told ? leaves : 0}, is_told});
+    };
+    if (!level.survives()) {
+      if (!waits && (i == 0 || !level.replicated())) receive(level.parts[i], i == 0);
+    } else if (waits) {
+      if (level.self == 0 || !level.replicated()) send(level.part(), level.self == 0);
+    } else if (!level.replicated()) {
+      send(level.part(), false);
+      receive(level.parts[i], false);
+    }
+  }
+  return found;
+}
+
+}  // namespace adasum::detail

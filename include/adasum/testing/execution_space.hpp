@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "measure_check.hpp"
+#include "mix_check.hpp"
+#include "space_samples.hpp"
+
+namespace adasum {
+namespace detail {
+
+/// 16-bit elements, as a program of the user's may have them.
+template <number_format Format>
+struct sample_of_16_bits {
+  std::uint16_t bits;
+};
+
+}  // namespace detail
+
+template <number_format Format>
+struct scalar_traits<detail::sample_of_16_bits<Format>> : stored_as<Format> {};
+
+namespace detail {
+
+/// The part of check_execution_space that looks at memory and copies.
+template <scalar T, class Space>
+class memory_check {
+ public:
+  explicit memory_check(const Space& space) : space_(space) {}
+
+  void run() const {
+    if (std::string_view(Space::name).empty()) refuse_space(Space::name, "its name is empty");
+    check_memory();
+    for (const std::size_t count : {0u, 1u, 7u, 1000u}) check_copy<T, T>(count);
+    check_conversions<number_format::bfloat16>();
+    check_conversions<number_format::binary16>();
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const { refuse_space(Space::name, what); }
+
+  void check_memory() const {
+    auto none = space_.template allocate<T>(0);
+    none = space_.template allocate<T>(100);
+    auto other = space_.template allocate<T>(100);
+    T* const address = other.data();
+    if (none.data() == address) refuse("allocate: two pieces of memory are the same");
+    auto moved = std::move(other);
+    if (moved.data() != address) refuse("allocate: the elements are elsewhere once the memory was moved");
+    if (reinterpret_cast<std::uintptr_t>(address) % alignof(T) != 0) refuse("allocate: memory is not aligned");
+    if constexpr (requires { space_.can_reach(static_cast<const T*>(address)); })
+      if (!space_.can_reach(static_cast<const T*>(address))) refuse("can_reach: denied for memory of the space");
+  }
+
+  template <scalar From, scalar To>
+  void check_copy(std::size_t count) const {
+    const auto values = sample_vectors<From>(1, count, 13).front();
+    space_array<From, Space> from(space_, values);
+    const std::vector<To> before(count + 1, from_double<To>(7));
+    space_array<To, Space> to(space_, before);
+    space_.copy(static_cast<const From*>(from.at(0)), to.at(0), count);
+    const auto got = to.read();
+    for (std::size_t i = 0; i < count; ++i) {
+      const To expected = from_double<To>(to_double(values[i]));
+      if (std::memcmp(&got[i], &expected, sizeof(To)) != 0)
+        refuse("copy: " + std::to_string(to_double(values[i])) + " becomes " + std::to_string(to_double(got[i])) +
+               " (from " + std::string(to_string(format_of<From>)) + " to " + std::string(to_string(format_of<To>)) +
+               ")");
+    }
+    if (to_double(got[count]) != 7) refuse("copy: it writes behind the end");
+  }
+
+  /// Where the space offers them.
+  template <number_format Format>
+  void check_conversions() const {
+    using U = sample_of_16_bits<Format>;
+    if constexpr (std::is_same_v<T, float> && execution_space<Space, U>)
+      if constexpr (requires(const T* from, U* to) {
+                      space_.copy(from, to, std::size_t{});
+                      space_.copy(static_cast<const U*>(to), const_cast<T*>(from), std::size_t{});
+                    }) {
+        check_copy<T, U>(1000);
+        check_copy<U, T>(1000);
+      }
+  }
+
+  const Space& space_;
+};
+
+}  // namespace detail
+
+/// Checks what a space does with elements of T:
+///
+///   * measure: against long double, in windows that begin and end anywhere; long sums do not drift; squares do not
+///     underflow to zero; Inf and NaN show; the same bits wherever the vectors lie, and by copies of the space;
+///   * mix: against long double, in the same windows; nothing else is written; in place; vectors of weight 0 are not
+///     read; weights are read before it returns; the same bits wherever the vectors lie;
+///   * allocate, copy, also between float and 16 bits where the space offers that, and the other optional members.
+///
+/// Does not see whether copies of the space may be used by several threads at the same time.
+/// @throws bad_input  saying what is wrong first
+template <scalar T, execution_space<T> Space>
+void check_execution_space(const Space& space) {
+  detail::memory_check<T, Space>(space).run();
+  detail::measure_check<T, Space>(space).run();
+  detail::mix_check<T, Space>(space).run();
+}
+
+}  // namespace adasum

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/float_bits.hpp"
+#include "../core/gram.hpp"
+#include "../core/segments.hpp"
+#include "space_samples.hpp"
+
+namespace adasum::detail {
+
+/// The part of check_execution_space that looks at measure().
+template <scalar T, class Space>
+class measure_check {
+ public:
+  explicit measure_check(const Space& space) : space_(space) {}
+
+  void run() const {
+    const sample_windows windows;
+    for (const std::size_t n : {1u, 2u, 3u, 5u, 9u})
+      for (const auto& window : windows.all()) check_window(sample_vectors<T>(n, windows.length()), window);
+    check_no_drift();
+    check_small_and_large();
+    check_places();
+    check_copies();
+  }
+
+ private:
+  using gram_list = std::vector<double>;
+
+  [[noreturn]] void refuse(const std::string& what) const { refuse_space(Space::name, "measure: " + what); }
+
+  template <class AnySpace>
+  static gram_list measured_by(const AnySpace& space, const placed_vectors<T, Space>& at, const slice& window) {
+    gram_list gram(window.segments.size() * packed_size(at.all().size()) + 1, 1e99);
+    space.measure(window, at.all(), gram.data());
+    space.fence();
+    return gram;
+  }
+
+  /// Each entry against long double.
+  void check_window(const host_vectors<T>& vectors, const slice& window) const {
+    const auto n = vectors.size();
+    const placed_vectors<T, Space> at(space_, vectors, window);
+    const auto gram = measured_by(space_, at, window);
+    if (gram.back() != 1e99) refuse("it writes behind the last Gram matrix");
+    check_values(vectors, window, gram, "");
+    if constexpr (requires { space_.measure(window, at.all(), static_cast<double*>(nullptr), std::size_t{}); }) {
+      auto told = gram_list(gram.size(), 1e99);
+      space_.measure(window, at.all(), told.data(), std::size_t{1} << 30);
+      space_.fence();
+      check_values(vectors, window, told, ", told that they are part of more");
+    }
+    if constexpr (requires { for_pairs(space_); })
+      if (n <= 2 && std::memcmp(measured_by(for_pairs(space_), at, window).data(), gram.data(),
+                                gram.size() * sizeof(double)) != 0)
+        refuse("for_pairs() gives a space with other results");
+  }
+
+  void check_values(const host_vectors<T>& vectors, const slice& window, const gram_list& gram,
+                    const std::string& how) const {
+    // Doubles may be added one after the other. What is promised for narrower elements is "better than float": 2⁸
+    // roundings of float are far from a drifting sum.
+    const long double accuracy = format_of<T> == number_format::binary64
+                                     ? static_cast<long double>(window.range.size() + 16) * 0x1p-52L
+                                     : 0x1p-16L;
+    const auto n = vectors.size();
+    for (std::size_t k = 0; k < window.segments.size(); ++k)
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j <= i; ++j) {
+          long double sum = 0, mass = 0;
+          const auto local = window.local(k);
+          for (auto x = window.origin + local.begin; x < window.origin + local.end; ++x) {
+            const auto product = static_cast<long double>(to_double(vectors[i][x])) * to_double(vectors[j][x]);
+            sum += product;
+            mass += std::abs(product);
+          }
+          const double found = gram[k * packed_size(n) + packed_index(i, j)];
+          if (!(std::abs(found - sum) <= accuracy * mass))
+            refuse("entry (" + std::to_string(i) + ", " + std::to_string(j) + ") of segment " + std::to_string(k) +
+                   " is " + std::to_string(found) + " instead of " + std::to_string(static_cast<double>(sum)) + how +
+                   " (" + std::to_string(n) + " vectors; " + sample_windows::describe(window) + ")");
+        }
+  }
+
+  /// Squares of equal numbers round alike, so a long sum in float drifts away.
+  void check_no_drift() const {
+    constexpr std::size_t length = std::size_t{1} << 16;
+    const segments cut{length};
+    for (const std::size_t n : {1u, 2u, 3u})
+      check_window(host_vectors<T>(n, std::vector<T>(length, from_double<T>(0.7))), whole(cut));
+  }
+
+  gram_list of_two(T first, T others) const {
+    host_vectors<T> vectors(2, std::vector<T>(100, others));
+    vectors[0][63] = first;
+    const segments cut{100};
+    return measured_by(space_, {space_, vectors, whole(cut)}, whole(cut));
+  }
+  void check_small_and_large() const {
+    const auto small = of_two(from_double<T>(smallest_of<T>()), from_double<T>(-0.0));
+    if (!(small[0] > 0)) refuse("the square of a vector that is not zero is zero: it underflows");
+    if (!is_zero(small[2])) refuse("the square of a zero vector is not zero");
+    for (const double value : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+      if (is_finite(of_two(from_double<T>(value), from_double<T>(0))[0]))
+        refuse("the square of a vector that holds Inf or NaN is finite");
+  }
+
+  /// Ranks hold the same values at different addresses, and must compute the same.
+  void check_places() const {
+    for (const std::size_t length : {203u, 1203u, 9001u})
+      for (const std::size_t n : {1u, 2u, 3u}) {
+        const auto vectors = sample_vectors<T>(n, length, 7);
+        const segments cut{length};
+        const auto expected = measured_by(space_, {space_, vectors, whole(cut)}, whole(cut));
+        for (std::size_t padding = 1; padding <= 9; ++padding)
+          for (const std::size_t step : {0u, 1u}) {
+            const auto moved = measured_by(space_, {space_, vectors, whole(cut), padding, step}, whole(cut));
+            if (std::memcmp(moved.data(), expected.data(), expected.size() * sizeof(double)) != 0)
+              refuse("the same vectors at other addresses give other bits (" + std::to_string(n) + " vectors of " +
+                     std::to_string(length) + ")");
+          }
+      }
+  }
+
+  void check_copies() const {
+    const auto vectors = sample_vectors<T>(3, 500, 9);
+    const segments cut{500};
+    const placed_vectors<T, Space> at(space_, vectors, whole(cut));
+    const Space copy = space_;
+    const auto expected = measured_by(space_, at, whole(cut)), found = measured_by(copy, at, whole(cut));
+    if (std::memcmp(found.data(), expected.data(), expected.size() * sizeof(double)) != 0)
+      refuse("a copy of the space gives other bits");
+  }
+
+  const Space& space_;
+};
+
+}  // namespace adasum::detail

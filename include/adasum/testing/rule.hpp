@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/float_bits.hpp"
+#include "../core/gram.hpp"
+
+namespace adasum {
+
+/// What check_rule is to expect of a rule beyond its concept.
+struct rule_claims {
+  bool symmetric = false;  ///< the order of the gradients does not matter
+  double accuracy = 1e-6;  ///< relative: of weights that should be equal, where they are not computed alike
+};
+
+namespace detail {
+
+/// The vectors that a rule is tried on, by their inner products.
+class sample_gram {
+ public:
+  /// @param dimensions  of the vectors; fewer than n make them linearly dependent
+  sample_gram(std::size_t n, std::size_t dimensions, std::uint32_t seed) : n_(n), packed_(packed_size(n)) {
+    std::mt19937 bits(seed);  // the same numbers on every machine, unlike those of distributions
+    std::vector<std::vector<double>> vectors(n, std::vector<double>(dimensions));
+    for (auto& vector : vectors)
+      for (double& x : vector) x = static_cast<double>(bits()) / 0x1p31 - 0.9;
+    set(vectors);
+  }
+  explicit sample_gram(const std::vector<std::vector<double>>& vectors) : n_(vectors.size()), packed_(packed_size(n_)) {
+    set(vectors);
+  }
+
+  std::size_t size() const { return n_; }
+  gram_view view() const { return {packed_.data(), n_}; }
+  double operator()(std::size_t i, std::size_t j) const { return packed_[packed_index(i, j)]; }
+
+  /// Of the vectors times a factor.
+  sample_gram times(double factor) const {
+    auto scaled = *this;
+    for (double& x : scaled.packed_) x *= factor * factor;
+    return scaled;
+  }
+  /// Of the vectors in reverse order.
+  sample_gram reversed() const {
+    auto turned = *this;
+    for (std::size_t i = 0; i < n_; ++i)
+      for (std::size_t j = 0; j <= i; ++j) turned.packed_[packed_index(i, j)] = (*this)(n_ - 1 - i, n_ - 1 - j);
+    return turned;
+  }
+  /// With a zero vector in the place of one.
+  sample_gram without(std::size_t one) const {
+    auto rest = *this;
+    for (std::size_t i = 0; i < n_; ++i) rest.packed_[packed_index(i, one)] = 0;
+    return rest;
+  }
+
+ private:
+  void set(const std::vector<std::vector<double>>& vectors) {
+    for (std::size_t i = 0; i < n_; ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = 0;
+        for (std::size_t x = 0; x < vectors[i].size(); ++x) sum += vectors[i][x] * vectors[j][x];
+        packed_[packed_index(i, j)] = sum;
+      }
+  }
+
+  std::size_t n_;
+  std::vector<double> packed_;
+};
+
+template <class Rule>
+class rule_check {
+ public:
+  rule_check(const Rule& rule, const rule_claims& claims) : rule_(rule), claims_(claims) {}
+
+  /// @param n  vectors at once; two for a pairwise rule
+  void run(std::size_t n) const {
+    require(!std::string_view(Rule::name).empty(), "its name is empty");
+    const sample_gram usual(n, 40, 1);
+    check_same_again(usual);
+    check_finite(n);
+    check_scale(usual);
+    if (!needs_gram<Rule>)
+      require(near(weights_of(usual), weights_of(usual.times(0)), 0) &&
+                  near(weights_of(usual), weights_of(sample_gram(n, 40, 2)), 0),
+              "the weights follow the inner products, though needs_gram is false");
+    if (claims_.symmetric) check_symmetric(usual);
+  }
+
+ private:
+  using list = std::vector<double>;
+
+  void require(bool holds, const std::string& what) const {
+    if (!holds) throw bad_input("adasum::check_rule: " + std::string(std::string_view(Rule::name)) + ": " + what);
+  }
+
+  /// By a copy of the rule, as each rank has one.
+  list weights_of(const sample_gram& gram, std::size_t leaves_a = 1, std::size_t leaves_b = 1) const {
+    Rule rule(rule_);
+    return weights_by(rule, gram, leaves_a, leaves_b);
+  }
+  list weights_by(Rule& rule, const sample_gram& gram, std::size_t leaves_a = 1, std::size_t leaves_b = 1) const {
+    if constexpr (pairwise_rule<Rule>) {
+      const pair_weights found = rule(pair_gram{gram(0, 0), gram(1, 0), gram(1, 1), leaves_a, leaves_b});
+      return {found.a, found.b};
+    } else {
+      constexpr double untouched = 12345.678;
+      list weights(gram.size() + 1, untouched);
+      const auto room = std::span(weights).first(gram.size());
+      if constexpr (requires { rule(gram.view(), room, std::size_t{}); })
+        rule(gram.view(), room, std::size_t{});
+      else
+        rule(gram.view(), room);
+      require(weights.back() == untouched, "it writes behind the end of the weights");
+      weights.pop_back();
+      require(std::ranges::find(weights, untouched) == weights.end(), "it leaves a weight unwritten");
+      return weights;
+    }
+  }
+
+  bool near(const list& a, const list& b, double accuracy) const {
+    double largest = 0;
+    for (const double x : a) largest = std::max(largest, std::abs(x));
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (!(std::abs(a[i] - b[i]) <= accuracy * largest)) return false;
+    return true;
+  }
+
+  /// Ranks hold copies, and must end with the same bits; also rules with a state, run after run.
+  void check_same_again(const sample_gram& gram) const {
+    Rule first(rule_), second(rule_);
+    for (int run = 0; run < 3; ++run) {
+      const auto a = weights_by(first, gram.times(1 + run)), b = weights_by(second, gram.times(1 + run));
+      for (std::size_t i = 0; i < a.size(); ++i)
+        require(magnitude_bits(a[i]) == magnitude_bits(b[i]) && std::signbit(a[i]) == std::signbit(b[i]),
+                "two copies of it give different weights for the same inner products");
+    }
+  }
+
+  void require_finite(const sample_gram& gram, const std::string& what) const {
+    for (const std::size_t leaves : {1u, 3u})
+      for (const double weight : weights_of(gram, leaves, 2))
+        require(is_finite(weight), "a weight is not finite for " + what);
+  }
+  void check_finite(std::size_t n) const {
+    const sample_gram usual(n, 40, 3);
+    require_finite(usual, "vectors at any angles");
+    require_finite(usual.times(0), "vectors that are all zero");
+    for (std::size_t i = 0; i < n; ++i) require_finite(usual.without(i), "a vector that is zero among others");
+    require_finite(sample_gram(n, 1, 4), "vectors along one line");
+    std::vector<std::vector<double>> axes(n, list(n)), equal(n, list{1, 2, 3}), opposed = equal;
+    for (std::size_t i = 0; i < n; ++i) {
+      axes[i][i] = static_cast<double>(i + 1);
+      if (i % 2 == 1) opposed[i] = {-1, -2, -3};
+    }
+    require_finite(sample_gram(axes), "orthogonal vectors");
+    require_finite(sample_gram(equal), "equal vectors");
+    require_finite(sample_gram(opposed), "opposite vectors");
+    // As far as squares go without being rescaled by the library first.
+    require_finite(usual.times(0x1p-399), "tiny vectors");
+    require_finite(usual.times(0x1p+396), "huge vectors");
+  }
+
+  void check_scale(const sample_gram& usual) const {
+    const int degree = degree_of(rule_);
+    const auto expected = weights_of(usual);
+    for (const double scale : {0.25, 4.0, 64.0}) {
+      auto weights = weights_of(usual.times(scale));
+      for (double& weight : weights) weight *= std::pow(scale, 1 - degree);
+      require(near(expected, weights, claims_.accuracy),
+              "vectors times " + std::to_string(scale) +
+                  " do not give the result times that to the power of degree(), " + std::to_string(degree));
+    }
+  }
+
+  void check_symmetric(const sample_gram& usual) const {
+    for (const std::size_t leaves : {1u, 3u}) {
+      auto turned = weights_of(usual.reversed(), 2, leaves);
+      std::ranges::reverse(turned);
+      require(near(weights_of(usual, leaves, 2), turned, claims_.accuracy),
+              "the weights depend on the order of the vectors");
+    }
+  }
+
+  const Rule& rule_;
+  rule_claims claims_;
+};
+
+}  // namespace detail
+
+/// Checks what a rule makes of inner products of many kinds:
+///
+///   * copies of it give the same bits for the same numbers, call after call;
+///   * weights are finite: for vectors at any angles, equal, opposite and dependent ones, tiny and huge ones, zeros;
+///   * a rule for n vectors writes each weight, and nothing else;
+///   * the result scales as degree() says;
+///   * the inner products make no difference if needs_gram is false;
+///   * the order of the vectors makes none if the claims say so.
+///
+/// Whether the weights are the ones you mean, only a test of your own can say.
+///
+/// @param numbers  of vectors; a pairwise rule is given two
+/// @throws bad_input  saying what is wrong first
+template <rule Rule>
+void check_rule(const Rule& rule, const rule_claims& claims = {},
+                const std::vector<std::size_t>& numbers = {1, 2, 3, 5, 8}) {
+  const detail::rule_check<Rule> check(rule, claims);
+  if constexpr (pairwise_rule<Rule>)
+    check.run(2);
+  else
+    for (const std::size_t n : numbers) check.run(n);
+}
+
+}  // namespace adasum

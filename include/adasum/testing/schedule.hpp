@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/stage.hpp"
+#include "schedule_simulation.hpp"
+
+namespace adasum {
+namespace detail {
+
+/// What check_schedule does for one number of ranks and one input.
+template <class Schedule>
+class schedule_check {
+ public:
+  schedule_check(const Schedule& order, int size, const schedule_input& input)
+      : order_(order), size_(size), input_(input) {}
+
+  /// @throws bad_input
+  void run() const {
+    try {
+      require_pure();
+      schedule_simulation ranks(order_, size_, input_);
+      ranks.require_sums();
+      ranks.combine();
+      // Two rules, or gradients in another order, make another tree. A rule that needs no tree asks for none.
+      constexpr bool own_tree = requires { order_.inner; } || requires { order_.leaf_ranks(1); };
+      ranks.require_root(own_tree || !input_.along_tree ? std::string() : defining_tree(ranks.size()));
+      ranks.gather();
+      if (!input_.along_tree) require_one_stage(ranks);
+      require_name();
+    } catch (const bad_input& wrong) {
+      throw bad_input("adasum::check_schedule: " + std::string(std::string_view(Schedule::name)) + ", " + described() +
+                      ": " + wrong.what());
+    }
+  }
+
+ private:
+  std::string described() const {
+    return std::to_string(size_) + (size_ == 1 ? " rank, " : " ranks, ") + std::to_string(input_.length) + " elements" +
+           (input_.along_tree ? "" : ", a rule not along the tree") + (input_.in_place ? ", in shared memory" : "");
+  }
+
+  /// Asked again, it answers the same.
+  void require_pure() const {
+    const Schedule copy = order_;
+    for (int rank = 0; rank < size_; ++rank) {
+      const auto first = order_.stages(rank, size_, input_), second = copy.stages(rank, size_, input_);
+      const auto same = [](const stage& a, const stage& b) {
+        return a.members == b.members && a.self == b.self && a.leaf_offsets == b.leaf_offsets &&
+               a.survivors == b.survivors && a.held == b.held && a.parts == b.parts && a.sum_over == b.sum_over &&
+               a.published == b.published && a.inner == b.inner;
+      };
+      require(std::ranges::equal(first, second, same),
+              "stages() gives " + rank_number(static_cast<std::size_t>(rank)) + " others when it is asked again");
+    }
+  }
+
+  void require_one_stage(const schedule_simulation& ranks) const {
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const auto& stages = ranks.stages(r);
+      for (std::size_t i = 0; i < stages.size(); ++i)
+        require(stages[i].inner || (i + 1 == stages.size() && stages[i].leaf_offsets.front() == 0 &&
+                                    stages[i].leaf_offsets.back() == ranks.size()),
+                rank_number(r) + " does not combine all gradients in one stage, though supports_gram_rules says so");
+    }
+  }
+
+  void require_name() const {
+    if constexpr (requires { order_.chosen_name(size_, input_); })
+      require(!std::string_view(order_.chosen_name(size_, input_)).empty(), "chosen_name() is empty");
+  }
+
+  const Schedule& order_;
+  int size_;
+  schedule_input input_;
+};
+
+}  // namespace detail
+
+/// Checks the stages of all ranks for one number of ranks and one input, as plain data; nothing is sent.
+///
+///   * the members of each stage agree on it, and nobody waits for ever;
+///   * a pairwise rule meets the tree of tree_order.hpp (not asked of schedules with `inner` or `leaf_ranks`, which make
+///     their own; they must make the same on all ranks);
+///   * sums of inner products count every element once;
+///   * everybody gets the whole result back;
+///   * rules that are not pairwise see all gradients in one stage, where input.along_tree is false;
+///   * stages() gives the same answer again.
+///
+/// @throws bad_input  saying what is wrong first
+template <schedule Schedule>
+void check_schedule(const Schedule& order, int size, const schedule_input& input) {
+  detail::schedule_check<Schedule>(order, size, input).run();
+}
+
+/// The same for inputs of many kinds: short and long gradients, among them some with fewer elements than ranks; in
+/// shared memory where the schedule can work there; rules of the whole Gram matrix where it supports them.
+template <schedule Schedule>
+void check_schedule(const Schedule& order, int size) {
+  for (const std::size_t length : {0u, 1u, 2u, 7u, 1000u, 100'003u})
+    for (const bool along_tree : {true, false}) {
+      if (!along_tree && !Schedule::supports_gram_rules) continue;
+      for (const bool once : {false, true}) {
+        schedule_input input{.length = length, .element_size = 4, .segments = 3, .along_tree = along_tree};
+        input.once = once;
+        check_schedule(order, size, input);
+        if constexpr (requires { order.uses_shared_memory(size, input); })
+          if (order.uses_shared_memory(size, input) != shared_memory_use::none) {
+            input.in_place = true;
+            check_schedule(order, size, input);
+          }
+      }
+    }
+}
+
+/// The same for each of these numbers of ranks.
+template <schedule Schedule>
+void check_schedule(const Schedule& order, const std::vector<int>& sizes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 21, 32}) {
+  for (const int size : sizes) check_schedule(order, size);
+}
+
+}  // namespace adasum

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/stage.hpp"
+#include "../core/tree_order.hpp"
+
+/// Walks through the stages of all ranks without a message: who holds which elements of which subtree. Knows stages by
+/// their description in core/stage.hpp alone, and nothing of the code that carries them out.
+namespace adasum::detail {
+
+/// The tree over some subtrees, written out: "((0 1) 2)".
+inline std::string combined(std::vector<std::string> trees) {
+  for_each_merge(trees.size(), [&](std::size_t first, std::size_t middle, std::size_t) {
+    trees[first] = "(" + trees[first] + " " + trees[middle] + ")";
+  });
+  return trees.front();
+}
+
+/// The tree over the gradients 0 … count - 1 that defines their combination.
+inline std::string defining_tree(std::size_t count) {
+  std::vector<std::string> leaves;
+  for (std::size_t i = 0; i < count; ++i) leaves.push_back(std::to_string(i));
+  return combined(leaves);
+}
+
+inline void require(bool holds, const std::string& what) {
+  if (!holds) throw bad_input(what);
+}
+
+inline std::string rank_number(std::size_t rank) { return "rank " + std::to_string(rank); }
+
+/// Whether the ranges follow each other from whole.begin to whole.end.
+inline bool partition(const std::vector<index_range>& parts, index_range whole) {
+  auto at = whole.begin;
+  for (const auto& part : parts) {
+    if (part.begin != at || part.end < part.begin) return false;
+    at = part.end;
+  }
+  return at == whole.end;
+}
+
+/// All ranks' stages of one schedule. Each check throws a bad_input that says what does not fit.
+class schedule_simulation {
+ public:
+  template <class Schedule>
+  schedule_simulation(const Schedule& order, int size, const schedule_input& input) : all_{0, input.length} {
+    const auto leaves = leaves_of(order, size);
+    for (int rank = 0; rank < size; ++rank) {
+      const auto leaf = leaves[static_cast<std::size_t>(rank)];
+      ranks_.push_back({order.stages(rank, size, input), 0, {leaf, leaf + 1}, all_, std::to_string(leaf)});
+    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      require(size == 1 || !ranks_[r].stages.empty(), rank_number(r) + " has no stage");
+      for (const auto& level : ranks_[r].stages) require_sound(level, r);
+    }
+  }
+
+  /// Members agree on each stage, and bring what the stages before left them with.
+  void combine() {
+    walk([](const rank_state& rank) { return rank.done < rank.stages.size() ? &rank.stages[rank.done] : nullptr; },
+         [this](const stage& level) { meet(level); });
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      require(ranks_[r].done == ranks_[r].stages.size(),
+              rank_number(r) + " waits for ever at its stage " + std::to_string(ranks_[r].done));
+  }
+
+  /// After combine(): what is held of the root is everything, and each rank holds the root or waits for it.
+  /// @param tree  what the root must be, written out; empty: the same on all ranks
+  void require_root(std::string tree) const {
+    std::vector<index_range> held;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const auto& rank = ranks_[r];
+      if (!rank.stages.empty() && !rank.stages.back().survives()) continue;
+      if (tree.empty()) tree = rank.tree;
+      require(rank.tree == tree, rank_number(r) + " ends with the tree " + rank.tree + " instead of " + tree);
+      require(rank.leaves == index_range{0, ranks_.size()}, rank_number(r) + " ends with a part of the gradients");
+      held.push_back(rank.held);
+    }
+    std::ranges::sort(held, {}, [](index_range r) { return std::pair(r.begin, r.end); });
+    std::size_t covered = 0;
+    for (const auto& part : held) {
+      require(part.begin <= covered, "nobody holds element " + std::to_string(covered) + " of the result");
+      covered = std::max(covered, part.end);
+    }
+    require(covered == all_.end, "nobody holds the end of the result");
+  }
+  void require_root() const { require_root(defining_tree(ranks_.size())); }
+
+  /// After combine(): walking backwards, everybody gets everything.
+  void gather() {
+    walk([](const rank_state& rank) { return rank.done > 0 ? &rank.stages[rank.done - 1] : nullptr; },
+         [this](const stage& level) {
+           for (std::size_t i = 0; i < level.members.size(); ++i) {
+             auto& member = at(level.members[i]);
+             if (i < level.survivors) require(member.held == level.parts[i], "a survivor has not got its part back");
+             member.held = level.held;
+             --member.done;
+           }
+         });
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      require(ranks_[r].done == 0 && ranks_[r].held == all_, rank_number(r) + " does not get the whole result");
+  }
+
+  /// The ranks over which inner products are summed hold parts of the same vectors, and together all of them.
+  void require_sums() const {
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      for (const auto& level : ranks_[r].stages) {
+        if (!level.survives()) continue;
+        require(std::ranges::count(level.sum_over, static_cast<int>(r)) == 1,
+                rank_number(r) + " is not once in its own sum_over");
+        std::vector<index_range> parts;
+        for (const int peer : level.sum_over) {
+          const auto& theirs = stage_with_leaves(peer, level.leaf_offsets);
+          require(theirs.survives(), "a sum over a rank that waits");
+          require(theirs.sum_over == level.sum_over, "ranks disagree over whom to sum");
+          parts.push_back(theirs.part());
+        }
+        std::ranges::sort(parts, {}, [](index_range p) { return std::pair(p.begin, p.end); });
+        require(partition(parts, all_), "a sum misses elements or counts them twice");
+      }
+  }
+
+  const std::vector<stage>& stages(std::size_t rank) const { return ranks_[rank].stages; }
+  std::size_t size() const { return ranks_.size(); }
+
+ private:
+  struct rank_state {
+    std::vector<stage> stages;
+    std::size_t done;    // stages that lie behind this rank
+    index_range leaves;  // the gradients that its vector combines
+    index_range held;    // the elements of that vector that it holds
+    std::string tree;    // how they were combined
+  };
+
+  rank_state& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  /// Which leaf each rank's gradient is.
+  template <class Schedule>
+  static std::vector<std::size_t> leaves_of(const Schedule& order, int size) {
+    std::vector<std::size_t> leaves(static_cast<std::size_t>(size));
+    std::iota(leaves.begin(), leaves.end(), std::size_t{0});
+    if constexpr (requires { order.leaf_ranks(size); }) {
+      const std::vector<int> ranks = order.leaf_ranks(size);
+      std::vector<int> sorted = ranks, each(leaves.begin(), leaves.end());
+      std::ranges::sort(sorted);
+      require(sorted == each, "leaf_ranks does not name each rank once");
+      for (std::size_t leaf = 0; leaf < ranks.size(); ++leaf) leaves[static_cast<std::size_t>(ranks[leaf])] = leaf;
+    }
+    return leaves;
+  }
+
+  /// What one stage says must make sense by itself.
+  void require_sound(const stage& level, std::size_t rank) const {
+    const auto count = level.members.size();
+    const auto is_rank = [&](int member) { return member >= 0 && static_cast<std::size_t>(member) < ranks_.size(); };
+    require(std::ranges::all_of(level.members, is_rank) && std::ranges::all_of(level.sum_over, is_rank),
+            rank_number(rank) + " has a stage with a rank that there is not");
+    require(level.self < count && level.members[level.self] == static_cast<int>(rank),
+            rank_number(rank) + " is not members[self] in one of its stages");
+    require(level.leaf_offsets.size() == count + 1, "a stage has not one subtree for each member");
+    require(level.survivors >= 1 && level.survivors <= count, "a stage has no survivor, or more than members");
+    require(level.parts.size() == level.survivors, "a stage has not one part for each survivor");
+    const bool each_has_all = std::ranges::all_of(level.parts, [&](index_range p) { return p == level.held; });
+    require(each_has_all || partition(level.parts, level.held), "the parts are neither a partition nor everything");
+    require(!level.published || (each_has_all && ranks_[rank].stages.size() == 1),
+            "a stage is published, but is not the only one, or not replicated");
+  }
+
+  /// Runs every stage at which all members have arrived, until none is left. current(rank) is where a rank stands.
+  template <class Current, class Run>
+  void walk(Current current, Run run) {
+    for (bool moved = true; std::exchange(moved, false);)
+      for (const auto& rank : ranks_) {
+        const stage* const level = current(rank);
+        if (level == nullptr || level->self != 0) continue;
+        const bool complete = std::ranges::all_of(level->members, [&](int member) {
+          const stage* const theirs = current(at(member));
+          return theirs != nullptr && theirs->members == level->members;
+        });
+        if (!complete) continue;
+        run(*level);
+        moved = true;
+      }
+  }
+
+  void meet(const stage& level) {
+    const auto count = level.members.size();
+    std::vector<std::string> trees;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& member = at(level.members[i]);
+      const auto& theirs = member.stages[member.done];
+      require(theirs.self == i && theirs.leaf_offsets == level.leaf_offsets && theirs.survivors == level.survivors &&
+                  theirs.held == level.held && theirs.parts == level.parts && theirs.published == level.published &&
+                  theirs.inner == level.inner,
+              "the members of a stage disagree");
+      require(member.leaves == index_range{level.leaf_offsets[i], level.leaf_offsets[i + 1]},
+              rank_number(static_cast<std::size_t>(level.members[i])) + " brings other gradients to a stage");
+      require(member.held == level.held,
+              rank_number(static_cast<std::size_t>(level.members[i])) + " brings other elements to a stage");
+      trees.push_back(member.tree);
+    }
+    const auto tree = combined(trees);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& member = at(level.members[i]);
+      ++member.done;
+      if (i >= level.survivors) {
+        require(member.done == member.stages.size(), "a rank waits and has further stages");
+        continue;
+      }
+      member.tree = tree;
+      member.held = level.parts[i];
+      member.leaves = {level.leaf_offsets.front(), level.leaf_offsets.back()};
+    }
+  }
+
+  const stage& stage_with_leaves(int rank, const std::vector<std::size_t>& leaves) const {
+    for (const auto& level : ranks_[static_cast<std::size_t>(rank)].stages)
+      if (level.leaf_offsets == leaves) return level;
+    throw bad_input("a sum over a rank that holds no part of the same subtrees");
+  }
+
+  index_range all_;
+  std::vector<rank_state> ranks_;
+};
+
+}  // namespace adasum::detail

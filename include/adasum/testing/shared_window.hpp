@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "sample_messages.hpp"
+
+namespace adasum::detail {
+
+/// What check_communicator does with memory that ranks share. Whatever a rank finds, it makes the same exchanges and calls
+/// of share() as the others, so that none waits for it; but it looks at no memory that has turned out to be wrong.
+template <scalar T, shared_memory_communicator Comm, class Space>
+class shared_window_check {
+ public:
+  shared_window_check(const Comm& comm, const Space& space) : comm_(comm), space_(space) {}
+
+  /// @return what is wrong first, seen from this rank; empty if nothing is
+  std::string run() {
+    for (const std::size_t bytes : {1u, 64u, 1000u, 65'536u}) {
+      const auto first = share(bytes), second = share(bytes);
+      guarded([&] { check_ranks(*first), check_zero(*first, bytes), check_zero(*second, bytes); });
+      meet();
+      guarded([&] { fill(*first, bytes, 1), fill(*second, bytes, 2); });
+      meet();
+      guarded([&] { check_filled(*first, bytes, 1), check_filled(*second, bytes, 2); });
+      meet();
+    }
+    const auto memory = share(sizeof(cell));
+    if (meet()) guarded([&] { check_atomics(*memory); });
+    meet();
+    return problem_;
+  }
+
+ private:
+  using window = decltype(std::declval<const Comm&>().share(std::size_t{}));
+
+  void note(const std::string& problem) {
+    if (problem_.empty()) problem_ = "share: " + problem;
+  }
+  template <class Step>
+  void guarded(const Step& step) {
+    if (problem_.empty()) try {
+        step();
+      } catch (const std::exception& wrong) {
+        note(wrong.what());
+      }
+  }
+  std::optional<window> share(std::size_t bytes) {
+    try {
+      return comm_.share(bytes);
+    } catch (const std::exception& wrong) {
+      note(std::string("an exception: ") + wrong.what());
+      return {};
+    }
+  }
+
+  /// A barrier by messages. @return whether no rank has found anything
+  bool meet() {
+    if (comm_.size() == 1) return problem_.empty();
+    const auto peers = static_cast<std::size_t>(comm_.size());
+    std::vector<std::byte> found(peers, std::byte{1});
+    const std::byte mine{problem_.empty() ? std::uint8_t{0} : std::uint8_t{1}};
+    std::vector<outgoing> out;
+    std::vector<incoming> in;
+    for (std::size_t peer = 0; peer < peers; ++peer)
+      if (static_cast<int>(peer) != comm_.rank()) {
+        out.push_back({static_cast<int>(peer), std::span(&mine, 1)});
+        in.push_back({static_cast<int>(peer), std::span(found).subspan(peer, 1)});
+      } else {
+        found[peer] = mine;
+      }
+    try {
+      comm_.exchange(space_, out, in);
+    } catch (const std::exception& wrong) {
+      note(std::string("an exchange throws: ") + wrong.what());
+      return false;
+    }
+    return std::ranges::count(found, std::byte{0}) == comm_.size();
+  }
+
+  static std::size_t self(const window& memory, int rank) {
+    const std::span<const int> ranks = memory.ranks();
+    return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+  }
+
+  void check_ranks(const window& memory) {
+    const std::span<const int> ranks = memory.ranks();
+    if (std::ranges::adjacent_find(ranks, std::ranges::greater_equal{}) != ranks.end()) note("ranks() do not ascend");
+    if (ranks.empty() || ranks.front() < 0 || ranks.back() >= comm_.size())
+      throw bad_input("ranks() are none, or not all ranks of the communicator");
+    if (self(memory, comm_.rank()) == ranks.size()) throw bad_input("ranks() lack the rank that asks");
+    if constexpr (requires { comm_.all_share_memory(); })
+      if (comm_.all_share_memory() != (ranks.size() == static_cast<std::size_t>(comm_.size())))
+        note("all_share_memory() does not fit ranks()");
+    if constexpr (requires { memory.alive(); })
+      if (!memory.alive()) note("alive() is false while the memory is in use");
+    if constexpr (requires { memory.has_left(std::size_t{}); })
+      for (std::size_t i = 0; i < ranks.size(); ++i)
+        if (memory.has_left(i)) note("has_left() is true for a rank that is there");
+  }
+
+  void check_zero(const window& memory, std::size_t bytes) {
+    if constexpr (requires { memory.bytes(); })
+      if (memory.bytes() < bytes) note("bytes() are fewer than all ranks have asked for");
+    for (std::size_t i = 0; i < std::size(memory.ranks()); ++i) {
+      const auto* const at = memory.of(i);
+      if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 64 != 0)
+        throw bad_input("the memory of a rank is not aligned to 64 bytes");
+      if (std::ranges::any_of(std::span(at, bytes), [](std::byte one) { return one != std::byte{0}; }))
+        note("memory is not zero when it was made");
+    }
+  }
+
+  static std::vector<std::byte> contents(int rank, std::size_t bytes, unsigned number) {
+    return sample_message{rank, rank, bytes, number}.contents();
+  }
+  void fill(const window& memory, std::size_t bytes, unsigned number) {
+    const auto mine = contents(comm_.rank(), bytes, number);
+    std::ranges::copy(mine, memory.of(self(memory, comm_.rank())));
+  }
+  void check_filled(const window& memory, std::size_t bytes, unsigned number) {
+    const std::span<const int> ranks = memory.ranks();
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (!std::ranges::equal(std::span(memory.of(i), bytes), contents(ranks[i], bytes, number)))
+        note("memory of rank " + std::to_string(ranks[i]) + " does not hold what that rank has written");
+  }
+
+  struct alignas(64) cell {
+    std::atomic<std::uint64_t> step;
+    std::atomic<std::uintptr_t> address;
+    std::uint64_t value;  // written by its rank before a step, read by the others after it
+  };
+
+  /// Ranks go in step, and see what the others wrote before each step.
+  void check_atomics(const window& memory) {
+    const auto cell_of = [&](std::size_t i) -> cell& { return *std::launder(reinterpret_cast<cell*>(memory.of(i))); };
+    auto& mine = cell_of(self(memory, comm_.rank()));
+    own_value_ = 1000 + static_cast<std::uint64_t>(comm_.rank());
+    mine.address.store(reinterpret_cast<std::uintptr_t>(&own_value_), std::memory_order_relaxed);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    bool in_step = true;
+    for (std::uint64_t step = 1; step <= 200 && in_step; ++step) {
+      if (step % 2 == 1) mine.value = step;
+      mine.step.store(step, std::memory_order_release);
+      for (std::size_t i = 0; i < std::size(memory.ranks()) && in_step; ++i) {
+        while (in_step && cell_of(i).step.load(std::memory_order_acquire) < step) {
+          in_step = std::chrono::steady_clock::now() < deadline;
+          std::this_thread::yield();
+          if constexpr (requires { memory.progress(); }) memory.progress();
+        }
+        if (in_step && step % 2 == 1 && cell_of(i).value != step) note("a rank does not see what another has written");
+      }
+    }
+    if (!in_step) note("a rank does not see the atomics of another");
+    if constexpr (window::same_address_space)
+      if (in_step)
+        for (std::size_t i = 0; i < std::size(memory.ranks()); ++i) {
+          const auto address = cell_of(i).address.load(std::memory_order_relaxed);
+          std::uint64_t found = 0;
+          std::memcpy(&found, reinterpret_cast<const void*>(address), sizeof found);
+          if (found != 1000 + static_cast<std::uint64_t>(std::span<const int>(memory.ranks())[i]))
+            note("same_address_space: an address of another rank is not valid here");
+        }
+  }
+
+  const Comm& comm_;
+  const Space& space_;
+  std::string problem_;
+  std::uint64_t own_value_ = 0;  // others read it until the last meeting
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+#include <adasum/schedule/cost.hpp>
+
+#include "support/disagreements.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+using namespace adasum::test;
+
+TEST_CASE("every schedule, rule and number of ranks agrees with the oracle: float") {
+  check_reductions<float>(all_rank_counts, {1, 13, 200, 1001});
+}
+
+TEST_CASE("lengths and segments at the edges") {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    CAPTURE(size);
+    const auto check = [&](const adasum::segments& segs) {
+      check_every_schedule(random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 7), segs,
+                           adasum::rules::adasum{});
+    };
+    check({});               // no element, no segment
+    check({0});              // no element
+    check({0, 0, 0});        // and several segments
+    check({0, 1, 0});        // fewer elements than ranks
+    check({1, 1, 1, 1, 1});  // a segment for each element
+    check({3, 0, 0, 4097});  // long enough for automatic to halve
+  }
+}
+
+TEST_CASE("the report names what ran and counts what this rank sent") {
+  const adasum::segments segs{100, 0, 27};
+  for (const int size : {1, 2, 3, 4, 5, 6, 8, 9, 16}) {
+    const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 5);
+    for_each_message_schedule([&](const auto& order, const std::string& name) {
+      CAPTURE(size);
+      CAPTURE(name);
+      const adasum::schedule_input what{segs.total(), sizeof(float), segs.size(), true};
+      const schedule_simulation simulation(order, size, what);
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+        const counting_communicator counted(comm);
+        auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+        const auto found = adasum::adasum_allreduce(adasum::serial_space{}, counted, gradient, segs, order,
+                                                    adasum::options{.check_agreement = false});
+        return std::pair(counted.sent(), found);
+      });
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());
+        const auto& [sent, found] = *ranks[r].value;
+        CHECK(found.bytes_sent() == sent.all_bytes);
+        CHECK(sent.elements_bytes == simulation.elements_sent(r) * sizeof(float));
+        const auto model = adasum::schedules::cost_of(order, static_cast<int>(r), size, what);
+        CHECK(model.elements == simulation.elements_sent(r));
+        CHECK(model.bytes == sent.all_bytes);
+        CHECK(model.messages == sent.messages);
+        CHECK(model.exchanges == sent.exchanges);
+      }
+    });
+  }
+}
+
+TEST_CASE("automatic reports the schedule that it chose") {
+  const auto schedule_for = [](std::size_t length) {
+    const auto gradients = random_gradients<float>(2, length, 3);
+    return reduce_on_threads<float>(gradients, adasum::segments{length}, adasum::rules::adasum{},
+                                    adasum::schedules::automatic{})
+        .front()
+        .found;
+  };
+  CHECK(schedule_for(8).schedule() == "recursive_doubling");
+  CHECK(schedule_for(10'000).schedule() == "recursive_halving");
+}
+
+TEST_CASE("a rule that needs no inner products need not be measured") {
+  const adasum::segments segs{5, 0, 30};
+  const auto gradients = random_gradients<float>(5, segs.total(), 9);
+  const auto expected = expectation::of<float>(adasum::rules::mean{}, gradients, segs);
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    const auto ranks = reduce_on_threads<float>(gradients, segs, adasum::rules::mean{}, order,
+                                                adasum::options{.measure = adasum::measuring::when_needed});
+    check_same_on_all_ranks(ranks);
+    const auto& [gradient, found] = ranks.front();
+    CHECK(worst_error_over_bound(gradient, expected.exact.values, expected.bounds, segs) <= 1);
+    CHECK_FALSE(found.measured());
+    CHECK(std::isnan(found.norm(0, 0)));
+    CHECK(std::isnan(found.result_norm(2)));
+    CHECK(found.weight(4, 2) == doctest::Approx(0.2));
+  });
+}
+
+TEST_CASE("what follows the gradient comes in any order; what is left out has its default") {
+  const adasum::segments segs{40, 23};
+  const auto gradients = random_gradients<float>(3, segs.total(), 31);
+  const auto of = [&](const auto& call) {
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+      const adasum::report found = call(comm, gradient);
+      return std::pair(gradient, std::string(found.rule()) + " by " + std::string(found.schedule()) + ", " +
+                                     std::to_string(found.segments()) + (found.measured() ? "" : ", not measured"));
+    });
+    for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
+    return *ranks.front().value;
+  };
+  const adasum::serial_space exec;
+  const adasum::rules::mean mean;
+  const adasum::schedules::recursive_halving halving;
+  constexpr auto when_needed = adasum::measuring::when_needed;
+
+  const auto all = of([&](const auto& comm, auto& g) {
+    return adasum::combine_allreduce(exec, comm, g, segs, mean, halving, adasum::options{.measure = when_needed});
+  });
+  CHECK(all.second == "mean by recursive_halving, 2, not measured");
+  CHECK(all == of([&](const auto& comm, auto& g) {
+          return adasum::combine_allreduce(exec, comm, g, {.measure = when_needed}, halving, segs, mean);
+        }));
+  CHECK(all == of([&](const auto& comm, auto& g) {
+          return adasum::plan_allreduce<float>(exec, comm, segs, halving, {.measure = when_needed}, mean)(g);
+        }));
+
+  const auto least = of([&](const auto& comm, auto& g) { return adasum::adasum_allreduce(exec, comm, g); });
+  CHECK(least.second == "adasum by recursive_doubling, 1");
+  CHECK(least == of([&](const auto& comm, auto& g) { return adasum::combine_allreduce(exec, comm, g); }));
+  CHECK(least == of([&](const auto& comm, auto& g) {
+          return adasum::adasum_allreduce(exec, comm, g, adasum::schedules::recursive_doubling{},
+                                          adasum::segments{g.size()});
+        }));
+  CHECK(of([&](const auto& comm, auto& g) { return adasum::adasum_allreduce(exec, comm, g, halving, segs); }).second ==
+        "adasum by recursive_halving, 2");
+}
+
+TEST_CASE("errors name the call that was made") {
+  const adasum::serial_space exec;
+  const adasum::self_communicator alone;
+  std::vector<double> gradient(5);
+  const auto message = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const adasum::bad_input& wrong) {
+      return wrong.what();
+    }
+    return "nothing was thrown";
+  };
+  const adasum::segments longer{6};
+  CHECK(message([&] { adasum::adasum_allreduce(exec, alone, gradient, longer); }) ==
+        "adasum::adasum_allreduce: the segments hold 6 elements in all, the gradient has 5");
+  CHECK(message([&] { adasum::combine_allreduce(exec, alone, gradient, longer); }) ==
+        "adasum::combine_allreduce: the segments hold 6 elements in all, the gradient has 5");
+  constexpr auto wire = adasum::wire_format::bfloat16;
+  const auto begins_with = [&](std::string_view call, const std::string& text) {
+    CAPTURE(text);
+    CHECK(text.starts_with(std::string(call) + ": options::wire"));
+  };
+  begins_with("adasum::adasum_allreduce",
+              message([&] { adasum::adasum_allreduce(exec, alone, gradient, {.wire = wire}); }));
+  begins_with("adasum::combine_allreduce",
+              message([&] { adasum::combine_allreduce(exec, alone, gradient, {.wire = wire}); }));
+  begins_with("adasum::plan_allreduce",
+              message([&] { (void)adasum::plan_allreduce<double>(exec, alone, 5, {.wire = wire}); }));
+  begins_with("adasum::plan_bucketed", message([&] {
+                (void)adasum::plan_bucketed<double>(exec, alone, std::vector{2, 3}, 1024, {.wire = wire});
+              }));
+  for (const auto timeout : {std::chrono::seconds(0), std::chrono::seconds(-1)})
+    CHECK(message([&] {
+            adasum::adasum_allreduce(exec, alone, gradient, {.timeout = timeout});
+          }).starts_with("adasum::adasum_allreduce: options::timeout is "));
+}
+
+TEST_CASE("a rule with state, given as an lvalue, is updated; as a constant or a temporary, it is used as a copy") {
+  const auto gradients = random_gradients<float>(3, 40, 7);
+  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    adasum::rules::adacons rule{.momentum = 0.9};
+    const auto constant = rule;
+    for (int step = 0; step < 2; ++step) {
+      auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+      adasum::combine_allreduce(adasum::serial_space{}, comm, gradient, rule, unchecked);
+      gradient = gradients[static_cast<std::size_t>(comm.rank())];
+      adasum::combine_allreduce(adasum::serial_space{}, comm, gradient, constant, unchecked);
+    }
+    return std::pair(rule.sorted_average, constant.sorted_average);
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    REQUIRE(rank.value->first.size() == 1);
+    CHECK(rank.value->first[0].size() == 3);
+    CHECK(rank.value->second.empty());
+  }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Types with exactly what core/concepts.hpp requires, in every public call: what a call needs beyond that page does not
+// compile here, or does not end.
+#include <doctest/doctest.h>
+
+#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/shared_memory.hpp>
+
+#include <memory>
+#include <vector>
+
+#include "support/every_call.hpp"
+#include "support/minimal_types.hpp"
+
+using namespace adasum;
+using namespace adasum::test;
+
+namespace {
+
+template <class Comm>
+std::vector<Comm> group(int size) {
+  std::vector<Comm> ranks;
+  const auto office = std::make_shared<post_office>(size);
+  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(office, rank);
+  return ranks;
+}
+
+template <class Comm, scalar T, class Schedule>
+void run_on(const Schedule& schedule) {
+  for (const int size : {1, 2, 4}) {
+    CAPTURE(size);
+    const auto gradients = random_gradients<T>(static_cast<std::size_t>(size), call_cut.total(), 5);
+    const auto ranks = on_each(group<Comm>(size), [&](const Comm& comm) {
+      const minimal_space<T> space(1);
+      run_every_collective_call<T>(space, comm, minimal_pairwise_rule(1), schedule, gradients);
+      run_every_collective_call<T>(space, comm, minimal_gram_rule(1), schedule, gradients);
+      return true;
+    });
+    for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("calls of one process", T, float, double) {
+  run_every_local_call<T>(minimal_space<T>(1), minimal_pairwise_rule(1), minimal_gram_rule(1));
+}
+
+TEST_CASE_TEMPLATE("calls among ranks", T, float, double) { run_on<minimal_communicator, T>(minimal_schedule(1)); }
+
+TEST_CASE("calls among ranks that can post") { run_on<minimal_posting_communicator, float>(minimal_schedule(1)); }
+
+TEST_CASE_TEMPLATE("calls among ranks that share memory", Comm, minimal_sharing_communicator<true>,
+                   minimal_sharing_communicator<false>) {
+  run_on<Comm, float>(minimal_schedule(1));
+  run_on<Comm, float>(schedules::automatic{});
+  run_on<Comm, float>(schedules::shared_memory{});
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+
+#include "support/bits.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// options::nonfinite and options::wire, by every schedule.
+
+using namespace adasum::test;
+
+namespace {
+
+const adasum::segments segs{9, 0, 70, 21};
+
+adasum::options with(adasum::nonfinite_policy policy, bool checked = true) {
+  adasum::options choices;
+  choices.check_agreement = checked;
+  choices.nonfinite = policy;
+  return choices;
+}
+
+/// Gradients of which some ranks' hold Inf or NaN.
+template <class T>
+std::vector<std::vector<T>> spoiled(int size, const std::vector<int>& ranks) {
+  auto gradients = random_gradients<T>(static_cast<std::size_t>(size), segs.total(), 41);
+  for (const int r : ranks)
+    gradients[static_cast<std::size_t>(r)][10 + static_cast<std::size_t>(r)] =
+        r % 2 == 0 ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::quiet_NaN();
+  return gradients;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("exclude: as if those ranks had not taken part", T, double, float) {
+  for (const int size : {2, 3, 4, 5, 8})
+    for (const auto& bad : {std::vector{0}, {size - 1}, {0, size / 2}}) {
+      const auto gradients = spoiled<T>(size, bad);
+      auto zeroed = gradients;
+      std::vector<std::vector<T>> others;
+      for (int r = 0; r < size; ++r) {
+        if (std::ranges::find(bad, r) != bad.end())
+          std::ranges::fill(zeroed[static_cast<std::size_t>(r)], T{0});
+        else
+          others.push_back(gradients[static_cast<std::size_t>(r)]);
+      }
+      CAPTURE(size);
+      const auto adasum_of = expectation::of<T>(adasum::rules::adasum{}, zeroed, segs);  // zero is neutral
+      for_each_schedule([&](const auto& order, const std::string& name) {
+        CAPTURE(name);
+        const auto ranks = reduce_on_threads<T>(gradients, segs, adasum::rules::adasum{}, order,
+                                                with(adasum::nonfinite_policy::exclude));
+        check_same_on_all_ranks(ranks);
+        const auto& first = ranks.front();
+        CHECK(worst_error_over_bound(first.gradient, adasum_of.exact.values, adasum_of.bounds, segs) <= 1);
+        auto told = first.found.excluded();
+        std::ranges::sort(told);
+        auto expected = bad;
+        expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+        CHECK(told == expected);
+        for (const int r : bad) {
+          CHECK(first.found.weight(static_cast<std::size_t>(r), 2) == 0);
+          CHECK_FALSE(std::isfinite(first.found.norm(static_cast<std::size_t>(r), 2)));
+        }
+        CHECK(std::isfinite(first.found.orthogonality()));
+
+        if (others.empty()) return;
+        const auto means = reduce_on_threads<T>(gradients, segs, adasum::rules::mean{}, order,
+                                                with(adasum::nonfinite_policy::exclude));
+        check_same_on_all_ranks(means);
+        const auto mean_of = expectation::of<T>(adasum::rules::mean{}, others, segs);
+        // Another order of the same terms: both are within the bound of the exact mean.
+        CHECK(worst_error_over_bound(means.front().gradient, mean_of.exact.values, mean_of.bounds, segs) <= 4);
+      });
+    }
+}
+
+TEST_CASE("exclude: with no rank left the result is zero") {
+  const auto gradients = spoiled<float>(3, {0, 1, 2});
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    for (const auto& rank : reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order,
+                                                     with(adasum::nonfinite_policy::exclude)))
+      CHECK(rank.gradient == std::vector<float>(segs.total(), 0.0f));
+  });
+}
+
+TEST_CASE("raise: the same exception on every rank, and no gradient has changed") {
+  for (const int size : {1, 2, 4, 5})
+    for_each_schedule([&](const auto& order, const std::string& name) {
+      CAPTURE(name);
+      const auto gradients = spoiled<double>(size, {size / 2});
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+        auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+        std::string message;
+        try {
+          adasum::adasum_allreduce(adasum::serial_space{}, comm, gradient, segs, order,
+                                   with(adasum::nonfinite_policy::raise, false));
+        } catch (const adasum::nonfinite_error& error) {
+          message = error.what();
+        }
+        CHECK(same_bits(gradient, gradients[static_cast<std::size_t>(comm.rank())]));
+        return message;
+      });
+      const auto expected = "adasum: Inf or NaN in the gradient of rank " + std::to_string(size / 2) + " (segment 2)";
+      for (const auto& rank : ranks) {
+        REQUIRE(rank.value);
+        CHECK(*rank.value == expected);
+      }
+      // All finite: nothing is raised, and the result is the usual one.
+      const auto fine = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 43);
+      const auto raised =
+          reduce_on_threads<double>(fine, segs, adasum::rules::adasum{}, order, with(adasum::nonfinite_policy::raise));
+      const auto usual = reduce_on_threads<double>(fine, segs, adasum::rules::adasum{}, order);
+      CHECK(same_bits(raised.front().gradient, usual.front().gradient));
+    });
+}
+
+TEST_CASE("finite elements whose squares overflow are finite") {
+  auto gradients = random_gradients<double>(2, segs.total(), 47);
+  for (double& x : gradients[0]) x *= 1e200;
+  const auto ranks = reduce_on_threads<double>(gradients, segs, adasum::rules::adasum{}, adasum::schedules::automatic{},
+                                               with(adasum::nonfinite_policy::exclude));
+  CHECK(ranks.front().found.excluded().empty());
+}
+
+// ── 16 bits on the wire ──
+
+TEST_CASE("16-bit messages: identical on all ranks, and no further off than their rounding") {
+  for (const auto& [format, unit] :
+       {std::pair{adasum::wire_format::bfloat16, 0x1p-8}, {adasum::wire_format::binary16, 0x1p-11}})
+    for (const int size : {1, 2, 3, 4, 5, 8}) {
+      CAPTURE(unit);
+      CAPTURE(size);
+      const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 53);
+      std::vector<float> exact(segs.total());
+      adasum::adasum_tree(adasum::serial_space{}, gradients, exact, segs);
+      double largest = 0;
+      for (std::size_t x = 0; x < segs.total(); ++x) {
+        double mass = 0;
+        for (const auto& gradient : gradients) mass += std::abs(static_cast<double>(gradient[x]));
+        largest = std::max(largest, mass);
+      }
+      adasum::options choices;
+      choices.wire = format;
+      for_each_schedule([&](const auto& order, const std::string& name) {
+        CAPTURE(name);
+        const auto ranks = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order, choices);
+        check_same_on_all_ranks(ranks);
+        // A vector is rounded when it is sent to be combined, at most log₂P + 1 times, and when the result is gathered;
+        // a rounding of the gradients changes their weights by no more than itself.
+        const double roundings = 2 * (std::log2(size) + 2);
+        double worst = 0;
+        for (std::size_t x = 0; x < segs.total(); ++x)
+          worst = std::max(worst, std::abs(static_cast<double>(ranks.front().gradient[x] - exact[x])));
+        CHECK(worst <= roundings * unit * largest);
+        if (name != "shared_memory" && size > 1) {
+          CHECK(worst > 0);  // something was rounded
+          const auto full = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order);
+          CHECK(ranks.front().found.bytes_sent() < full.front().found.bytes_sent());
+        }
+      });
+    }
+}
+
+TEST_CASE("16-bit messages are for floats") {
+  adasum::options choices;
+  choices.wire = adasum::wire_format::bfloat16;
+  CHECK_THROWS_WITH_AS(adasum::plan_allreduce<double>(adasum::serial_space{}, adasum::self_communicator{}, segs,
+                                                      adasum::rules::adasum{}, adasum::schedules::automatic{}, choices),
+                       doctest::Contains("options::wire rounds float gradients; the elements are double"),
+                       adasum::bad_input);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+
+#include "support/disagreements.hpp"
+#include "support/played_plans.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// Segments that inner products cannot decide, combined vector by vector in the middle of a run: how many sums that
+/// takes depends on the gradients.
+
+using namespace adasum::test;
+
+namespace {
+
+const adasum::segments segs{9, 0, 12, 5, 7, 3};
+
+/// Segment 2 has squares beyond double, in segment 3 the gradients of two neighbours are opposed, in segment 4 those of
+/// one rank are far smaller than the others'.
+std::vector<std::vector<double>> gradients_of(int size) {
+  auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 41);
+  for (std::size_t r = 0; r < gradients.size(); ++r) {
+    auto& gradient = gradients[r];
+    for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradient[x] *= 1e170;
+    if (r % 2 == 1)
+      for (auto x = segs.offset(3); x < segs.offset(4); ++x) gradient[x] = -gradients[r - 1][x];
+    if (r == 0)
+      for (auto x = segs.offset(4); x < segs.offset(5); ++x) gradient[x] *= 1e-190;
+  }
+  return gradients;
+}
+
+}  // namespace
+
+TEST_CASE("test() never blocks while segments are recombined, and the bits are those of the blocking call") {
+  for (const int size : {1, 2, 3, 4, 5, 8})
+    for_each_schedule([&](const auto& order, const std::string& name) {
+      CAPTURE(size);
+      CAPTURE(name);
+      const auto inputs = gradients_of(size);
+      const auto expected = reduce_on_threads<double>(inputs, segs, adasum::rules::adasum{}, order, unchecked);
+      for (const std::uint64_t seed : {1u, 2u, 3u}) {
+        auto plans = plans_of<double>(size, segs, order, unchecked);
+        auto gradients = inputs;
+        play(plans, seed, gradients);
+        std::size_t recombined = 0;  // a rank that waits for the result recombines nothing
+        for (std::size_t r = 0; r < plans.size(); ++r) {
+          recombined += plans[r].wait().recombined_segments();
+          CHECK(same_bits(gradients[r], expected[r].gradient));
+        }
+        CHECK(recombined > 0);
+      }
+    });
+}
+
+TEST_CASE("a rank that is held back in any of its turns: the others' test() returns all the same") {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    for (const int size : {2, 4, 5})
+      for (std::size_t held = 0; held < static_cast<std::size_t>(size); ++held)
+        for (std::size_t turns_before = 0, ended_before = 0; ended_before == 0; ++turns_before) {
+          CAPTURE(name);
+          CAPTURE(size);
+          CAPTURE(held);
+          CAPTURE(turns_before);
+          auto plans = plans_of<double>(size, segs, order, unchecked);
+          auto gradients = gradients_of(size);
+          for (std::size_t r = 0; r < plans.size(); ++r) plans[r].start(gradients[r]);
+          const auto test_others = [&] {
+            for (std::size_t r = 0; r < plans.size(); ++r)
+              if (r != held) plans[r].test();
+          };
+          for (std::size_t turn = 0; turn < turns_before; ++turn) {
+            test_others();
+            ended_before += plans[held].test();
+          }
+          for (int turn = 0; turn < 50; ++turn) test_others();  // a call that waits would hang here
+          test_in_turn(plans);
+          for (auto& plan : plans) CHECK_NOTHROW(plan.wait());
+          for (const auto& gradient : gradients) CHECK(same_bits(gradient, gradients.front()));
+        }
+  });
+}
+
+TEST_CASE("a plan that is destroyed at any time of a recombination: the others are told, and go on") {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    for (const int size : {2, 3, 4, 5})
+      for (int culprit = 0; culprit < size; ++culprit)
+        for (int tests = 0; tests < 24; tests += 1 + tests / 4) {
+          CAPTURE(name);
+          CAPTURE(size);
+          CAPTURE(culprit);
+          CAPTURE(tests);
+          const auto inputs = gradients_of(size);
+          const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+            auto mine = inputs[static_cast<std::size_t>(comm.rank())];
+            auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, order, unchecked);
+            const auto end = end_of(mine, [&](auto& gradient) {
+              plan.start(gradient);
+              if (comm.rank() == culprit) {
+                for (int i = 0; i < tests; ++i) plan.test();
+                plan = {};
+              } else {
+                plan.wait();
+              }
+            });
+            // On the same communicator, what follows is right.
+            auto again = inputs[static_cast<std::size_t>(comm.rank())];
+            adasum::adasum_allreduce(adasum::serial_space{}, comm, again, segs, unchecked);
+            return std::pair(end, again);
+          });
+          for (std::size_t r = 0; r < ranks.size(); ++r) {
+            REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+            const auto& end = ranks[r].value->first;
+            const auto& again = ranks[r].value->second;
+            const bool told = end.how == way::returned || end.how == way::communication_error;
+            CHECK_MESSAGE(told, to_string(end.how), ": ", end.message);
+            CHECK(same_bits(again, ranks.front().value->second));
+          }
+        }
+  });
+}

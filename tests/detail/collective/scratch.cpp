@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// The memory for elements that a plan holds beside the gradient.
+
+using namespace adasum::test;
+
+namespace {
+
+/// Counts the bytes that are asked for.
+struct counting_space : adasum::serial_space {
+  std::size_t* bytes;
+
+  template <adasum::scalar T>
+  auto allocate(std::size_t count) const {
+    *bytes += count * sizeof(T);
+    return serial_space::allocate<T>(count);
+  }
+};
+
+const adasum::segments segs{1000, 0, 7, 2993};
+const std::size_t length = segs.total();
+
+/// Of each rank, in floats, after a run.
+template <class Schedule>
+std::vector<double> scratch(int size, const Schedule& order, adasum::wire_format wire = adasum::wire_format::same) {
+  const adasum::options choices{.check_agreement = false, .wire = wire};
+  const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), length, 1);
+  const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    std::size_t bytes = 0;
+    auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+    auto plan =
+        adasum::plan_allreduce<float>(counting_space{{}, &bytes}, comm, segs, adasum::rules::adasum{}, order, choices);
+    plan(gradient);
+    return static_cast<double>(bytes) / sizeof(float);
+  });
+  std::vector<double> all;
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    all.push_back(*rank.value);
+  }
+  return all;
+}
+
+constexpr int rank_counts[] = {1, 2, 3, 4, 5, 7, 8, 12, 16};
+
+/// Parts are nearly equal: P - 1 times the largest of P parts is at most N + P.
+double uneven(int size) { return size; }
+
+}  // namespace
+
+TEST_CASE("every schedule needs at most as much as the gradient, and some rounding, beside it") {
+  for_each_schedule([](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    for (const int size : rank_counts) {
+      CAPTURE(size);
+      for (const double floats : scratch(size, order)) CHECK(floats <= static_cast<double>(length) + uneven(size));
+    }
+  });
+}
+
+TEST_CASE("doubling needs exactly the other rank's gradient; halving half of it; splitting by 4 three quarters") {
+  for (const int size : {4, 16}) {
+    CAPTURE(size);
+    const auto n = static_cast<double>(length);  // a multiple of 16
+    for (const double floats : scratch(size, adasum::schedules::recursive_doubling{})) CHECK(floats == n);
+    for (const double floats : scratch(size, adasum::schedules::recursive_halving{})) CHECK(floats == n / 2);
+    for (const double floats : scratch(size, adasum::schedules::recursive_halving{.radix = 4}))
+      CHECK(floats == n * 3 / 4);
+    for (const double floats : scratch(size, adasum::schedules::all_to_all{})) CHECK(floats == n * (size - 1) / size);
+  }
+}
+
+TEST_CASE("16-bit messages need as much again: what is sent, and what is received, at half the size") {
+  for_each_schedule([](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    for (const int size : rank_counts) {
+      CAPTURE(size);
+      for (const double floats : scratch(size, order, adasum::wire_format::bfloat16))
+        CHECK(floats <= 2 * (static_cast<double>(length) + uneven(size)));
+    }
+  });
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+
+#include "support/disagreements.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// Without agreement checks: a rank that fails tells the others, none of them hangs, and the communicator and the plans
+/// work again afterwards. (A hang ends the program: see on_each.)
+
+using namespace adasum::test;
+
+namespace {
+
+const std::vector<int> rank_counts{2, 3, 4, 5, 6, 7, 8, 9, 16};
+
+const adasum::segments segs{17, 0, 30, 4};
+
+std::vector<float> gradient_of(int rank) {
+  return random_gradients<float>(16, segs.total(), 29)[static_cast<std::size_t>(rank)];
+}
+
+/// One call that fails on one rank, and then a good one.
+struct relapse {
+  ending first;
+  std::vector<float> second;
+};
+
+/// Makes a plan on each rank, runs `fail(plan, comm)` and then reduces. The second result must be right everywhere.
+template <class Schedule, class Fail>
+std::vector<ending> endings_before_a_good_run(int size, const Schedule& order, const Fail& fail) {
+  const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    auto plan =
+        adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{}, order, unchecked);
+    relapse both;
+    both.first = fail(plan, comm);
+    both.second = gradient_of(comm.rank());
+    plan(both.second);
+    return both;
+  });
+  std::vector<std::vector<float>> gradients;
+  for (int rank = 0; rank < size; ++rank) gradients.push_back(gradient_of(rank));
+  const auto expected = expectation::of<float>(adasum::rules::adasum{}, gradients, segs);
+  std::vector<ending> endings;
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(worst_error_over_bound(rank.value->second, expected.exact.values, expected.bounds, segs) <= 1);
+    endings.push_back(rank.value->first);
+  }
+  return endings;
+}
+
+/// visit(schedule, size, culprit)
+template <class Visitor>
+void for_each_culprit(Visitor&& visit) {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    for (const int size : rank_counts)
+      for (int culprit = 0; culprit < size; ++culprit) {
+        CAPTURE(name);
+        CAPTURE(size);
+        CAPTURE(culprit);
+        visit(order, size, culprit);
+      }
+  });
+}
+
+void check_one_bad_input(const std::vector<ending>& endings, int culprit) {
+  for (std::size_t r = 0; r < endings.size(); ++r) {
+    const bool bad = static_cast<int>(r) == culprit;
+    CHECK_MESSAGE(endings[r].how == (bad ? way::bad_input : way::communication_error), "rank ", r, " ",
+                  to_string(endings[r].how), ": ", endings[r].message);
+    if (bad) CHECK(endings[r].unchanged);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a gradient of another length") {
+  for_each_culprit([](const auto& order, int size, int culprit) {
+    const auto endings = endings_before_a_good_run(size, order, [&](auto& plan, const auto& comm) {
+      auto gradient = gradient_of(comm.rank());
+      if (comm.rank() == culprit) gradient.push_back(0);
+      return end_of(gradient, [&](auto& g) { plan(g); });
+    });
+    check_one_bad_input(endings, culprit);
+  });
+}
+
+TEST_CASE("weights of another length") {
+  for_each_culprit([](const auto& order, int size, int culprit) {
+    const auto endings = endings_before_a_good_run(size, order, [&](auto& plan, const auto& comm) {
+      auto weights = gradient_of(comm.rank());
+      if (comm.rank() == culprit) weights.push_back(0);
+      return end_of(weights, [&](auto& w) { adasum::delta_allreduce(plan, std::vector<float>(segs.total()), w); });
+    });
+    check_one_bad_input(endings, culprit);
+  });
+}
+
+TEST_CASE("segments that do not add up") {
+  for_each_culprit([](const auto& order, int size, int culprit) {
+    const auto endings = endings_before_a_good_run(size, order, [&](auto&, const auto& comm) {
+      return end_of(gradient_of(comm.rank()), [&](auto& g) {
+        const auto mine = comm.rank() == culprit ? adasum::segments{17, 30} : segs;
+        adasum::adasum_allreduce(adasum::serial_space{}, comm, g, mine, order, unchecked);
+      });
+    });
+    check_one_bad_input(endings, culprit);
+  });
+}
+
+namespace {
+
+/// What one rank got from a reduction in which one of them failed, and from the next one.
+template <adasum::scalar T>
+struct failed_once {
+  ending end;
+  std::vector<T> midway, afterwards;
+};
+
+/// Lets one rank fail at its first, second, … call of a rule or kernel, until it gets through. `reduce(until, comm,
+/// gradient)` is what every rank does, with a countdown that ends on the culprit alone.
+template <adasum::scalar T, class Reduce>
+void check_failures_midway(const std::vector<std::vector<T>>& gradients, const Reduce& reduce) {
+  const int size = static_cast<int>(gradients.size());
+  for (int culprit = 0; culprit < size; ++culprit) {
+    bool failed = true;
+    for (int calls = 0; std::exchange(failed, false); ++calls) {
+      CAPTURE(culprit);
+      CAPTURE(calls);
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+        const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
+        auto midway = mine, afterwards = mine;
+        const auto end = end_of(midway, [&](auto& g) {
+          reduce(countdown(comm.rank() == culprit ? calls : -1), comm, g);
+          midway = g;
+        });
+        reduce(countdown(-1), comm, afterwards);
+        return failed_once<T>{end, midway, afterwards};
+      });
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+        const auto& run = *ranks[r].value;
+        const auto& end = run.end;
+        CHECK(same_bits(run.afterwards, ranks[0].value->afterwards));
+        if (end.how == way::returned)
+          CHECK(same_bits(run.midway, run.afterwards));  // it needed nothing any more from the one that failed
+        else if (static_cast<int>(r) == culprit)
+          CHECK(end.how == way::other);
+        else
+          CHECK_MESSAGE(end.how == way::communication_error, to_string(end.how), ": ", end.message);
+      }
+      failed = ranks[static_cast<std::size_t>(culprit)].value->end.how != way::returned;
+    }
+  }
+}
+
+/// By every schedule, with a rule and with a space that throws.
+template <adasum::scalar T>
+void check_failures_midway(const std::vector<std::vector<T>>& gradients) {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    CAPTURE(gradients.size());
+    check_failures_midway(gradients, [&](const countdown& until, const auto& comm, auto& gradient) {
+      adasum::combine_allreduce(adasum::serial_space{}, comm, gradient, failing_rule{until}, segs, order, unchecked);
+    });
+    check_failures_midway(gradients, [&](const countdown& until, const auto& comm, auto& gradient) {
+      adasum::adasum_allreduce(failing_space{until, {}}, comm, gradient, segs, order, unchecked);
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a rule or a kernel that throws midway") {
+  for (const std::size_t size : {2u, 3u, 4u, 5u, 8u})
+    check_failures_midway(random_gradients<float>(size, segs.total(), 31));
+}
+
+TEST_CASE("a rule or a kernel that throws while a segment is combined vector by vector") {
+  for (const std::size_t size : {2u, 4u, 5u}) {
+    auto gradients = random_gradients<double>(size, segs.total(), 37);
+    for (auto& gradient : gradients)
+      for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradient[x] *= 1e170;
+    check_failures_midway(gradients);
+  }
+}
+
+TEST_CASE("a gradient so short that automatic would choose another schedule for it") {
+  for (const int size : {2, 3, 4, 5})
+    for (int culprit = 0; culprit < size; ++culprit) {
+      CAPTURE(size);
+      CAPTURE(culprit);
+      const auto ranks = on_ranks(size, [&](const auto& comm) {
+        return end_of(counted(comm.rank() == culprit ? 10 : 6000), [&](auto& g) {
+          adasum::adasum_allreduce(adasum::serial_space{}, comm, g, adasum::segments{6000},
+                                   adasum::schedules::automatic{}, unchecked);
+        });
+      });
+      std::vector<ending> endings;
+      for (const auto& rank : ranks) endings.push_back(*rank.value);
+      check_one_bad_input(endings, culprit);
+    }
+}
+
+namespace {
+
+/// Takes its time before it measures.
+struct slow_space : adasum::serial_space {
+  std::chrono::milliseconds delay{0};
+
+  template <adasum::scalar T>
+  void measure(const adasum::slice& window, std::span<const T* const> vectors, double* gram) const {
+    std::this_thread::sleep_for(delay);
+    adasum::serial_space::measure<T>(window, vectors, gram);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("in shared memory, a rank that does not come in time is an error on every rank") {
+  using namespace std::chrono_literals;
+  // Too long to be placed for the others: nobody would wait for the late one then, once it has come.
+  const adasum::segments longer{17, 0, 30, 5000};
+  // They outlive all ranks: the late one still reads them when the others have given up.
+  auto gradients = random_gradients<float>(3, longer.total(), 59);
+  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    slow_space space;
+    if (comm.rank() == 1) space.delay = 5s;
+    auto choices = unchecked;
+    choices.timeout = std::chrono::seconds(2);
+    auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
+    return end_of(std::vector<float>{}, [&](auto&) {
+      adasum::adasum_allreduce(space, comm, mine, longer, adasum::schedules::shared_memory{}, choices);
+    });
+  });
+  std::string messages;
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(rank.value->how == way::communication_error);
+    messages += rank.value->message;
+  }
+  CHECK(messages.find("rank 1 did not come within 2") != std::string::npos);
+}
+
+TEST_CASE("in shared memory: a rank that fails twice before the others come once has failed for each of them") {
+  for (const auto& cut : {segs, adasum::segments{5000, 100}})
+    for (int culprit = 0; culprit < 3; ++culprit) {
+      CAPTURE(cut.total());
+      CAPTURE(culprit);
+      std::atomic<bool> has_failed_twice = false;
+      const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+        auto plan =
+            adasum::plan_allreduce<float>(adasum::serial_space{}, comm, cut, adasum::schedules::automatic{}, unchecked);
+        std::vector<ending> endings;
+        const auto run = [&](std::size_t length) {
+          endings.push_back(end_of(counted(length), [&](auto& g) { plan(g); }));
+        };
+        if (comm.rank() == culprit) {
+          run(3);
+          run(3);
+          has_failed_twice = true;
+        } else {
+          while (!has_failed_twice) std::this_thread::yield();
+          run(cut.total());
+          run(cut.total());
+        }
+        run(cut.total());
+        return endings;
+      });
+      for (int rank = 0; rank < 3; ++rank) {
+        const auto& one = ranks[static_cast<std::size_t>(rank)];
+        REQUIRE_MESSAGE(one.value, one.description());
+        const auto expected = rank == culprit ? way::bad_input : way::communication_error;
+        CHECK((*one.value)[0].how == expected);
+        CHECK((*one.value)[1].how == expected);
+        CHECK((*one.value)[2].how == way::returned);
+      }
+    }
+}
+
+TEST_CASE(
+    "in shared memory, unchecked: plans that differ are an error on all ranks, and nothing is written beyond it") {
+  using adasum::segments;
+  const auto run_on_three = [](auto&& plan_of) {
+    std::atomic<int> made = 0, failed = 0;
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      while (comm.rank() == 2 && made < 2) std::this_thread::yield();  // the others make the memory
+      return plan_of(comm, [&](auto plan, auto gradient) {
+        ++made;
+        const auto end = end_of(std::move(gradient), [&](auto& g) { plan(g); });
+        for (++failed; failed < 3;) std::this_thread::yield();  // who waits must not need that another leaves
+        return end;
+      });
+    });
+    for (const auto& rank : ranks) {
+      REQUIRE_MESSAGE(rank.value, rank.description());
+      CAPTURE(rank.value->message);
+      CHECK(rank.value->how == way::communication_error);
+    }
+    return ranks[2].value->message;
+  };
+  const auto make = [](auto zero, const auto& comm, const segments& cut) {
+    return adasum::plan_allreduce<decltype(zero)>(adasum::serial_space{}, comm, cut, adasum::schedules::automatic{},
+                                                  unchecked);
+  };
+  for (const auto& [cut, other] :
+       {std::pair(segments{2000, 3000}, segments{1000, 4000}), std::pair(segments{5000}, segments{1000, 4000}),
+        std::pair(segments{5000}, segments{4990}), std::pair(segments{5000}, segments{50})}) {
+    CAPTURE(other.total());
+    const auto message = run_on_three([&](const auto& comm, auto&& run) {
+      const auto& mine = comm.rank() == 2 ? other : cut;
+      return run(make(0.0f, comm, mine), counted(mine.total()));
+    });
+    if (other.total() == 50) CHECK_MESSAGE(message.find("with less shared memory") != std::string::npos, message);
+  }
+  run_on_three([&](const auto& comm, auto&& run) {
+    const segments cut{5000};
+    return comm.rank() == 2 ? run(make(0.0, comm, cut), counted<double>(5000))
+                            : run(make(0.0f, comm, cut), counted(5000));
+  });
+}

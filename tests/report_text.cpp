@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
+#include <adasum/report_text.hpp>
+#include <adasum/rules/mean.hpp>
+#include <adasum/tree.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace adasum;
+
+namespace {
+
+/// Segment 0 orthogonal, segment 1 equal.
+report example() {
+  std::vector<double> out(3);
+  return adasum_tree(serial_space{}, std::vector<std::vector<double>>{{3, 0, 5}, {0, 4, 5}}, out, segments{2, 1});
+}
+
+report not_finite(nonfinite_policy policy) {
+  std::vector<float> out(2);
+  return combine(serial_space{},
+                 std::vector<std::vector<float>>{{1, std::numeric_limits<float>::infinity()}, {0.1f, 2}}, out,
+                 rules::mean{}, segments{1, 1}, options{.nonfinite = policy});
+}
+
+}  // namespace
+
+TEST_CASE("text for people") {
+  std::ostringstream out;
+  out << example();
+  CHECK(out.str() == to_text(example()));
+  CHECK(out.str() ==
+        "adasum of 2 gradients, 2 segments; orthogonality 0.666667\n"
+        "  segment 0: norm 5, orthogonality 1; weight × norm of each: 1 × 3, 1 × 4\n"
+        "  segment 1: norm 5, orthogonality 0.5; weight × norm of each: 0.5 × 5, 0.5 × 5\n");
+}
+
+TEST_CASE("what was not finite, and who was left out, is in the text") {
+  const auto text = to_text(not_finite(nonfinite_policy::exclude));
+  CHECK(text.find("  not finite: gradient 0, segment 1\n") != std::string::npos);
+  CHECK(text.find("  left out: gradient 0\n") != std::string::npos);
+  CHECK(to_text(not_finite(nonfinite_policy::propagate)).find("left out") == std::string::npos);
+}
+
+TEST_CASE("CSV: as many fields in each line as in the header") {
+  const auto csv = to_csv(example(), 7);
+  CHECK(csv ==
+        "7,adasum,,0,0,3,1,5,1\n"
+        "7,adasum,,0,1,4,1,5,1\n"
+        "7,adasum,,1,0,5,0.5,5,0.5\n"
+        "7,adasum,,1,1,5,0.5,5,0.5\n");
+  const auto commas = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
+  CHECK(commas(csv_header()) == commas(csv.substr(0, csv.find('\n'))));
+}
+
+TEST_CASE("JSON: one object on one line, null where a number is not finite") {
+  CHECK(to_json(example(), 7) ==
+        "{\"step\":7,\"rule\":\"adasum\",\"schedule\":\"\",\"contributions\":2,\"bytes_sent\":0,\"recombined_"
+        "segments\":0,"
+        "\"fallbacks\":0,\"orthogonality\":0.6666666666666666,\"result_norms\":[5,5],\"norms\":[[3,4],[5,5]],"
+        "\"weights\":[[1,1],[0.5,0.5]],\"nonfinite\":[],\"excluded\":[]}\n");
+  const auto json = to_json(not_finite(nonfinite_policy::exclude), 0);
+  CHECK(json.find("\"norms\":[[0,0.1") != std::string::npos);
+  CHECK(json.find("[null,2]") != std::string::npos);
+  CHECK(json.find("\"nonfinite\":[{\"contribution\":0,\"segment\":1}],\"excluded\":[0]") != std::string::npos);
+}
+
+TEST_CASE("an empty report is text too") {
+  CHECK(to_text(report{}) == " of 0 gradients, 0 segments\n");
+  CHECK(to_csv(report{}, 0).empty());
+}

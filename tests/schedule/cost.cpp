@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/cost.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <vector>
+
+/// The model of docs/scale.md. That it counts what is really sent is tested with messages (distributed.threads_float).
+
+using namespace adasum::schedules;
+using adasum::schedule_input;
+
+namespace {
+
+constexpr std::size_t float_size = 4;
+constexpr int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 64, 100, 256, 1000, 1024};
+constexpr std::size_t lengths[] = {0, 1, 7, 1000, 102'400};
+
+schedule_input floats(std::size_t length) { return {length, float_size, 1, true}; }
+
+template <class Schedule>
+std::vector<cost> costs(const Schedule& order, int size, std::size_t length) {
+  std::vector<cost> all;
+  for (int rank = 0; rank < size; ++rank) all.push_back(cost_of(order, rank, size, floats(length)));
+  return all;
+}
+
+std::size_t elements(const std::vector<cost>& all) {
+  std::size_t sum = 0;
+  for (const auto& one : all) sum += one.elements;
+  return sum;
+}
+
+std::size_t nodes(int size) { return std::bit_floor(static_cast<unsigned>(size)); }
+std::size_t levels(int size) { return static_cast<std::size_t>(std::countr_zero(nodes(size))); }
+
+/// Exchanges of a sum over so many ranks, of so many numbers.
+std::size_t sum_exchanges(std::size_t size, std::size_t numbers) {
+  const std::size_t radix = numbers <= 64 ? 8 : numbers <= 1024 ? 4 : 2;
+  std::size_t exchanges = 0;
+  for (std::size_t reached = 1; reached < size; reached *= radix) ++exchanges;
+  return exchanges;
+}
+
+}  // namespace
+
+TEST_CASE("halving, splitting and gram send 2(P-1)·N elements in all, for any number of ranks and elements") {
+  // gram: rank r sends N less its slice, and its slice to P - 1 others: Σ = PN - N + (P - 1)N.
+  // splitting over 2^k nodes likewise at each level: Σ = 2(2^k - 1)N; each of the P - 2^k folded ranks sends its N
+  // elements and is sent the N of the result: 2(P - 2^k)N more.
+  for (const int size : rank_counts)
+    for (const auto length : lengths) {
+      CAPTURE(size);
+      CAPTURE(length);
+      const auto expected = 2 * (static_cast<std::size_t>(size) - 1) * length;
+      CHECK(elements(costs(recursive_halving{}, size, length)) == expected);
+      CHECK(elements(costs(recursive_halving{.radix = 4}, size, length)) == expected);
+      CHECK(elements(costs(recursive_halving{.radix = 16}, size, length)) == expected);
+      if (size <= 256) CHECK(elements(costs(all_to_all{}, size, length)) == expected);
+      const auto folded = static_cast<std::size_t>(size) - nodes(size);
+      CHECK(elements(costs(recursive_doubling{}, size, length)) == (nodes(size) * levels(size) + 2 * folded) * length);
+    }
+}
+
+TEST_CASE("each rank sends 2(P-1)/P·N of them where P divides N; a folded rank N, and who keeps its gradient N more") {
+  for (const int size : rank_counts) {
+    CAPTURE(size);
+    const auto ranks = static_cast<std::size_t>(size), folded = ranks - nodes(size);
+    const std::size_t length = ranks * nodes(size);
+    if (size <= 256)
+      for (const auto& one : costs(all_to_all{}, size, length)) CHECK(one.elements == 2 * (ranks - 1) * nodes(size));
+    const auto share = 2 * (nodes(size) - 1) * ranks;  // 2(2^k - 1)/2^k · N
+    const auto halving = costs(recursive_halving{}, size, length);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const bool in_pair = rank < 2 * folded, waits = in_pair && rank % 2 == 1;
+      CHECK(halving[rank].elements == (waits ? length : share + (in_pair ? length : 0)));
+    }
+  }
+}
+
+TEST_CASE("exchanges, one after another") {
+  for (const int size : rank_counts) {
+    if (size == 1) continue;
+    CAPTURE(size);
+    const std::size_t k = levels(size), folding = nodes(size) == static_cast<std::size_t>(size) ? 0 : 2;
+    const auto of = [&](const auto& order) { return cost_of(order, 0, size, floats(102'400)).exchanges; };
+    CHECK(of(recursive_doubling{}) == k + folding);
+    std::size_t of_sums = 0;
+    for (std::size_t level = 1; level <= k; ++level) of_sums += (level + 2) / 3;  // 3 numbers over 2^level ranks, by 8
+    CHECK(of(recursive_halving{}) == 2 * k + of_sums + folding);
+    const auto ranks = static_cast<std::size_t>(size);
+    if (size <= 256) {  // where parts of a sum are uneven, some ranks have nothing to do at first
+      const auto all = costs(all_to_all{}, size, 102'400);
+      CHECK(std::ranges::max(all, {}, &cost::exchanges).exchanges == 2 + sum_exchanges(ranks, ranks * (ranks + 1) / 2));
+    }
+    std::size_t expected = folding;
+    for (std::size_t done = 0; done < k;) {
+      done = std::min(done + 3, k);
+      expected += 2 + sum_exchanges(std::size_t{1} << done, 36);
+    }
+    CHECK(of(recursive_halving{.radix = 8}) == expected);
+  }
+}
+
+TEST_CASE("arithmetic of one level, from its stage") {
+  const auto two = cost_of(recursive_halving{}, 0, 2, floats(1000));
+  CHECK(two.pair_elements == 500);
+  CHECK(two.products == 0);
+  const auto eight = cost_of(all_to_all{}, 3, 8, floats(1000));
+  CHECK(eight.pair_elements == 0);
+  CHECK(eight.products == 36 * 125);
+  CHECK(eight.terms == 8 * 125);
+}
+
+TEST_CASE("seconds are linear in what is counted") {
+  const machine on{
+      .latency = 1, .per_message = 10, .per_byte = 100, .per_pair_element = 1e3, .per_product = 1e4, .per_term = 1e5};
+  CHECK(seconds({.exchanges = 1, .messages = 2, .busier_bytes = 3, .pair_elements = 4, .products = 5, .terms = 6},
+                on) == 654'321);
+}
+
+TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
+  using kind = automatic::kind;
+  const auto choose = [](int size, std::size_t bytes) {
+    return automatic::choose(size, floats(bytes / float_size)).which;
+  };
+  CHECK(choose(2, 8 << 10) == kind::doubling);
+  CHECK(choose(2, (8 << 10) + 4) == kind::halving);
+  CHECK(choose(3, 1 << 10) == kind::doubling);    // whatever the model says
+  CHECK(choose(3, 4 << 10) == kind::all_to_all);  // folding would send the whole gradient twice more
+  CHECK(choose(4, 16 << 10) == kind::doubling);   // latency
+  CHECK(choose(4, 1 << 20) == kind::halving);     // one level in place of two
+  CHECK(choose(5, 1 << 10) == kind::doubling);
+  CHECK(choose(5, (1 << 10) + 4) == kind::all_to_all);  // one sum among all costs less latency than folding twice
+  for (const int size : {6, 7}) {                       // folding would send the whole gradient twice more
+    CAPTURE(size);
+    CHECK(choose(size, 1 << 10) == kind::doubling);
+    CHECK(choose(size, 1 << 20) == kind::all_to_all);
+  }
+  for (const int size : {16, 64, 100, 256, 1000, 1024}) {
+    CAPTURE(size);
+    CHECK(choose(size, 1 << 10) == kind::doubling);  // latency
+    CHECK(choose(size, 64 << 10) == kind::halving);  // fewer sums than halving
+    // Less arithmetic than wider ones: four vectors are measured and mixed in less time than three pairs.
+    CHECK(automatic::choose(size, floats((64 << 20) / float_size)).radix == 4);
+  }
+  CHECK(automatic::choose(16, {1000, float_size, 1, false}).which ==
+        kind::all_to_all);  // another rule than a pairwise one
+}
+
+TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
+  // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
+  const machine free_arithmetic{.per_message = 0, .per_pair_element = 0, .per_product = 0, .per_term = 0};
+  CHECK(automatic::cheapest(64, floats(1 << 20), free_arithmetic).which == automatic::kind::halving);
+  const machine slow_processor{.per_product = 1e-6, .per_term = 1e-6};
+  CHECK(automatic::cheapest(64, floats(1 << 16), slow_processor).which == automatic::kind::halving);
+  // Many segments: the Gram matrices of wide stages are longer messages than the gradient.
+  const schedule_input layers{1 << 18, float_size, 5000, true};
+  const auto chosen = automatic::choose(64, layers);
+  CHECK(chosen.radix == 2);
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+#include <adasum/testing/schedule.hpp>
+
+#include "support/bits.hpp"
+#include "support/doctest_scalars.hpp"
+#include "support/nodes.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// hierarchical against its formula: rule over the nodes of (inner over the gradients of a node's ranks), in double.
+
+using namespace adasum::test;
+
+namespace {
+
+const adasum::segments segs{11, 0, 40, 6};
+
+using vec = std::vector<double>;
+
+/// The node of each rank: even, odd and unequal nodes, interleaved ones, one node, nodes of one rank.
+const std::vector<std::vector<int>> arrangements{
+    {0, 0, 1, 1}, {0, 0, 0, 1, 1},       {0, 1, 0, 1, 2},          {3, 3, 3},
+    {0, 1, 2},    {2, 2, 1, 1, 1, 7, 7}, {0, 1, 1, 0, 0, 1, 1, 0}, {4},
+};
+
+template <class Inner, class Rule, adasum::scalar T>
+vec formula(const std::vector<int>& node_of_rank, const Inner& inner, const Rule& rule,
+            const std::vector<std::vector<T>>& gradients) {
+  std::vector<int> nodes;
+  for (const int node : node_of_rank)
+    if (std::ranges::find(nodes, node) == nodes.end()) nodes.push_back(node);
+  const adasum::serial_space exec;
+  std::vector<vec> of_nodes;
+  for (const int node : nodes) {
+    std::vector<vec> members;
+    for (std::size_t r = 0; r < gradients.size(); ++r)
+      if (node_of_rank[r] == node) {
+        members.emplace_back();
+        for (const T x : gradients[r]) members.back().push_back(to_double(x));
+      }
+    of_nodes.emplace_back(segs.total());
+    adasum::combine(exec, members, of_nodes.back(), inner, segs);
+  }
+  vec out(segs.total());
+  adasum::combine(exec, of_nodes, out, rule, segs);
+  return out;
+}
+
+/// Each of at most log₂P + 1 levels rounds its terms and their sum once to T; weights of gradients like these, at wide
+/// angles, change by as much. Measured against the norms that go in, 40 roundings are ample and a wrong weight is not.
+template <adasum::scalar T>
+void check_close(std::span<const T> got, const vec& expected, const std::vector<std::vector<T>>& gradients) {
+  for (std::size_t k = 0; k < segs.size(); ++k) {
+    double error = 0, largest = 0;
+    for (auto x = segs.offset(k); x < segs.offset(k) + segs.length(k); ++x) {
+      error = std::max(error, std::abs(to_double(got[x]) - expected[x]));
+      double mass = 0;
+      for (const auto& gradient : gradients) mass += std::abs(to_double(gradient[x]));
+      largest = std::max(largest, mass);
+    }
+    CHECK(error <= 40 * static_cast<double>(rounding_to<T>.unit) * largest);
+  }
+}
+
+template <adasum::scalar T, class Inner, class Rule, class Outer>
+void check(const std::vector<int>& node_of_rank, const Inner& inner, const Rule& rule, const Outer& outer) {
+  const auto size = node_of_rank.size();
+  const auto gradients = random_gradients<T>(size, segs.total(), size);
+  const auto expected = formula(node_of_rank, inner, rule, gradients);
+  const adasum::schedules::hierarchical order{node_of_rank, inner, outer};
+  CAPTURE(size);
+  CAPTURE(std::string(Inner::name));
+  CAPTURE(std::string(Rule::name));
+  CAPTURE(std::string(Outer::name));
+
+  const auto by_message = reduce_on_threads<T>(gradients, segs, rule, order);
+  check_same_on_all_ranks(by_message);
+  check_close<T>(by_message.front().gradient, expected, gradients);
+  CHECK(by_message.front().found.schedule() == "hierarchical");
+
+  // In the plan's buffer the ranks of a node work in place; the thread communicator counts as one node.
+  const auto in_place = on_ranks(static_cast<int>(size), [&](const adasum::thread_communicator& comm) {
+    auto plan = adasum::plan_allreduce<T>(adasum::serial_space{}, comm, segs, rule, order);
+    const auto buffer = plan.buffer();
+    for (int run = 0; run < 3; ++run) {
+      std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], buffer.begin());
+      plan();
+    }
+    return std::vector<T>(buffer.begin(), buffer.end());
+  });
+  for (const auto& rank : in_place) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(same_bits(*rank.value, *in_place.front().value));
+  }
+  check_close<T>(*in_place.front().value, expected, gradients);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the formula, for odd, unequal and interleaved nodes", T, double, float) {
+  for (const auto& nodes : arrangements) {
+    check<T>(nodes, adasum::rules::mean{}, adasum::rules::adasum{}, adasum::schedules::automatic{});
+    check<T>(nodes, adasum::rules::sum{}, adasum::rules::adasum{}, adasum::schedules::recursive_halving{});
+    check<T>(nodes, adasum::rules::adasum{}, adasum::rules::adasum{}, adasum::schedules::recursive_doubling{});
+    check<T>(nodes, adasum::rules::adasum{}, adasum::rules::adasum{}, adasum::schedules::all_to_all{});
+  }
+}
+
+TEST_CASE("stages of all ranks fit together, whatever the rules and the schedule across nodes") {
+  using namespace adasum::schedules;
+  for (const auto& nodes : arrangements) {
+    const auto size = static_cast<int>(nodes.size());
+    CAPTURE(size);
+    CHECK_NOTHROW(adasum::check_schedule(hierarchical{nodes, adasum::rules::mean{}}, size));
+    CHECK_NOTHROW(adasum::check_schedule(hierarchical{nodes, adasum::rules::unit_mean{}, all_to_all{}}, size));
+    CHECK_NOTHROW(adasum::check_schedule(hierarchical{nodes, adasum::rules::adasum{}, recursive_halving{}}, size));
+    CHECK_NOTHROW(adasum::check_schedule(hierarchical{nodes, adasum::rules::adasum{}, recursive_doubling{}}, size));
+  }
+}
+
+TEST_CASE("nodes of different sizes, each with memory of its own: in place inside, messages across") {
+  for (const auto& nodes : {std::vector{0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 2, 2, 3, 3}, {0, 1, 0, 1, 0, 2}}) {
+    const auto size = static_cast<int>(nodes.size());
+    CAPTURE(size);
+    const auto gradients = random_gradients<double>(nodes.size(), segs.total(), nodes.size());
+    const auto blocks = node_communicator::make_blocks();
+    const auto reduced_by = [&](const auto& inner, const auto& outer) {
+      const auto expected = formula(nodes, inner, adasum::rules::adasum{}, gradients);
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& threads) {
+        const node_communicator comm(threads, nodes, blocks);
+        auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{},
+                                                   adasum::schedules::hierarchical{nodes, inner, outer});
+        const auto buffer = plan.buffer();
+        for (int run = 0; run < 3; ++run) {
+          std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], buffer.begin());
+          plan();
+        }
+        return vec(buffer.begin(), buffer.end());
+      });
+      for (const auto& rank : ranks) {
+        REQUIRE_MESSAGE(rank.value, rank.description());
+        CHECK(same_bits(*rank.value, *ranks.front().value));
+      }
+      check_close<double>(*ranks.front().value, expected, gradients);
+    };
+    reduced_by(adasum::rules::mean{}, adasum::schedules::all_to_all{});
+    reduced_by(adasum::rules::adasum{}, adasum::schedules::recursive_doubling{});
+  }
+}
+
+TEST_CASE("any rule inside the nodes, also of one rank") {
+  for (const auto& nodes : arrangements)
+    check<double>(nodes, adasum::rules::unit_mean{}, adasum::rules::adasum{}, adasum::schedules::automatic{});
+}
+
+TEST_CASE("any rule across the nodes") {
+  for (const auto& nodes : arrangements)
+    check<double>(nodes, adasum::rules::mean{}, adasum::rules::unit_mean{}, adasum::schedules::all_to_all{});
+}
+
+TEST_CASE("the mean of all: the mean across nodes counts the ranks of each") {
+  const std::vector<int> nodes{0, 0, 0, 1, 1};
+  const auto gradients = random_gradients<double>(5, segs.total(), 3);
+  vec mean(segs.total());
+  adasum::combine(adasum::serial_space{}, gradients, mean, adasum::rules::mean{}, segs);
+  const auto ranks = reduce_on_threads<double>(gradients, segs, adasum::rules::mean{},
+                                               adasum::schedules::hierarchical{nodes, adasum::rules::mean{}});
+  check_close<double>(ranks.front().gradient, mean, gradients);
+}
+
+TEST_CASE("weights are told per rank, in the order of ranks") {
+  const std::vector<int> nodes{0, 1, 0, 1, 1};
+  auto gradients = random_gradients<double>(5, segs.total(), 3);
+  const auto ranks = reduce_on_threads<double>(gradients, segs, adasum::rules::adasum{},
+                                               adasum::schedules::hierarchical{nodes, adasum::rules::mean{}});
+  const auto& found = ranks.front().found;
+  vec from_weights(segs.total(), 0);
+  for (std::size_t r = 0; r < 5; ++r)
+    for (std::size_t k = 0; k < segs.size(); ++k)
+      for (auto x = segs.offset(k); x < segs.offset(k) + segs.length(k); ++x)
+        from_weights[x] += found.weight(r, k) * gradients[r][x];
+  check_close<double>(ranks.front().gradient, from_weights, gradients);
+  CHECK(found.weight(0, 0) == found.weight(2, 0));
+  CHECK(found.weight(1, 0) == found.weight(4, 0));
+  CHECK(found.weight(0, 0) != found.weight(1, 0));
+}
+
+#if defined(ADASUM_TEST_EIGEN)
+TEST_CASE("16-bit elements near the largest: the mean inside the nodes does not overflow") {
+  const std::vector<std::vector<Eigen::half>> gradients(4, std::vector<Eigen::half>(segs.total(), Eigen::half(60000)));
+  const auto ranks =
+      reduce_on_threads<Eigen::half>(gradients, segs, adasum::rules::adasum{},
+                                     adasum::schedules::hierarchical{std::vector{0, 0, 1, 1}, adasum::rules::mean{}});
+  for (const auto x : ranks.front().gradient) CHECK(static_cast<float>(x) == 60000.0f);
+}
+#endif
+
+TEST_CASE("nodes for another number of ranks are refused on every rank") {
+  for (const bool checked : {false, true}) {
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      std::vector<float> gradient(segs.total(), 1);
+      adasum::options choices;
+      choices.check_agreement = checked;
+      adasum::adasum_allreduce(adasum::serial_space{}, comm, gradient, segs,
+                               adasum::schedules::hierarchical{std::vector{0, 0}, adasum::rules::mean{}}, choices);
+      return 0;
+    });
+    for (const auto& rank : ranks)
+      CHECK(rank.message_of<adasum::error>().value_or("").find("nodes are given for 2 ranks, the communicator has 3") !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("one rank with other nodes, or another inner rule, is a disagreement on every rank") {
+  const auto disagree = [](int size, const auto& order_of) {
+    const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+      std::vector<float> gradient(12, 1);
+      adasum::options choices;
+      choices.check_agreement = true;
+      order_of(comm.rank(), [&](const auto& order) {
+        adasum::adasum_allreduce(adasum::serial_space{}, comm, gradient, adasum::segments{12}, order, choices);
+      });
+      return 0;
+    });
+    for (const auto& rank : ranks) CHECK(rank.template threw<adasum::agreement_error>());
+  };
+  using adasum::schedules::hierarchical;
+  disagree(3, [](int rank, auto&& run) {
+    run(hierarchical{rank == 1 ? std::vector{0, 0} : std::vector{0, 0, 1}, adasum::rules::mean{}});
+  });
+  disagree(6, [](int rank, auto&& run) {
+    run(hierarchical{rank == 2 ? std::vector{0, 1, 2, 3, 2, 3} : std::vector{0, 1, 2, 2, 3, 3}, adasum::rules::mean{}});
+  });
+  disagree(4, [](int rank, auto&& run) {
+    const std::vector nodes{0, 0, 1, 1};
+    if (rank == 3)
+      run(hierarchical{nodes, adasum::rules::sum{}});
+    else
+      run(hierarchical{nodes, adasum::rules::mean{}});
+  });
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <adasum/core/concepts.hpp>
+#include <adasum/core/error.hpp>
+#include <adasum/exec/serial.hpp>
+#include <adasum/rules/adasum.hpp>
+#include <adasum/schedule/partition.hpp>
+
+#include "post_office.hpp"
+
+/// Communicators, schedules, rules and execution spaces that a user could have written, from the concepts alone.
+namespace adasum::test {
+
+/// Ranks are threads; every pair of them has a queue of copied messages.
+class mailbox_communicator {
+ public:
+  static std::vector<mailbox_communicator> group(int size) {
+    std::vector<mailbox_communicator> ranks;
+    const auto office = std::make_shared<post_office>(size);
+    for (int rank = 0; rank < size; ++rank) ranks.push_back(mailbox_communicator(office, rank));
+    return ranks;
+  }
+
+  int rank() const { return rank_; }
+  int size() const { return office_->size(); }
+
+  template <class Space>
+  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
+    for (const auto& message : out)
+      office_->send(rank_, message.peer, message.withheld ? message.bytes.first(0) : message.bytes);
+    bool complete = true;
+    for (const auto& room : in) {
+      const auto letter = *office_->receive(room.peer, rank_, true);
+      complete &= letter.size() == room.bytes.size();
+      if (letter.size() == room.bytes.size()) std::ranges::copy(letter, room.bytes.begin());
+    }
+    if (!complete) throw communication_error("a letter of another size");
+  }
+
+ private:
+  mailbox_communicator(std::shared_ptr<post_office> office, int rank) : office_(std::move(office)), rank_(rank) {}
+
+  std::shared_ptr<post_office> office_;
+  int rank_;
+};
+
+/// Passes everything on, and counts what this rank sends.
+template <class Communicator>
+class counting_communicator {
+ public:
+  struct counts {
+    std::size_t elements_bytes = 0;  // parts of gradients
+    std::size_t all_bytes = 0;
+    std::size_t messages = 0;
+    std::size_t exchanges = 0;
+  };
+
+  explicit counting_communicator(Communicator comm) : comm_(std::move(comm)) {}
+
+  int rank() const { return comm_.rank(); }
+  int size() const { return comm_.size(); }
+  const counts& sent() const { return *counts_; }
+
+  template <class Space>
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    counts_->messages += out.size();
+    ++counts_->exchanges;
+    for (const auto& message : out) {
+      counts_->all_bytes += message.bytes.size();
+      if (message.where == memory_kind::space) counts_->elements_bytes += message.bytes.size();
+    }
+    comm_.exchange(space, out, in);
+  }
+
+ private:
+  Communicator comm_;
+  std::shared_ptr<counts> counts_ = std::make_shared<counts>();
+};
+
+/// A binomial tree: at each level the left rank combines and the right one waits for the result. Powers of two only.
+struct binomial_tree {
+  static constexpr std::string_view name = "binomial_tree";
+  static constexpr bool supports_gram_rules = false;
+
+  std::vector<stage> stages(int rank, int size, const schedule_input& what) const {
+    const index_range all{0, what.length};
+    std::vector<stage> levels;
+    for (int distance = 1; distance < size && rank % distance == 0; distance *= 2) {
+      const int left = rank / (2 * distance) * (2 * distance), right = left + distance;
+      const auto leaf = static_cast<std::size_t>(left), width = static_cast<std::size_t>(distance);
+      levels.push_back(
+          {{left, right}, rank == left ? 0u : 1u, {leaf, leaf + width, leaf + 2 * width}, 1, all, {all}, {left}});
+    }
+    if (size == 1) levels.push_back({{0}, 0, {0, 1}, 1, all, {all}, {0}});
+    return levels;
+  }
+};
+
+/// The first ranks combine a part of everybody's gradient each, as parameter servers do; the others wait.
+struct parameter_servers {
+  static constexpr std::string_view name = "parameter_servers";
+  static constexpr bool supports_gram_rules = true;
+  int servers = 2;
+
+  std::vector<stage> stages(int rank, int size, const schedule_input& what) const {
+    stage level;
+    level.members.resize(static_cast<std::size_t>(size));
+    std::iota(level.members.begin(), level.members.end(), 0);
+    level.self = static_cast<std::size_t>(rank);
+    level.leaf_offsets.resize(static_cast<std::size_t>(size) + 1);
+    std::iota(level.leaf_offsets.begin(), level.leaf_offsets.end(), std::size_t{0});
+    level.survivors = static_cast<std::size_t>(std::min(servers, size));
+    level.held = {0, what.length};
+    for (std::size_t i = 0; i < level.survivors; ++i)
+      level.parts.push_back(detail::part_of(level.held, level.survivors, i));
+    level.sum_over.assign(level.members.begin(), level.members.begin() + static_cast<std::ptrdiff_t>(level.survivors));
+    return {level};
+  }
+};
+
+/// The gradient with the larger norm, exactly.
+struct longest {
+  static constexpr std::string_view name = "longest";
+  pair_weights operator()(const pair_gram& g) const { return g.aa >= g.bb ? pair_weights{1, 0} : pair_weights{0, 1}; }
+};
+
+/// The mean of unit gradients: a rule of the whole Gram matrix.
+struct mean_of_units {
+  static constexpr std::string_view name = "mean_of_units";
+  void operator()(gram_view gram, std::span<double> weights) const {
+    for (std::size_t i = 0; i < gram.size(); ++i)
+      weights[i] = 1 / (static_cast<double>(gram.size()) * std::sqrt(gram(i, i)));
+  }
+};
+
+/// What a rule or a space throws when its time has come. Not an exception of the library.
+struct failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Counts down to a failure; never fails if it begins below zero.
+class countdown {
+ public:
+  explicit countdown(int calls) : left_(std::make_shared<std::atomic<int>>(calls)) {}
+  void tick(const char* what) const {
+    if ((*left_)-- == 0) throw failure(what);
+  }
+  bool is_over() const { return *left_ < 0; }
+
+ private:
+  std::shared_ptr<std::atomic<int>> left_;  // copies of a rule or space may serve several ranks
+};
+
+/// rules::adasum until it throws.
+struct failing_rule {
+  static constexpr std::string_view name = "failing";
+  countdown until;
+  pair_weights operator()(const pair_gram& gram) const {
+    until.tick("the rule failed");
+    return rules::adasum{}(gram);
+  }
+};
+
+/// The serial space until one of its kernels throws.
+struct failing_space {
+  static constexpr std::string_view name = "failing";
+  countdown until;
+  serial_space space;
+
+  template <scalar T>
+  auto allocate(std::size_t count) const {
+    return space.allocate<T>(count);
+  }
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    until.tick("measuring failed");
+    space.measure<T>(window, vectors, gram);
+  }
+  template <scalar T>
+  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    until.tick("mixing failed");
+    space.mix<T>(window, vectors, weights, out);
+  }
+  template <scalar T>
+  void copy(const T* from, T* to, std::size_t count) const {
+    space.copy(from, to, count);
+  }
+  void fence() const {}
+};
+
+}  // namespace adasum::test
