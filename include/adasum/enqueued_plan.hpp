@@ -45,8 +45,8 @@ class enqueued_allreduce_plan {
   /// What plan_enqueued_allreduce makes: not for users.
   enqueued_allreduce_plan(setup_type setup, Rule rule)
       : setup_(checked(std::move(setup))),
-        engine_(setup_.space(), setup_.comm(), std::move(rule), setup_.segments(), setup_.settings(false)) {
-    setup_.prepare_agreement("on a stream");
+        engine_(setup_.space(), setup_.comm(), rule, setup_.segments(), setup_.settings(false)) {
+    setup_.prepare_agreement(rule, "on a stream");
   }
   enqueued_allreduce_plan(enqueued_allreduce_plan&&) = delete;  // the engine looks at the set-up
 

@@ -49,7 +49,10 @@ namespace adasum {
 //   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
 //                                                same result (rules that mix unit vectors). Asked for where squares
 //                                                leave the range of double, and vectors are rescaled
-//   std::size_t fallbacks                        how often it has used another rule in place of its own; for the report
+//   parameters() const                           what it was made with, as a std::array<double, N> or another range of
+//                                                doubles; part of the check that all ranks agree
+//   std::size_t fallbacks                        how often it has taken the mean in place of its own weights; for the
+//                                                report
 //   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
 //                                                (0 for the whole model), for rules that keep state
 
@@ -316,6 +319,19 @@ constexpr int degree_of(const R& rule) {
     return rule.degree();
   else
     return 1;
+}
+
+/// What a rule was made with, passed to visit as a span; an empty one if the rule does not say.
+template <rule R, class Visitor>
+constexpr auto with_parameters_of(const R& rule, Visitor&& visit) {
+  if constexpr (requires {
+                  { rule.parameters() } -> std::convertible_to<std::span<const double>>;
+                }) {
+    const auto parameters = rule.parameters();
+    return visit(std::span<const double>(parameters));
+  } else {
+    return visit(std::span<const double>());
+  }
 }
 
 /// How often a rule has fallen back; 0 for one that never does.

@@ -4,6 +4,7 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -18,14 +19,19 @@ namespace adasum::rules {
 
 /// Adaptive consensus: gradients that agree with the mean ḡ weigh more.
 ///
-///     1.  αᵢ = gᵢ·ḡ / (‖gᵢ‖ + ε)
+///     1.  αᵢ = gᵢ·ḡ / (‖gᵢ‖ + ε ν),   ν = (1/n) Σ‖gᵢ‖
 ///     2.  α sorted ascending; m ← β m + (1 - β) sorted(α), m = sorted(α) at first; α of k-th rank ← m_k
 ///     3.  α ← α / Σα
-///     4.  cᵢ = s·αᵢ / (‖gᵢ‖ + ε)
+///     4.  cᵢ = s·αᵢ / (‖gᵢ‖ + ε ν)
 ///
 /// Source: Choukroun et al., "Adaptive Consensus Gradients Aggregation for Scaled Distributed Training",
 /// arXiv 2411.03742, section 3. It mixes unit vectors; `scale` says how long the result is. Where the gradients do
 /// not agree on a direction (Σα ≤ guard·Σ|α|), step 3 would enlarge or flip the result: the mean is taken, and counted.
+///
+/// Two things differ from the code that the authors published. Their ε is not multiplied by ν, so what it does depends on
+/// the gradients' length; for norms near 1 the results are the same. And in step 2, their code gives the averages back by
+/// the permutation that sorts α in place of its inverse, so that from 3 gradients on most receive another's: `unsorting`
+/// says which.
 struct adacons {
   static constexpr std::string_view name = "adacons";
 
@@ -34,11 +40,17 @@ struct adacons {
     mean_norm,  ///< s = (1/n) Σ‖gᵢ‖: the length follows the gradients', for learning rates tuned for the mean
   };
 
-  double momentum = 0;  ///< β, in [0, 1); 0.99 in the paper's regression study
-  double epsilon = 1e-8;
+  enum class unsort {
+    inverse,  ///< the k-th smallest α becomes m_k, as in the paper
+    as_published  ///< that of gradient k becomes m_j, j being the gradient with the k-th smallest α, as in the authors' code
+  };
+
+  double momentum = 0;    ///< β, in [0, 1); 0.99 in the paper's regression study
+  double epsilon = 1e-8;  ///< ε, relative to the mean norm
   scaling scale = scaling::none;
   bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
   double guard = 1e-6;
+  unsort unsorting = unsort::inverse;
 
   /// State: m of each segment (one for the whole model). Save and restore it with the optimizer's.
   std::vector<std::vector<double>> sorted_average{};
@@ -47,16 +59,25 @@ struct adacons {
 
   bool whole_model() const { return !per_segment; }
   int degree() const { return scale == scaling::none ? 0 : 1; }
+  std::array<double, 6> parameters() const {
+    return {momentum,
+            epsilon,
+            static_cast<double>(scale),
+            static_cast<double>(per_segment),
+            guard,
+            static_cast<double>(unsorting)};
+  }
 
   void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
     const auto n = g.size();
     const auto count = static_cast<double>(n);
     double mean_norm = 0;
+    for (std::size_t i = 0; i < n; ++i) mean_norm += norm(g, i) / count;
+    const double least = epsilon * mean_norm;
     for (std::size_t i = 0; i < n; ++i) {
       double dot = 0;
       for (std::size_t j = 0; j < n; ++j) dot += g(i, j);
-      weights[i] = dot / count / (norm(g, i) + epsilon);
-      mean_norm += norm(g, i) / count;
+      weights[i] = dot / count / (norm(g, i) + least);
     }
     smooth(weights, segment);
 
@@ -68,7 +89,7 @@ struct adacons {
       return;
     }
     const double s = scale == scaling::mean_norm ? mean_norm : 1;
-    for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (norm(g, i) + epsilon);
+    for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (norm(g, i) + least);
   }
 
  private:
@@ -76,7 +97,7 @@ struct adacons {
 
   /// Step 2. The average starts anew when the number of gradients changes.
   void smooth(std::span<double> alpha, std::size_t segment) {
-    if (momentum == 0) return;
+    if (momentum == 0 && unsorting == unsort::inverse) return;
     if (sorted_average.size() <= segment) sorted_average.resize(segment + 1);
     auto& average = sorted_average[segment];
     std::vector<std::size_t> order(alpha.size());
@@ -85,9 +106,14 @@ struct adacons {
     const bool first = average.size() != alpha.size();
     average.resize(alpha.size());
     for (std::size_t k = 0; k < order.size(); ++k) {
-      double& a = alpha[order[k]];
-      a = average[k] = first ? a : momentum * average[k] + (1 - momentum) * a;
+      const double sorted = alpha[order[k]];
+      average[k] = first ? sorted : momentum * average[k] + (1 - momentum) * sorted;
     }
+    for (std::size_t k = 0; k < order.size(); ++k)
+      if (unsorting == unsort::inverse)
+        alpha[order[k]] = average[k];
+      else
+        alpha[k] = average[order[k]];
   }
 };
 

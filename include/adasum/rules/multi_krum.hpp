@@ -4,6 +4,8 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <span>
@@ -18,35 +20,60 @@ namespace adasum::rules {
 ///
 ///     score(i) = Σ of the n - f - 2 smallest ‖gᵢ - gⱼ‖², j ≠ i;     cᵢ = 1/m for the m lowest scores, 0 for the others
 ///
+/// Other implementations add up one neighbour more, or distances that are not squared: `neighbours` and `distance`.
 /// Distances follow from inner products: Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ. Of equal scores, the lower index wins. Source: Blanchard et
 /// al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, sections 3 and 4.
 struct multi_krum {
   static constexpr std::string_view name = "multi_krum";
 
+  /// How many neighbours' distances are added up.
+  enum class neighbourhood {
+    krum,   ///< n - f - 2, as in the paper
+    byzfl,  ///< n - f - 1, as in the library ByzFL
+  };
+  enum class metric {
+    squared,  ///< ‖gᵢ - gⱼ‖², as in the paper
+    plain,    ///< ‖gᵢ - gⱼ‖
+  };
+
   std::size_t byzantine = 0;  ///< f; the guarantee of the paper asks for n > 2f + 2
   std::size_t selected = 1;   ///< m; 1 is Krum; no more than n are taken
   bool per_segment = false;   ///< choose for each segment by itself, instead of for the whole model
 
+  neighbourhood neighbours = neighbourhood::krum;
+  metric distance = metric::squared;
+
+  std::array<double, 5> parameters() const {
+    return {static_cast<double>(byzantine), static_cast<double>(selected), static_cast<double>(per_segment),
+            static_cast<double>(neighbours), static_cast<double>(distance)};
+  }
   bool whole_model() const { return !per_segment; }
 
   void operator()(gram_view g, std::span<double> weights) const {
     const auto n = g.size();
     const auto m = std::clamp<std::size_t>(selected, 1, n);
     // At least the nearest neighbour counts, where there is one.
-    const auto neighbours = n < 2 ? 0 : std::max<std::size_t>(1, n > byzantine + 2 ? n - byzantine - 2 : 0);
+    const std::size_t others = neighbours == neighbourhood::krum ? 2 : 1;
+    const auto counted = n < 2 ? 0 : std::max<std::size_t>(1, n > byzantine + others ? n - byzantine - others : 0);
     std::vector<double> score(n), distances;
     for (std::size_t i = 0; i < n; ++i) {
       distances.clear();
       for (std::size_t j = 0; j < n; ++j)
-        if (j != i) distances.push_back(std::max(0.0, g(i, i) + g(j, j) - 2 * g(i, j)));
+        if (j != i) distances.push_back(between(g, i, j));
       std::ranges::sort(distances);
-      score[i] = std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(neighbours), 0.0);
+      score[i] = std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(counted), 0.0);
     }
     std::vector<std::size_t> order(n);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return score[i]; });
     std::ranges::fill(weights, 0.0);
     for (std::size_t k = 0; k < m; ++k) weights[order[k]] = 1 / static_cast<double>(m);
+  }
+
+ private:
+  double between(gram_view g, std::size_t i, std::size_t j) const {
+    const double square = std::max(0.0, g(i, i) + g(j, j) - 2 * g(i, j));
+    return distance == metric::squared ? square : std::sqrt(square);
   }
 };
 

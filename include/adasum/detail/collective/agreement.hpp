@@ -129,12 +129,19 @@ class agreement {
   }
 
   void compare_parameters(std::span<const call_signature> all) {
-    for (std::size_t r = 1; r < all.size(); ++r)
-      if (all[r].schedule_hash != all[0].schedule_hash) {
-        problem_ = "adasum: the ranks disagree on the parameters of the schedule " +
-                   call_signature::get(all[0].schedule) + ": the stages of rank 0 and of " + rank_name(r) + " differ";
-        return;
-      }
+    const auto& first = all[0];
+    const auto differ = [&](const std::string& what, const char* in, std::size_t r) {
+      problem_ = "adasum: the ranks disagree on the parameters of the " + what + ": " + in + " of rank 0 and of " +
+                 rank_name(r) + " differ";
+    };
+    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r) {
+      if (all[r].rule_hash != first.rule_hash)
+        differ("rule " + call_signature::get(first.rule), "those", r);
+      else if (all[r].inner_rule_hash != first.inner_rule_hash)
+        differ("inner rule " + call_signature::get(first.inner_rule), "those", r);
+      else if (all[r].schedule_hash != first.schedule_hash)
+        differ("schedule " + call_signature::get(first.schedule), "the stages", r);
+    }
   }
 
   std::size_t middle() const { return equal_ + (different_ - equal_) / 2; }

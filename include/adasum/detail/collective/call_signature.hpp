@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +37,8 @@ struct call_signature {
   std::uint64_t segments = 0;
   std::uint64_t segments_hash = 0;
   std::uint64_t schedule_hash = 0;
+  std::uint64_t rule_hash = 0;        ///< of its parameters
+  std::uint64_t inner_rule_hash = 0;
   text<16> scalar{};
   text<32> rule{};
   text<32> schedule{};
@@ -53,7 +58,7 @@ struct call_signature {
     return field.data();
   }
 
-  /// What segments and stages hash to is compared apart.
+  /// What segments, stages and rules' parameters hash to is compared apart.
   bool equals_but_boundaries(const call_signature& other) const {
     return length == other.length && segments == other.segments && scalar == other.scalar && rule == other.rule &&
            schedule == other.schedule && inner_rule == other.inner_rule && location == other.location &&
@@ -82,17 +87,27 @@ struct call_signature {
   }
 };
 
+/// What a rule's parameters hash to.
+template <rule Rule>
+std::uint64_t parameters_hash(const Rule& rule) {
+  return with_parameters_of(rule, [](std::span<const double> parameters) {
+    return hash(parameters | std::views::transform([](double value) { return std::bit_cast<std::uint64_t>(value); }));
+  });
+}
+
 /// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
 /// @param location  where the gradient lies
-template <scalar T, rule Rule, rule Inner, schedule Schedule, class Space>
-call_signature signature_of(const Space& space, segments_view segments, std::string_view location,
-                            std::string_view options) {
+template <scalar T, schedule Schedule, class Space, rule Rule, rule Inner>
+call_signature signature_of(const Space& space, segments_view segments, const Rule& rule, const Inner& inner,
+                            std::string_view location, std::string_view options) {
   call_signature mine;
   mine.set_segments(segments);
   mine.set(mine.scalar, to_string(format_of<T>));
   mine.set(mine.rule, Rule::name);
   mine.set(mine.schedule, Schedule::name);
   mine.set(mine.inner_rule, Inner::name);
+  mine.rule_hash = parameters_hash(rule);
+  mine.inner_rule_hash = parameters_hash(inner);
   mine.set(mine.location, location);
   mine.set(mine.options, options);
   std::string name(Space::name);

@@ -38,7 +38,7 @@ class plan_state {
     auto messages = setup_.settings(false);  // tells what is wrong with the schedule
     const auto use = shared_memory_use_of_schedule();
     const bool shares = use == shared_memory_use::preferred && can_share;
-    setup_.prepare_agreement(shares ? copied : of_caller);
+    setup_.prepare_agreement(rule_, shares ? copied : of_caller);
     // A rank that disagrees makes no such memory, perhaps. It compares when it runs: then this is the same exchange.
     if (shares && setup_.compares()) setup_.agree(setup_.signature(setup_.length(), {}));
     if (shares || use == shared_memory_use::required) make_in_place(use);

@@ -76,6 +76,7 @@ class merging {
     std::vector<double> terms(n), weights(n, 1);  // |weight|·norm, also where the weight is out of double's range
     const auto noise = [&](std::size_t i) { return one.noise[inputs_.first + i * inputs_.step]; };
     const auto is_noise = [&](std::size_t i) { return noise(i) > 0 && one.scale.norms[i] <= noise(i); };
+    const auto fallbacks = fallbacks_of(rule_);
     if (one.is_finite) {
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < n; ++j)
@@ -88,7 +89,8 @@ class merging {
     }
     const double norm = std::sqrt(squared_norm(gram_of(one), weights));
     one.copies.mix(inputs_of(one), weights.data(), input(one, 0));
-    const int back = one.is_rescaled ? degree_of(rule_) * one.scale.largest : 0;
+    const int degree = fallbacks_of(rule_) == fallbacks ? degree_of(rule_) : 1;  // the mean's
+    const int back = one.is_rescaled ? degree * one.scale.largest : 0;
     one.copies.scale(input(one, 0), back);
     one.result_norm = one.is_finite ? std::ldexp(norm, back) : std::numeric_limits<double>::quiet_NaN();
     for (std::size_t i = 0; i < n; ++i) {

@@ -6,12 +6,14 @@
 #include <Eigen/Cholesky>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "../../core/gram.hpp"
+#include "spectrum.hpp"
 
 namespace adasum::rules {
 
@@ -20,74 +22,79 @@ namespace adasum::rules {
 ///
 /// Source: Désidéri, "Multiple-gradient descent algorithm (MGDA) for multiobjective optimization", C. R. Acad. Sci.
 /// Paris 350 (2012). Solved exactly, but for rounding, by the active-set method of Wolfe, "Finding the nearest point in
-/// a polytope", Mathematical Programming 11 (1976): to a duality gap of `tolerance` times the largest squared norm.
-/// Needs Eigen.
+/// a polytope", Mathematical Programming 11 (1976), until gᵢ·r ≥ r·r - tolerance·‖gᵢ‖·Σ cⱼ‖gⱼ‖ for every i, r being the
+/// result: each gradient is judged by its own length, however short it is beside others. Needs Eigen.
 struct min_norm {
   static constexpr std::string_view name = "min_norm";
+  static constexpr bool needs_accurate_gram = true;
 
   double tolerance = 1e-13;
 
+  std::array<double, 1> parameters() const { return {tolerance}; }
+
   void operator()(gram_view g, std::span<double> c) const {
     const auto n = g.size();
-    std::size_t shortest = 0;
-    double largest = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (g(i, i) < g(shortest, shortest)) shortest = i;
-      largest = std::max(largest, g(i, i));
-    }
+    const scaled_gram scaled(g);
+    Eigen::Index shortest = 0;
+    scaled.lengths.minCoeff(&shortest);
     std::ranges::fill(c, 0.0);
-    c[shortest] = 1;
-    std::vector<std::size_t> active{shortest};
+    c[static_cast<std::size_t>(shortest)] = 1;
+    if (scaled.lengths(shortest) == 0) return;
+    // Weights of the directions, times the shortest length: xᵢ = cᵢ‖gᵢ‖ / ‖shortest‖.
+    const Eigen::VectorXd ratios = scaled.lengths(shortest) * scaled.lengths.cwiseInverse();  // c = x·ratios
+    Eigen::VectorXd x = Eigen::VectorXd::Zero(scaled.lengths.size());
+    x(shortest) = 1;
+    std::vector<Eigen::Index> active{shortest};
     // Each round shortens the result, so no active set comes twice; rounding could still let two take turns.
     for (std::size_t round = 0; round < 100 + 10 * n; ++round) {
-      std::size_t next = 0;
-      double least = 0, value = 0;
-      for (std::size_t i = 0; i < n; ++i) {
-        double slope = 0;  // gᵢ · result
-        for (const auto j : active) slope += g(i, j) * c[j];
-        value += c[i] * slope;
-        if (i == 0 || slope < least) least = slope, next = i;
-      }
-      if (value - least <= tolerance * largest || std::ranges::find(active, next) != active.end()) return;
+      const Eigen::VectorXd slopes = scaled.directions * x;  // of each direction with the result
+      // gᵢ·r - r·r, over ‖gᵢ‖.
+      const Eigen::VectorXd gaps = slopes - x.dot(slopes) * ratios;
+      Eigen::Index next = 0;
+      if (gaps.minCoeff(&next) >= -tolerance * x.sum()) break;
+      if (std::ranges::find(active, next) != active.end()) break;
       active.push_back(next);
-      minimize_over(active, g, largest, c);
+      minimize_over(active, scaled.directions, ratios, x);
     }
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      sum += c[i] = x(static_cast<Eigen::Index>(i)) * ratios(static_cast<Eigen::Index>(i));
+    for (double& weight : c) weight /= sum;
   }
 
  private:
-  /// Moves c to the shortest point of the active gradients' hull, and forgets those that it does not need.
-  static void minimize_over(std::vector<std::size_t>& active, gram_view g, double largest, std::span<double> c) {
+  /// Moves x to the shortest point of the active gradients' hull, and forgets those that it does not need.
+  static void minimize_over(std::vector<Eigen::Index>& active, const Eigen::MatrixXd& directions,
+                            const Eigen::VectorXd& ratios, Eigen::VectorXd& x) {
     while (true) {
-      const Eigen::VectorXd y = affine_minimum(active, g, largest);
-      // From c towards y, until a weight would become negative.
+      const Eigen::VectorXd y = affine_minimum(active, directions, ratios);
+      // From x towards y, until a weight would become negative.
       double step = 1;
       std::size_t dropped = active.size();
       for (std::size_t k = 0; k < active.size(); ++k) {
-        const double from = c[active[k]], to = y(static_cast<Eigen::Index>(k));
+        const double from = x(active[k]), to = y(static_cast<Eigen::Index>(k));
         if (to > 0) continue;
         const double limit = from > 0 ? from / (from - to) : 0;
         if (limit < step || dropped == active.size()) step = std::min(step, limit), dropped = k;
       }
       for (std::size_t k = 0; k < active.size(); ++k) {
-        double& weight = c[active[k]];
+        double& weight = x(active[k]);
         weight += step * (y(static_cast<Eigen::Index>(k)) - weight);
       }
       if (dropped == active.size()) return;
-      c[active[dropped]] = 0;
+      x(active[dropped]) = 0;
       active.erase(active.begin() + static_cast<std::ptrdiff_t>(dropped));
     }
   }
 
-  /// argmin yᵀGy over Σy = 1, on the active rows: y ∝ (G + s·11ᵀ)⁻¹ 1 for any s > 0, which makes a Gram matrix of
-  /// affinely independent gradients regular.
-  static Eigen::VectorXd affine_minimum(const std::vector<std::size_t>& active, gram_view g, double s) {
-    const auto m = static_cast<Eigen::Index>(active.size());
-    Eigen::MatrixXd shifted(m, m);
-    for (Eigen::Index i = 0; i < m; ++i)
-      for (Eigen::Index j = 0; j < m; ++j)
-        shifted(i, j) = g(active[static_cast<std::size_t>(i)], active[static_cast<std::size_t>(j)]) + s;
-    const Eigen::VectorXd y = shifted.ldlt().solve(Eigen::VectorXd::Ones(m));
-    return y / y.sum();
+  /// argmin yᵀRy over e·y = 1, on the active rows, e being the ratios: y ∝ (R + êêᵀ)⁻¹ ê, ê = e/‖e‖. Adding êêᵀ makes
+  /// the matrix regular where the gradients are affinely independent.
+  static Eigen::VectorXd affine_minimum(const std::vector<Eigen::Index>& active, const Eigen::MatrixXd& directions,
+                                        const Eigen::VectorXd& ratios) {
+    const Eigen::VectorXd e = ratios(active), unit = e.normalized();
+    const Eigen::MatrixXd shifted = directions(active, active) + unit * unit.transpose();
+    const Eigen::VectorXd y = shifted.ldlt().solve(unit);
+    return y / e.dot(y);
   }
 };
 

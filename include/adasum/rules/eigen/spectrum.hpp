@@ -5,24 +5,49 @@
 
 #include <Eigen/Eigenvalues>
 
+#include <cmath>
 #include <cstddef>
 
 #include "../../core/gram.hpp"
 
 namespace adasum::rules {
 
-/// The eigenvalues λ (ascending) and orthonormal eigenvectors V of a Gram matrix. Those below n·2⁻⁵²·λ_max count as
-/// zero: there are `first` of them.
-struct gram_spectrum {
-  explicit gram_spectrum(gram_view g) {
-    const auto n = static_cast<Eigen::Index>(g.size());
-    Eigen::MatrixXd dense(n, n);
-    for (Eigen::Index i = 0; i < n; ++i)
-      for (Eigen::Index j = 0; j < n; ++j) dense(i, j) = g(static_cast<std::size_t>(i), static_cast<std::size_t>(j));
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense);
+/// By how much an entry of a Gram matrix may be wrong, relative to the lengths of its two vectors: a few roundings of
+/// double, of the products and of their sums.
+inline constexpr double gram_accuracy = 0x1p-48;
+
+/// A Gram matrix taken apart into lengths and directions: Gᵢⱼ = dᵢ Rᵢⱼ dⱼ, Rᵢᵢ = 1. The matrix R of directions is as
+/// well conditioned as any diagonal scaling of G but for a factor n (van der Sluis, Numerische Mathematik 14, 1969), so
+/// that how many gradients are independent does not depend on how long they are. Of a zero gradient, d and the row and
+/// column of R are 0.
+struct scaled_gram {
+  explicit scaled_gram(gram_view g)
+      : lengths(static_cast<Eigen::Index>(g.size())), directions(lengths.size(), lengths.size()) {
+    const auto entry = [&](Eigen::Index i, Eigen::Index j) {
+      return g(static_cast<std::size_t>(i), static_cast<std::size_t>(j));
+    };
+    for (Eigen::Index i = 0; i < lengths.size(); ++i) lengths(i) = std::sqrt(entry(i, i));
+    for (Eigen::Index i = 0; i < lengths.size(); ++i)
+      for (Eigen::Index j = 0; j < lengths.size(); ++j) {
+        const bool zero = lengths(i) == 0 || lengths(j) == 0;
+        directions(i, j) = zero ? 0 : i == j ? 1 : entry(i, j) / lengths(i) / lengths(j);
+      }
+  }
+
+  Eigen::VectorXd lengths;     ///< d
+  Eigen::MatrixXd directions;  ///< R
+};
+
+/// The eigenvalues λ (ascending) and orthonormal eigenvectors V of a symmetric, positive semi-definite matrix. Those
+/// below n·gram_accuracy·λ_max may be nothing but errors of the Gram matrix, and count as zero: there are `first` of
+/// them.
+struct spectrum {
+  explicit spectrum(const Eigen::MatrixXd& matrix) {
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(matrix);
     values = solver.eigenvalues();
     vectors = solver.eigenvectors();
-    const double threshold = static_cast<double>(n) * 0x1p-52 * values(n - 1);
+    const auto n = values.size();
+    const double threshold = static_cast<double>(n) * gram_accuracy * values(n - 1);
     while (first < n && !(values(first) > threshold)) ++first;
   }
 
