@@ -23,8 +23,8 @@ namespace adasum::rules {
 ///
 /// Which eigenvalues are zero is decided on the gradients' directions (scaled_gram), by a Cholesky factorization with
 /// pivoting, so that a short gradient counts as a long one does; the eigenvalues are the squared singular values of that
-/// factor times the lengths. The relative error of the weights is about 1e-15 times the condition number of the
-/// independent directions. Needs Eigen.
+/// factor times the lengths. The error of the result, relative to it, is about 1e-15 times the condition number of the
+/// independent directions, times the longest length over the shortest. Needs Eigen.
 struct aligned_mtl {
   static constexpr std::string_view name = "aligned_mtl";
   static constexpr bool needs_accurate_gram = true;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rules that look at small eigenvalues, on gradients of very different lengths: against decompositions of the gradients
+// themselves in long double.
+#include <adasum/rules/eigen/aligned_mtl.hpp>
+#include <adasum/rules/eigen/imtl_g.hpp>
+#include <adasum/rules/eigen/min_norm.hpp>
+
+#include <Eigen/SVD>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "support/random_gradients.hpp"
+#include "support/rule_checks.hpp"
+
+using namespace adasum;
+using namespace adasum::test;
+
+namespace {
+
+using real = long double;
+using real_vector = Eigen::Matrix<real, Eigen::Dynamic, 1>;
+using real_matrix = Eigen::Matrix<real, Eigen::Dynamic, Eigen::Dynamic>;
+
+real_matrix columns(const std::vector<vec>& g) {
+  real_matrix matrix(static_cast<Eigen::Index>(g.front().size()), static_cast<Eigen::Index>(g.size()));
+  for (Eigen::Index i = 0; i < matrix.cols(); ++i)
+    for (Eigen::Index x = 0; x < matrix.rows(); ++x)
+      matrix(x, i) = g[static_cast<std::size_t>(i)][static_cast<std::size_t>(x)];
+  return matrix;
+}
+
+real_vector combination(const real_matrix& m, const vec& weights) {
+  real_vector sum = real_vector::Zero(m.rows());
+  for (Eigen::Index i = 0; i < m.cols(); ++i) sum += weights[static_cast<std::size_t>(i)] * m.col(i);
+  return sum;
+}
+
+/// Independent gradients of lengths between 1 and 1/ratio.
+std::vector<vec> of_lengths(std::size_t n, double ratio, std::uint64_t seed) {
+  auto g = random_gradients<double>(n, 30, seed);
+  for (std::size_t i = 0; i < n; ++i)
+    for (double& x : g[i]) x *= std::pow(ratio, -static_cast<double>((i * 7 + seed) % n) / static_cast<double>(n - 1));
+  return g;
+}
+
+constexpr double ratios[] = {1, 1e4, 1e8, 1e12};
+
+}  // namespace
+
+TEST_CASE("min_norm: a gradient that is short beside the others is not harmed") {
+  // The hull's points nearest to 0 are between the two short ones.
+  const auto c = weights_of(rules::min_norm{}, {{0, 1}, {2e-7, 1e-7}, {-1e-7, 1e-7}});
+  CHECK(c[0] == doctest::Approx(0).epsilon(1e-12));
+  CHECK(c[1] == doctest::Approx(1.0 / 3).epsilon(1e-12));
+  CHECK(c[2] == doctest::Approx(2.0 / 3).epsilon(1e-12));
+}
+
+TEST_CASE("min_norm: optimal relative to each gradient's own length") {
+  for (const double ratio : ratios)
+    for (const std::size_t n : {2u, 3u, 8u, 20u})
+      for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        CAPTURE(ratio);
+        CAPTURE(n);
+        CAPTURE(seed);
+        const auto g = of_lengths(n, ratio, seed);
+        const auto m = columns(g);
+        const auto c = weights_of(rules::min_norm{}, g);
+        const real_vector r = combination(m, c);
+        real mass = 0;
+        for (Eigen::Index i = 0; i < m.cols(); ++i) mass += c[static_cast<std::size_t>(i)] * m.col(i).norm();
+        for (Eigen::Index i = 0; i < m.cols(); ++i) {
+          CHECK(c[static_cast<std::size_t>(i)] >= 0);
+          CHECK((m.col(i).dot(r) - r.squaredNorm()) / m.col(i).norm() >= -1e-12L * mass);
+        }
+      }
+}
+
+TEST_CASE("imtl_g: equal projections, whatever the lengths") {
+  for (const double ratio : ratios)
+    for (const std::size_t n : {2u, 3u, 8u})
+      for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        CAPTURE(ratio);
+        CAPTURE(n);
+        CAPTURE(seed);
+        const auto g = of_lengths(n, ratio, seed);
+        const auto m = columns(g);
+        rules::imtl_g rule;
+        const real_vector r = combination(m, weights_of(rule, g));
+        if (rule.fallbacks != 0) continue;
+        const real projection = m.col(0).dot(r) / m.col(0).norm();
+        for (Eigen::Index i = 1; i < m.cols(); ++i)
+          CHECK(std::abs(m.col(i).dot(r) / m.col(i).norm() - projection) <= 1e-10L * r.norm());
+      }
+}
+
+TEST_CASE("aligned_mtl: singular vectors of equal length, lengths to 1e8") {
+  for (const double ratio : {1.0, 1e4, 1e8})
+    for (const std::size_t n : {2u, 3u, 8u})
+      for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        CAPTURE(ratio);
+        CAPTURE(n);
+        CAPTURE(seed);
+        const auto g = of_lengths(n, ratio, seed);
+        const auto m = columns(g);
+        const Eigen::JacobiSVD<real_matrix> svd(m, Eigen::ComputeThinU | Eigen::ComputeThinV);
+        const real_vector mean = real_vector::Constant(m.cols(), real(1) / m.cols());
+        const real_vector expected =
+            svd.singularValues().minCoeff() * (svd.matrixU() * (svd.matrixV().transpose() * mean));
+        const auto c = weights_of(rules::aligned_mtl{}, g);
+        CHECK((combination(m, c) - expected).norm() <= 1e-6L * expected.norm());
+      }
+}
+
+TEST_CASE("a zero gradient takes no part in imtl_g and aligned_mtl, and is the result of min_norm") {
+  const std::vector<vec> g{{1, 0, 0}, {0, 0, 0}, {0, 2, 0}};
+  CHECK(weights_of(rules::imtl_g{}, g) == vec{2.0 / 3, 0, 1.0 / 3});
+  CHECK(weights_of(rules::aligned_mtl{}, g)[1] == 0);
+  CHECK(weights_of(rules::min_norm{}, g) == vec{0, 1, 0});
+}
