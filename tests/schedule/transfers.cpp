@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -147,6 +148,16 @@ class played_reduction {
   std::vector<rank_state> ranks_;
 };
 
+/// The first two ranks combine everything, each for itself; the others wait.
+struct two_that_combine_all : adasum::test::parameter_servers {
+  std::vector<stage> stages(int rank, int size, const adasum::schedule_input& input) const {
+    auto all = parameter_servers::stages(rank, size, input);
+    all.front().parts.assign(all.front().survivors, all.front().held);
+    all.front().sum_over = {rank};
+    return all;
+  }
+};
+
 template <class Schedule>
 void check_played(const Schedule& order, int size, std::size_t length) {
   CAPTURE(size);
@@ -180,6 +191,7 @@ TEST_CASE("played by the transfers alone, every schedule gives each rank the res
       adasum::test::for_each_schedule(
           [&](const auto& order, const std::string&) { check_played(order, size, length); });
       check_played(adasum::test::parameter_servers{}, size, length);  // two parts, and members that wait
+      check_played(two_that_combine_all{}, size, length);             // only the first tells those that wait
       if (size == 4 || size == 8) check_played(adasum::test::binomial_tree{}, size, length);
       // Nodes of two ranks, and the last of one where their number is odd.
       std::vector<int> nodes;
