@@ -18,16 +18,16 @@ using namespace adasum::test;
 
 namespace {
 
-vec multi_krum_on_vectors(const std::vector<vec>& g, std::size_t f, std::size_t m) {
+vec multi_krum_on_vectors(const std::vector<vec>& g, std::size_t m, std::size_t neighbours, double power) {
   const auto n = g.size();
   std::vector<std::pair<double, std::size_t>> scores;
   for (std::size_t i = 0; i < n; ++i) {
     vec distances;
     for (std::size_t j = 0; j < n; ++j)
-      if (j != i) distances.push_back(std::pow(distance(g[i], g[j]), 2));
+      if (j != i) distances.push_back(std::pow(distance(g[i], g[j]), power));
     std::ranges::sort(distances);
     scores.emplace_back(
-        std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(n - f - 2), 0.0), i);
+        std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(neighbours), 0.0), i);
   }
   std::ranges::sort(scores);
   vec result(g.front().size(), 0);
@@ -37,14 +37,21 @@ vec multi_krum_on_vectors(const std::vector<vec>& g, std::size_t f, std::size_t 
 
 }  // namespace
 
-TEST_CASE("multi_krum: the mean of those with the nearest neighbours") {
+TEST_CASE("multi_krum: the mean of those with the nearest neighbours, by every count and distance") {
+  using krum = rules::multi_krum;
   for (const std::size_t n : {5u, 7u, 12u})
     for (const std::size_t f : {0u, 1u})
-      for (const std::size_t m : {1u, 3u, 5u}) {
-        const auto g = random_gradients<double>(n, 15, n + f);
-        const auto expected = multi_krum_on_vectors(g, f, m);
-        CHECK(distance(combined(rules::multi_krum{.byzantine = f, .selected = m}, g), expected) <= 1e-13);
-      }
+      for (const std::size_t m : {1u, 3u, 5u})
+        for (const bool as_byzfl : {false, true})
+          for (const bool plain : {false, true}) {
+            const auto g = random_gradients<double>(n, 15, n + f);
+            const auto expected = multi_krum_on_vectors(g, m, n - f - (as_byzfl ? 1 : 2), plain ? 1 : 2);
+            const krum rule{.byzantine = f,
+                            .selected = m,
+                            .neighbours = as_byzfl ? krum::neighbourhood::byzfl : krum::neighbourhood::krum,
+                            .distance = plain ? krum::metric::plain : krum::metric::squared};
+            CHECK(distance(combined(rule, g), expected) <= 1e-13);
+          }
 }
 
 TEST_CASE("multi_krum: whatever f ranks send, they are not chosen") {

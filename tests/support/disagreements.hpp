@@ -52,6 +52,17 @@ void for_each_disagreement(Visitor&& visit) {
     return differs ? reduce(comm, counted(10), segments{10}, rules::sum{}, order)
                    : reduce(comm, counted(10), segments{10}, rule, order);
   });
+  visit("the parameters of the rule adacons", [=](const auto& comm, bool differs) {
+    return reduce(comm, counted(10), segments{10}, rules::adacons{.momentum = differs ? 0.9 : 0.99}, order);
+  });
+  visit("the parameters of the rule multi_krum", [=](const auto& comm, bool differs) {
+    return reduce(comm, counted(10), segments{10}, rules::multi_krum{.selected = differs ? 2u : 1u}, order);
+  });
+  visit("the parameters of the inner rule adacons", [=](const auto& comm, bool differs) {
+    schedules::hierarchical nodes{std::vector<int>(static_cast<std::size_t>(comm.size())), rules::adacons{}};
+    nodes.inner.guard = differs ? 1e-3 : 1e-6;
+    return reduce(comm, counted(10), segments{10}, rule, nodes);
+  });
   visit("schedule", [=](const auto& comm, bool differs) {
     return differs ? reduce(comm, counted(10), segments{10}, rule, schedules::recursive_halving{})
                    : reduce(comm, counted(10), segments{10}, rule, schedules::recursive_doubling{});

@@ -37,7 +37,7 @@ struct call_signature {
   std::uint64_t segments = 0;
   std::uint64_t segments_hash = 0;
   std::uint64_t schedule_hash = 0;
-  std::uint64_t rule_hash = 0;        ///< of its parameters
+  std::uint64_t rule_hash = 0;  ///< of its parameters
   std::uint64_t inner_rule_hash = 0;
   text<16> scalar{};
   text<32> rule{};

@@ -107,8 +107,8 @@ class plan_setup {
   /// What this rank does at every run, and memory for what the others do. Where ranks do not compare, nothing.
   void prepare_agreement(const Rule& rule, std::string_view location) {
     if (!compares()) return;
-    signature_ = signature_of<T, Schedule>(space_, segments(), rule, inner_rule_of(schedule_), location,
-                                           describe(options_));
+    signature_ =
+        signature_of<T, Schedule>(space_, segments(), rule, inner_rule_of(schedule_), location, describe(options_));
     if (problem_.empty()) signature_.add_stages_of(schedule_, comm_.size(), input());
     signature_.set(signature_.problem, problem_);
     memory_ = agreement_memory(comm_.size());
