@@ -34,8 +34,8 @@ struct adacons {
     mean_norm,  ///< s = (1/n) Σ‖gᵢ‖: the length follows the gradients', for learning rates tuned for the mean
   };
 
-  double momentum = 0;  ///< β, in [0, 1); 0.99 in the paper's regression study
-  double epsilon = 1e-8;
+  double momentum = 0;    ///< β, in [0, 1); 0.99 in the paper's regression study
+  double epsilon = 1e-8;  ///< where squares leave the range of double, it is compared with norms that were rescaled
   scaling scale = scaling::none;
   bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
   double guard = 1e-6;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "support/norms.hpp"
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
@@ -130,4 +131,32 @@ TEST_CASE("scale, symmetry, one gradient, zeros, duplicates, dependent gradients
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::min_norm{}, 1, scale);
   check_rule(rules::imtl_g{}, {.degree = 1, .accuracy = 1e-7});
   check_rule(rules::aligned_mtl{}, {.degree = 1, .accuracy = 1e-7});
+}
+
+TEST_CASE("gradients of any norm") {
+  for (const double scale : {1e-150, 1e-119, 1e-80, 1e80, 1e119, 1e150}) {
+    check_scaled(rules::min_norm{}, 1, scale, 1e-7);
+    check_scaled(rules::imtl_g{}, 1, scale, 1e-7);
+    check_scaled(rules::aligned_mtl{}, 1, scale, 1e-7);
+  }
+}
+
+TEST_CASE(
+    "long gradients beside short ones: the spectrum's small eigenvalues count as zero, nothing leaves the range") {
+  for (const auto& norms : norms_under_test<double>()) {
+    CAPTURE(norms.front());
+    CAPTURE(norms.back());
+    const auto g = with_norms<double>(5, 20, norms, gradient_kind::independent, 3);
+    const double longest = *std::ranges::max_element(norms), shortest = *std::ranges::min_element(norms);
+    const auto check = [&](auto rule, double bound) {
+      CAPTURE(std::string(rule.name));
+      for (const double weight : weights_of(rule, g)) CHECK(std::isfinite(weight));
+      const auto result = times({combined(rule, g)}, 1 / bound).front();  // whose square may be out of range
+      CHECK(norm_of(result) <= 1 + 1e-6);
+    };
+    // By its tolerance, 1e-13 of the largest square, any combination as short as that is the shortest.
+    check(rules::min_norm{}, std::max(shortest, 1e-6 * longest));
+    check(rules::imtl_g{}, 100 * longest);
+    check(rules::aligned_mtl{}, longest);
+  }
 }
