@@ -38,6 +38,7 @@ enum class fault {
   weight_zero_read,
   writes_all,     // mix writes to what lies before the window
   clears_out,     // mix begins with out = 0, in place too
+  float_weights,  // weights are rounded to float
   weights_later,  // the weights are read in fence()
   mix_by_address,
   copies_less,
@@ -134,6 +135,12 @@ class faulty_space {
     return sum;
   }
 
+  static double as_float(double weight) {
+    constexpr double largest = std::numeric_limits<float>::max();
+    return std::abs(weight) > largest ? std::copysign(std::numeric_limits<double>::infinity(), weight)
+                                      : static_cast<double>(static_cast<float>(weight));
+  }
+
   template <class T>
   void mix_now(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     const bool odd = fault_ == fault::mix_by_address && reinterpret_cast<std::uintptr_t>(vectors[0]) % 64 != 0;
@@ -142,7 +149,7 @@ class faulty_space {
         double sum = 0;
         for (std::size_t i = 0; i < vectors.size(); ++i)
           if (const double weight = weights[k * vectors.size() + i]; weight != 0 || fault_ == fault::weight_zero_read)
-            sum += weight * detail::to_double(vectors[i][x]);
+            sum += (fault_ == fault::float_weights ? as_float(weight) : weight) * detail::to_double(vectors[i][x]);
         out[x] = detail::from_double<T>(odd ? sum * (1 + 2 * unit_roundoff(format_of<T>)) : sum);
       }
   }
@@ -200,4 +207,5 @@ TEST_CASE("faults of one element type") {
   check_found<float>(fault::float_sums, "measure: entry (0, 0) of segment 0");
   check_found<double>(fault::underflow, "measure: the square of a vector that is not zero is zero");
   check_found<float>(fault::truncates, "copy: ");
+  check_found<float>(fault::float_weights, "mix: an element is ");
 }

@@ -92,8 +92,9 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //             the vector is: where a square underflows, the smallest positive double is returned in its place. It is
 //             Inf or NaN where the vector holds one.
 //   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x; nothing else is written. `out` may be one of
-//             the vectors. A vector of weight 0 is not read: NaN in it does not matter. The same bits for the same
-//             values, wherever they lie. The weights may be gone, or change, once mix has returned.
+//             the vectors. A vector of weight 0 is not read: NaN in it does not matter. A weight may be larger or
+//             smaller than any T: that of a short vector beside a long one is. The same bits for the same values,
+//             wherever they lie. The weights may be gone, or change, once mix has returned.
 //   copy      to[i] = from[i] for i < count; the two do not overlap.
 //   fence     returns when everything that was started has ended, so that the host may read the results.
 // What is called first takes effect first. Each is called from one thread at a time for one object; copies of a space

@@ -17,6 +17,10 @@
 #include "tree_order.hpp"
 
 /// From a Gram matrix and a rule to the weights of one segment. Pure: numbers in, numbers out.
+///
+/// A short vector beside a long one has a weight as large as the ratio of their norms, the square of which may be out of
+/// double's range. So a term of a quadratic form is wᵢ·Gᵢⱼ·wⱼ, from left to right: each of its factors brings the other
+/// back to the size of the vectors that are added.
 namespace adasum::detail {
 
 /// How far the weights of a segment can be trusted.
@@ -104,14 +108,14 @@ struct tree_weighing {
     settle(middle, last, threshold);
     double dot = 0;
     for (auto i = first; i < middle; ++i)
-      for (auto j = middle; j < last; ++j) dot += weights[i] * weights[j] * gram(i, j);
+      for (auto j = middle; j < last; ++j) dot += weights[i] * gram(i, j) * weights[j];
     const double aa = nodes.norm2[first], bb = nodes.norm2[middle];
     const pair_weights w = rule(pair_gram{aa, dot, bb, nodes.leaves[first], nodes.leaves[middle]});
     for (auto i = first; i < middle; ++i) weights[i] *= w.a;
     for (auto j = middle; j < last; ++j) weights[j] *= w.b;
-    const double norm2 = w.a * w.a * aa + 2 * w.a * w.b * dot + w.b * w.b * bb;
+    const double norm2 = w.a * aa * w.a + 2 * (w.a * dot * w.b) + w.b * bb * w.b;
     nodes.norm2[first] = norm2 > 0 ? norm2 : 0;
-    nodes.mass[first] = w.a * w.a * nodes.mass[first] + w.b * w.b * nodes.mass[middle];
+    nodes.mass[first] = w.a * nodes.mass[first] * w.a + w.b * nodes.mass[middle] * w.b;
     nodes.leaves[first] += nodes.leaves[middle];
   }
 };
@@ -194,8 +198,8 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
     const pair_weights pair = rule(moments);
     weights[0] = pair.a;
     weights[1] = pair.b;
-    const double left = pair.a * pair.a * moments.aa, right = pair.b * pair.b * moments.bb;
-    if (needs_gram<Rule> && left + 2 * pair.a * pair.b * moments.ab + right < vanishing_threshold * (left + right))
+    const double left = pair.a * moments.aa * pair.a, right = pair.b * moments.bb * pair.b;
+    if (needs_gram<Rule> && left + 2 * (pair.a * moments.ab * pair.b) + right < vanishing_threshold * (left + right))
       return weighing::needs_vectors;
   } else {
     weigh_all_at_once(rule, gram, leaves, weights, segment, scratch);
@@ -207,8 +211,8 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
 inline double squared_norm(gram_view gram, std::span<const double> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < gram.size(); ++i) {
-    sum += weights[i] * weights[i] * gram(i, i);
-    for (std::size_t j = 0; j < i; ++j) sum += 2 * weights[i] * weights[j] * gram(i, j);
+    sum += weights[i] * gram(i, i) * weights[i];
+    for (std::size_t j = 0; j < i; ++j) sum += 2 * (weights[i] * gram(i, j) * weights[j]);
   }
   return is_nan(sum) ? sum : std::max(0.0, sum);
 }

@@ -41,8 +41,8 @@ struct adacons {
   };
 
   enum class unsort {
-    inverse,  ///< the k-th smallest α becomes m_k, as in the paper
-    as_published  ///< that of gradient k becomes m_j, j being the gradient with the k-th smallest α, as in the authors' code
+    inverse,      ///< the k-th smallest α becomes m_k, as in the paper
+    as_published  ///< as in the authors' code: α of gradient k becomes m_j, j being the gradient of the k-th smallest α
   };
 
   double momentum = 0;    ///< β, in [0, 1); 0.99 in the paper's regression study

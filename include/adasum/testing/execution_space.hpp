@@ -105,7 +105,8 @@ class memory_check {
 ///   * measure: against long double, in windows that begin and end anywhere; long sums do not drift; squares do not
 ///     underflow to zero; Inf and NaN show; the same bits wherever the vectors lie, and by copies of the space;
 ///   * mix: against long double, in the same windows; nothing else is written; in place; vectors of weight 0 are not
-///     read; weights are read before it returns; the same bits wherever the vectors lie;
+///     read; weights may be larger or smaller than any T; they are read before it returns; the same bits wherever the
+///     vectors lie;
 ///   * allocate, copy, also between float and 16 bits where the space offers that, and the other optional members.
 ///
 /// Does not see whether copies of the space may be used by several threads at the same time.

@@ -89,8 +89,8 @@ class measure_check {
           const double found = gram[k * packed_size(n) + packed_index(i, j)];
           if (!(std::abs(found - sum) <= accuracy * mass))
             refuse("entry (" + std::to_string(i) + ", " + std::to_string(j) + ") of segment " + std::to_string(k) +
-                   " is " + std::to_string(found) + " instead of " + std::to_string(static_cast<double>(sum)) + how +
-                   " (" + std::to_string(n) + " vectors; " + sample_windows::describe(window) + ")");
+                   " is " + text_of(found) + " instead of " + text_of(static_cast<double>(sum)) + how + " (" +
+                   std::to_string(n) + " vectors; " + sample_windows::describe(window) + ")");
         }
   }
 

@@ -29,6 +29,7 @@ class mix_check {
     for (const std::size_t n : {1u, 2u, 3u, 5u, 9u})
       for (const auto& window : windows.all()) check_window(sample_vectors<T>(n, windows.length()), window);
     for (const std::size_t n : {1u, 2u, 3u}) check_places(n);
+    for (const std::size_t n : {1u, 2u, 3u}) check_range_of_weights(n);
     check_weight_zero();
   }
 
@@ -86,8 +87,33 @@ class mix_check {
     const auto allowed = 2 * unit * std::abs(sum) + static_cast<long double>(vectors.size()) * of_sum * mass +
                          static_cast<long double>(smallest_of<T>());
     if (!(std::abs(found - sum) <= allowed))
-      refuse("an element is " + std::to_string(found) + " instead of " + std::to_string(static_cast<double>(sum)) +
-             " (" + std::to_string(vectors.size()) + " vectors)");
+      refuse("an element is " + text_of(found) + " instead of " + text_of(static_cast<double>(sum)) + " (" +
+             std::to_string(vectors.size()) + " vectors)");
+  }
+
+  /// Weights that no T may hold, of vectors so short or so long that their terms are ordinary numbers.
+  void check_range_of_weights(std::size_t n) const {
+    constexpr bool is_double = format_of<T> == number_format::binary64;
+    constexpr int far = is_double ? 900 : format_of<T> == number_format::binary16 ? 5 : 110;
+    constexpr int of_terms = is_double ? 60 : format_of<T> == number_format::binary16 ? 3 : 30;
+    const int exponents[] = {-far, far, 0};
+    const segments cut{75};
+    for (const int term : {-of_terms, of_terms})
+      for (std::size_t shift = 0; shift < 3; ++shift) {
+        auto vectors = sample_vectors<T>(n, cut.total(), 17);
+        auto weights = sample_weights(n);
+        for (std::size_t i = 0; i < n; ++i) {
+          const int exponent = exponents[(i + shift) % 3];
+          for (T& x : vectors[i]) x = from_double<T>(std::ldexp(to_double(x), exponent));
+          weights[i] = std::ldexp(weights[i], term - exponent);
+        }
+        const auto out = mixed_by(space_, {space_, vectors, whole(cut)}, whole(cut), weights);
+        for (std::size_t x = 0; x < out.size(); ++x) check_element(vectors, weights, x, to_double(out[x]));
+        if constexpr (requires { for_pairs(space_); })
+          if (n <= 2 &&
+              !same_bits(mixed_by(for_pairs(space_), {space_, vectors, whole(cut)}, whole(cut), weights), out))
+            refuse("for_pairs() gives a space with other results");
+      }
   }
 
   /// Ranks hold the same values at different addresses, and write where one of the vectors is.

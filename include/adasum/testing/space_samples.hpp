@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -24,6 +25,12 @@ namespace adasum::detail {
 
 [[noreturn]] inline void refuse_space(std::string_view name, const std::string& what) {
   throw bad_input("adasum::check_execution_space: " + std::string(name) + ": " + what);
+}
+
+/// In six digits, however large or small.
+inline std::string text_of(double number) {
+  char text[32];
+  return {text, static_cast<std::size_t>(std::snprintf(text, sizeof text, "%g", number))};
 }
 
 /// Elements in memory of a space, written and read by the host.

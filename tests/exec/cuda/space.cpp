@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "support/device.hpp"
+#include "support/norms.hpp"
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
@@ -201,6 +202,27 @@ TEST_CASE_TEMPLATE("edges: zero is neutral, opposed gradients vanish, NaN stays 
   enqueue_adasum_tree(exec, spans_of(four), out.all(), cut);
   const auto values = out.values();
   for (std::size_t x = 100; x < 5100; ++x) CHECK(to_double(values[x]) == to_double(g[0][x]));
+}
+
+TEST_CASE_TEMPLATE("gradients of any norm, alike and beside others", T, ADASUM_TEST_CUDA_SCALARS) {
+  const cuda_space exec;
+  const segments cut{12};
+  for (const std::size_t n : sizes{2, 3})
+    for_each_choice_of_norms<T>(n, cut.total(), [&](const auto& g) {
+      CAPTURE(n);
+      const auto oracle = oracle_with_errors<T>(rules::adasum{}, g, cut);
+      const auto gradients = on_device(g);
+      const device_array<T> out(std::vector<T>(cut.total()));
+      const auto check = [&] { CHECK(worst_error_over_bound(out.values(), oracle.values, oracle.either(), cut) <= 1); };
+      const auto found = adasum_tree(exec, spans_of(gradients), out.all(), cut);
+      check();
+      if (found.recombined_segments() > 0) return;
+      enqueue_adasum_tree(exec, spans_of(gradients), out.all(), cut);
+      check();
+      if (n > 2) return;
+      enqueue_adasum_pair(exec, gradients[0].all(), gradients[1].all(), out.all(), cut);
+      check();
+    });
 }
 
 TEST_CASE("squares that leave the range of double: NaN when enqueued, right by calls that wait") {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/doctest_scalars.hpp"
+#include "support/norms.hpp"
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
@@ -104,6 +105,21 @@ TEST_CASE_TEMPLATE("adasum_tree against long double, several tiles to a segment"
     check(space_type(), n);
     check(team_space(), n);
   }
+}
+
+TEST_CASE_TEMPLATE("gradients of any norm, alike and beside others", T, ADASUM_TEST_FORMATS) {
+  const kokkos_session session;
+  const segments cut{12};
+  for (const std::size_t n : sizes{2, 3})
+    for_each_choice_of_norms<T>(n, cut.total(), [&](const auto& g) {
+      CAPTURE(n);
+      const auto oracle = oracle_with_errors<T>(rules::adasum{}, g, cut);
+      std::vector<T> out(cut.total());
+      adasum_tree(space_type(), g, out, cut);
+      CHECK(worst_error_over_bound(out, oracle.values, oracle.either(), cut) <= 1);
+      adasum_tree(team_space(), g, out, cut);
+      CHECK(worst_error_over_bound(out, oracle.values, oracle.either(), cut) <= 1);
+    });
 }
 
 TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segments, as serial_space", T,

@@ -7,11 +7,14 @@
 
 #include <Eigen/SVD>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "support/norms.hpp"
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
@@ -119,4 +122,30 @@ TEST_CASE("a zero gradient takes no part in imtl_g and aligned_mtl, and is the r
   CHECK(weights_of(rules::imtl_g{}, g) == vec{2.0 / 3, 0, 1.0 / 3});
   CHECK(weights_of(rules::aligned_mtl{}, g)[1] == 0);
   CHECK(weights_of(rules::min_norm{}, g) == vec{0, 1, 0});
+}
+
+TEST_CASE("gradients of any norm") {
+  for (const double scale : {1e-150, 1e-119, 1e-80, 1e80, 1e119, 1e150}) {
+    check_scaled(rules::min_norm{}, 1, scale, 1e-7);
+    check_scaled(rules::imtl_g{}, 1, scale, 1e-7);
+    check_scaled(rules::aligned_mtl{}, 1, scale, 1e-7);
+  }
+}
+
+TEST_CASE("long gradients beside short ones: nothing leaves the range") {
+  for (const auto& norms : norms_under_test<double>()) {
+    CAPTURE(norms.front());
+    CAPTURE(norms.back());
+    const auto g = with_norms<double>(5, 20, norms, gradient_kind::independent, 3);
+    const double longest = *std::ranges::max_element(norms), shortest = *std::ranges::min_element(norms);
+    const auto check = [&](auto rule, double bound) {
+      CAPTURE(std::string(rule.name));
+      for (const double weight : weights_of(rule, g)) CHECK(std::isfinite(weight));
+      const auto result = times({combined(rule, g)}, 1 / bound).front();  // whose square may be out of range
+      CHECK(norm_of(result) <= 1 + 1e-6);
+    };
+    check(rules::min_norm{}, shortest);
+    check(rules::imtl_g{}, 100 * longest);
+    check(rules::aligned_mtl{}, longest);
+  }
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,8 +30,8 @@ class merging {
   static constexpr std::size_t together(std::size_t n) { return pairwise_rule<Rule> ? std::min<std::size_t>(n, 2) : n; }
   /// Whether what is left of gradients that cancel might be taken for a gradient: others combine the result further.
   static constexpr bool watches_noise = pairwise_rule<Rule> && needs_gram<Rule>;
-  /// The binary exponent below the largest norm at which vectors are enlarged (rescaling.hpp).
-  static constexpr int lift = pairwise_rule<Rule> ? 100 : std::numeric_limits<int>::max() / 2;
+  /// The binary exponent below the largest norm at which vectors are enlarged, if they are (rescaling.hpp).
+  static constexpr std::optional<int> lift = pairwise_rule<Rule> ? std::optional(100) : std::nullopt;
 
   /// @param leaf_counts    how many gradients each vector already combines
   /// @param first_segment  the number of the window's first segment
@@ -90,7 +91,7 @@ class merging {
     const double norm = std::sqrt(squared_norm(gram_of(one), weights));
     one.copies.mix(inputs_of(one), weights.data(), input(one, 0));
     const int degree = fallbacks_of(rule_) == fallbacks ? degree_of(rule_) : 1;  // the mean's
-    const int back = one.is_rescaled ? degree * one.scale.largest : 0;
+    const int back = one.is_rescaled ? degree * -one.scale.common : 0;
     one.copies.scale(input(one, 0), back);
     one.result_norm = one.is_finite ? std::ldexp(norm, back) : std::numeric_limits<double>::quiet_NaN();
     for (std::size_t i = 0; i < n; ++i) {

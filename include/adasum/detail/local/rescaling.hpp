@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,10 +20,13 @@ namespace adasum::detail {
 /// By which powers of two some vectors are multiplied, so that their squares and the result's stay in double's range.
 /// Pure: told the vectors' squares, says what to multiply by.
 ///
-/// Vectors whose squares leave double's range are multiplied so that the largest norm comes near 1 and none is below
-/// 2^-lift. Such a smaller one is enlarged, which changes the result by less than its rounding where lift is 100: of so
-/// small a vector, only the direction counts. Rules that may choose a small vector give a lift that no vector needs, and
-/// see it as small as it is; where even its square vanishes, as zero.
+/// Vectors whose squares leave double's range are multiplied alike, so that the middle between the largest norm and the
+/// smallest comes near 1: then squares of norms at ratios of up to 2^1000 are in range, and a rule that chooses a small
+/// vector sees it as small as it is. Smaller ones lose digits, and count as zero where even their squares vanish.
+///
+/// Where of so small a vector only the direction counts, as under pairwise rules, the largest norm comes near 1, and no
+/// other is left below 2^-lift: such a vector is enlarged, which changes the result by less than its rounding where lift
+/// is 100.
 class rescaling {
  public:
   explicit rescaling(std::size_t n) : norms(n), exponent(n), wanted(n), magnitude(n) {}
@@ -45,6 +49,7 @@ class rescaling {
   bool note_norms(gram_view gram) {
     bool finite = true;
     largest = std::numeric_limits<int>::min();
+    smallest = std::numeric_limits<int>::max();
     for (std::size_t i = 0; i < norms.size(); ++i) {
       const double square = gram(i, i);
       norms[i] = std::ldexp(std::sqrt(square), -exponent[i]);
@@ -52,16 +57,18 @@ class rescaling {
       if (!finite || square == 0) continue;
       magnitude[i] = std::ilogb(std::sqrt(square)) - exponent[i];
       largest = std::max(largest, magnitude[i]);
+      smallest = std::min(smallest, magnitude[i]);
     }
     return finite;
   }
 
   /// Last: a common scale; by(i) is what is left to multiply by.
-  void find_common(gram_view gram, int lift) {
+  void find_common(gram_view gram, std::optional<int> lift) {
+    common = -largest + (lift ? 0 : std::min((largest - smallest) / 2, largest_exponent));
     for (std::size_t i = 0; i < norms.size(); ++i) {
       by[i] = 0;
       if (gram(i, i) == 0) continue;
-      wanted[i] = -largest + std::max(0, largest - magnitude[i] - lift);
+      wanted[i] = common + (lift ? std::max(0, largest - magnitude[i] - *lift) : 0);
       by[i] = wanted[i] - exponent[i];
     }
   }
@@ -71,7 +78,12 @@ class rescaling {
   std::vector<int> exponent;  ///< what they were multiplied by first
   std::vector<int> wanted;    ///< what they are multiplied by in the end
   std::vector<int> magnitude;
-  int largest = 0;  ///< the binary exponent of the largest norm
+  int common = 0;                 ///< what all of them are multiplied by in the end, at least
+  int largest = 0, smallest = 0;  ///< the binary exponents of the norms
+
+ private:
+  /// Of the largest norm: sums of a million squares are in range.
+  static constexpr int largest_exponent = 500;
 };
 
 }  // namespace adasum::detail

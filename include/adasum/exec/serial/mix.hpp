@@ -8,6 +8,7 @@
 
 #include "../../core/float_bits.hpp"
 #include "elements.hpp"
+#include "instruction_set.hpp"
 #include "lanes.hpp"
 #include "prefetch.hpp"
 
@@ -15,11 +16,56 @@
 /// `from_memory`: see come_from_memory.
 namespace adasum::detail::serial {
 
+/// Any number of vectors, added in double lanes and rounded once.
+template <scalar T>
+struct mix_many {
+  template <std::size_t Bytes>
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
+                                         const double* weights, T* out) {
+    constexpr std::size_t width = weighted_lanes<Bytes, T>::width;
+    const std::size_t distance = prefetch_distance<T>(n, from_memory);
+    std::size_t x = 0;
+    run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
+      for (; x + width <= end; x += width) {
+        weighted_lanes<Bytes, T> sum;
+        for (std::size_t i = 0; i < n; ++i) {
+          if constexpr (ask) prefetch<width * sizeof(T)>(vectors[i] + x + distance);
+          sum.add(weights[i], vectors[i] + x);
+        }
+        sum.store_to(out + x);
+      }
+    });
+    if (x < length) {
+      weighted_lanes<Bytes, T> sum;
+      alignas(T) unsigned char rest[width * sizeof(T)] = {};
+      for (std::size_t i = 0; i < n; ++i) {
+        copy_fewer<sizeof(rest), sizeof(T)>(rest, vectors[i] + x, (length - x) * sizeof(T));
+        sum.add(weights[i], reinterpret_cast<const T*>(rest));
+      }
+      sum.store_to(reinterpret_cast<T*>(rest));
+      copy_fewer<sizeof(rest), sizeof(T)>(out + x, rest, (length - x) * sizeof(T));
+    }
+  }
+};
+
+/// Weights between these bounds lose nothing in float lanes: a float holds the leading part, and where there is one the
+/// trailing part, without becoming infinite or subnormal.
+inline constexpr double smallest_float_weight = 0x1p-102;
+inline constexpr double largest_float_weight = 0x1.fffffep+127;
+/// Not for NaN.
+constexpr bool fits_float_lanes(double weight) {
+  const auto bits = detail::magnitude_bits(weight);
+  return bits >= detail::magnitude_bits(smallest_float_weight) && bits <= detail::magnitude_bits(largest_float_weight);
+}
+
 /// One or two vectors, in the lanes of compute_type<T>.
 ///
 /// Where float elements have weights that no float can hold, each weight multiplies in two parts, its leading and its
 /// trailing 24 bits, so that it keeps 48 bits and the sum is rounded little more than once. (Infinite elements can then
 /// become NaN.) 16-bit elements are rounded so much more coarsely that the leading part does.
+///
+/// Weights that leave the range of float lanes belong to vectors that are far shorter or far longer than the result:
+/// these are mixed in double lanes.
 template <std::size_t N, scalar T>
 struct mix_few {
   using L = compute_type<T>;
@@ -28,6 +74,9 @@ struct mix_few {
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
                                          const double* weights, T* out) {
     const double first = weights[0], last = weights[N - 1];
+    if constexpr (std::is_same_v<L, float>)
+      if (!fits_float_lanes(first) || !fits_float_lanes(last))
+        return run_apart<Bytes, mix_many<T>>(vectors, N, length, from_memory, weights, out);
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
       run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[N - 1], length, from_memory, first, last, out);
@@ -112,38 +161,6 @@ struct mix_few {
       x += step;
     }
     if (x < length) both.write_fewer(a + x, b + x, length - x, out + x);
-  }
-};
-
-/// Any number of vectors, added in double lanes and rounded once.
-template <scalar T>
-struct mix_many {
-  template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
-                                         const double* weights, T* out) {
-    constexpr std::size_t width = weighted_lanes<Bytes, T>::width;
-    const std::size_t distance = prefetch_distance<T>(n, from_memory);
-    std::size_t x = 0;
-    run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
-      for (; x + width <= end; x += width) {
-        weighted_lanes<Bytes, T> sum;
-        for (std::size_t i = 0; i < n; ++i) {
-          if constexpr (ask) prefetch<width * sizeof(T)>(vectors[i] + x + distance);
-          sum.add(weights[i], vectors[i] + x);
-        }
-        sum.store_to(out + x);
-      }
-    });
-    if (x < length) {
-      weighted_lanes<Bytes, T> sum;
-      alignas(T) unsigned char rest[width * sizeof(T)] = {};
-      for (std::size_t i = 0; i < n; ++i) {
-        copy_fewer<sizeof(rest), sizeof(T)>(rest, vectors[i] + x, (length - x) * sizeof(T));
-        sum.add(weights[i], reinterpret_cast<const T*>(rest));
-      }
-      sum.store_to(reinterpret_cast<T*>(rest));
-      copy_fewer<sizeof(rest), sizeof(T)>(out + x, rest, (length - x) * sizeof(T));
-    }
   }
 };
 
