@@ -23,20 +23,20 @@ using namespace adasum::test;
 
 namespace {
 
-using real = long double;
-using real_vector = Eigen::Matrix<real, Eigen::Dynamic, 1>;
-using real_matrix = Eigen::Matrix<real, Eigen::Dynamic, Eigen::Dynamic>;
+using exact = long double;
+using exact_vector = Eigen::Matrix<exact, Eigen::Dynamic, 1>;
+using exact_matrix = Eigen::Matrix<exact, Eigen::Dynamic, Eigen::Dynamic>;
 
-real_matrix columns(const std::vector<vec>& g) {
-  real_matrix matrix(static_cast<Eigen::Index>(g.front().size()), static_cast<Eigen::Index>(g.size()));
+exact_matrix columns(const std::vector<vec>& g) {
+  exact_matrix matrix(static_cast<Eigen::Index>(g.front().size()), static_cast<Eigen::Index>(g.size()));
   for (Eigen::Index i = 0; i < matrix.cols(); ++i)
     for (Eigen::Index x = 0; x < matrix.rows(); ++x)
       matrix(x, i) = g[static_cast<std::size_t>(i)][static_cast<std::size_t>(x)];
   return matrix;
 }
 
-real_vector combination(const real_matrix& m, const vec& weights) {
-  real_vector sum = real_vector::Zero(m.rows());
+exact_vector combination(const exact_matrix& m, const vec& weights) {
+  exact_vector sum = exact_vector::Zero(m.rows());
   for (Eigen::Index i = 0; i < m.cols(); ++i) sum += weights[static_cast<std::size_t>(i)] * m.col(i);
   return sum;
 }
@@ -71,8 +71,8 @@ TEST_CASE("min_norm: optimal relative to each gradient's own length") {
         const auto g = of_lengths(n, ratio, seed);
         const auto m = columns(g);
         const auto c = weights_of(rules::min_norm{}, g);
-        const real_vector r = combination(m, c);
-        real mass = 0;
+        const exact_vector r = combination(m, c);
+        exact mass = 0;
         for (Eigen::Index i = 0; i < m.cols(); ++i) mass += c[static_cast<std::size_t>(i)] * m.col(i).norm();
         for (Eigen::Index i = 0; i < m.cols(); ++i) {
           CHECK(c[static_cast<std::size_t>(i)] >= 0);
@@ -91,9 +91,9 @@ TEST_CASE("imtl_g: equal projections, whatever the lengths") {
         const auto g = of_lengths(n, ratio, seed);
         const auto m = columns(g);
         rules::imtl_g rule;
-        const real_vector r = combination(m, weights_of(rule, g));
+        const exact_vector r = combination(m, weights_of(rule, g));
         if (rule.fallbacks != 0) continue;
-        const real projection = m.col(0).dot(r) / m.col(0).norm();
+        const exact projection = m.col(0).dot(r) / m.col(0).norm();
         for (Eigen::Index i = 1; i < m.cols(); ++i)
           CHECK(std::abs(m.col(i).dot(r) / m.col(i).norm() - projection) <= 1e-10L * r.norm());
       }
@@ -108,9 +108,9 @@ TEST_CASE("aligned_mtl: singular vectors of equal length, lengths to 1e8") {
         CAPTURE(seed);
         const auto g = of_lengths(n, ratio, seed);
         const auto m = columns(g);
-        const Eigen::JacobiSVD<real_matrix> svd(m, Eigen::ComputeThinU | Eigen::ComputeThinV);
-        const real_vector mean = real_vector::Constant(m.cols(), real(1) / m.cols());
-        const real_vector expected =
+        const Eigen::JacobiSVD<exact_matrix> svd(m, Eigen::ComputeThinU | Eigen::ComputeThinV);
+        const exact_vector mean = exact_vector::Constant(m.cols(), exact(1) / m.cols());
+        const exact_vector expected =
             svd.singularValues().minCoeff() * (svd.matrixU() * (svd.matrixV().transpose() * mean));
         const auto c = weights_of(rules::aligned_mtl{}, g);
         CHECK((combination(m, c) - expected).norm() <= 1e-6L * expected.norm());

@@ -24,7 +24,8 @@ namespace adasum::rules {
 /// Which eigenvalues are zero is decided on the gradients' directions (scaled_gram), by a Cholesky factorization with
 /// pivoting, so that a short gradient counts as a long one does; the eigenvalues are the squared singular values of that
 /// factor times the lengths. The error of the result, relative to it, is about 1e-15 times the condition number of the
-/// independent directions, times the longest length over the shortest. Needs Eigen.
+/// independent directions, times the longest length over the shortest; components below about 1e-15 of the longest are
+/// lost. Needs Eigen.
 struct aligned_mtl {
   static constexpr std::string_view name = "aligned_mtl";
   static constexpr bool needs_accurate_gram = true;
@@ -35,10 +36,12 @@ struct aligned_mtl {
     Eigen::VectorXd c = Eigen::VectorXd::Zero(n);
     if (factor.cols() > 0) {
       const Eigen::JacobiSVD<Eigen::MatrixXd> svd(factor, Eigen::ComputeThinU);
-      const auto& lengths = svd.singularValues();  // of the principal components, descending
+      const auto rank = svd.rank();
+      const Eigen::VectorXd lengths = svd.singularValues().head(rank);  // of the principal components, descending
+      const auto components = svd.matrixU().leftCols(rank);
       const Eigen::VectorXd mean = Eigen::VectorXd::Constant(n, 1 / static_cast<double>(n));
-      const Eigen::VectorXd shares = lengths(lengths.size() - 1) * lengths.cwiseInverse();
-      c = svd.matrixU() * shares.cwiseProduct(svd.matrixU().transpose() * mean);
+      const Eigen::VectorXd shares = lengths(rank - 1) * lengths.cwiseInverse();
+      c = components * shares.cwiseProduct(components.transpose() * mean);
     }
     for (Eigen::Index i = 0; i < n; ++i) weights[static_cast<std::size_t>(i)] = c(i);
   }
