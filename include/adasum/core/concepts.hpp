@@ -46,6 +46,10 @@ namespace adasum {
 //                                                along the tree
 //   bool whole_model() const                     whether one set of weights, from the Gram matrix of all segments
 //                                                together, serves every segment
+//   static constexpr bool needs_accurate_gram = true
+//                                                it looks at differences of nearly equal numbers, such as a matrix's
+//                                                small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖,
+//                                                wherever the space can do that
 //   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
 //                                                same result (rules that mix unit vectors). Asked for where squares
 //                                                leave the range of double, and vectors are rescaled
@@ -111,6 +115,12 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //   arithmetic()                  a text that differs between spaces which round differently; part of the check that
 //                                 all ranks agree
 //   bool can_reach(address)       whether kernels can work there; if it is not there, every address is taken for good
+//   measure_in_double(slice, vectors, gram)
+//                                 as measure, with every product and sum in double: for rules that ask for it, where
+//                                 measure does less
+//   for_recombining(space)        a function in the space's namespace: a space for double, which also copies from T to
+//                                 double and back, rounding to nearest even. Gradients that nearly cancel are combined
+//                                 there; if it is not there, in T, where rounding shows
 //   for_pairs(space)              a function in the space's namespace: a space with the same results, for at most two
 //                                 vectors at once. A class that derives from such a space stands for itself if that
 //                                 function takes no derived classes, as serial_space's does
@@ -129,6 +139,21 @@ concept execution_space = scalar<T> && std::copyable<E> &&
                           };
 
 namespace detail {
+/// Whether vectors of T are combined in double where their inner products do not decide.
+template <class Space, class T>
+inline constexpr bool recombines_in_double = std::same_as<T, double> || requires(const Space& space) {
+  { for_recombining(space) } -> execution_space<double>;
+};
+
+/// The space for copies of vectors of T that are combined vector by vector.
+template <scalar T, class Space>
+decltype(auto) space_of_copies(const Space& space) {
+  if constexpr (recombines_in_double<Space, T> && !std::same_as<T, double>)
+    return for_recombining(space);
+  else
+    return (space);
+}
+
 /// The space for calls that combine two vectors: what it offers for pairs, or itself.
 template <class Space>
 decltype(auto) space_for_pairs(const Space& space) {
@@ -310,6 +335,27 @@ constexpr bool needs_gram = [] {
   else
     return true;
 }();
+
+/// Whether inner products are to be made in double for a rule.
+template <rule R>
+constexpr bool needs_accurate_gram = [] {
+  if constexpr (requires {
+                  { R::needs_accurate_gram } -> std::convertible_to<bool>;
+                })
+    return static_cast<bool>(R::needs_accurate_gram);
+  else
+    return false;
+}();
+
+namespace detail {
+/// Whether a space is to measure vectors of T in double for a rule, and can.
+template <rule R, class Space, class T>
+inline constexpr bool measures_in_double =
+    needs_accurate_gram<R> && !std::same_as<T, double> &&
+    requires(const Space& space, const slice& part, std::span<const T* const> vectors, double* gram) {
+      space.measure_in_double(part, vectors, gram);
+    };
+}  // namespace detail
 
 /// How the result follows the gradients' scale: s·gradients give s^degree·result.
 template <rule R>

@@ -27,7 +27,7 @@ namespace adasum::detail {
 enum class weighing {
   good,           ///< use them
   nonfinite,      ///< an input holds Inf or NaN; all weights are NaN
-  needs_vectors,  ///< inner products lost too much (cancellation, or squares outside double's range): combine the
+  needs_vectors,  ///< inner products say too little (cancellation, or squares outside double's range): combine the
                   ///< vectors themselves, see recombine
 };
 
@@ -35,16 +35,30 @@ enum class weighing {
 inline constexpr double smallest_safe_square = 0x1p-800;
 inline constexpr double largest_safe_square = 0x1p+800;
 
-/// A node whose squared norm is below this fraction of Σ cᵢ² Gᵢᵢ has lost its leading digits: the double Gram matrix
-/// has a relative error near 1e-16. Combining the vectors themselves is better then, if their elements are doubles:
-/// 1e-10 leaves six digits for the weights. Narrower elements would lose more by being rounded at every node; for them
-/// only what is lost entirely is combined directly.
-template <scalar T>
-inline constexpr double cancellation_threshold = std::is_same_v<T, double> ? 1e-10 : 0x1p-48;
+/// Below which fraction of Σ cᵢ² Gᵢᵢ a node's squared norm says too little of it: its leading digits have cancelled, and
+/// what is left are the roundings of inner products, weights and elements. The vectors themselves say more.
+struct cancellation_limits {
+  double node;  ///< for nodes that are weighed, and combined further
+  double root;  ///< for the result
+};
 
-/// Below this fraction, all that the Gram matrix knows of a result is that it may be zero. Its elements are rounding
-/// errors then, in whose direction nothing must be combined later.
+/// Below this fraction, all that a Gram matrix of doubles knows of a node is that it may be zero.
 inline constexpr double vanishing_threshold = 0x1p-48;
+
+/// The limits for n vectors of T that are combined in one go.
+/// @param exact_vectors  whether the vectors are combined in double, and not in T with a rounding at every node, where
+///                       inner products do not suffice. If they are not, that is done only where nothing else is left
+template <scalar T>
+constexpr cancellation_limits cancellation_limits_for(std::size_t n, bool exact_vectors) {
+  if (!exact_vectors) return {vanishing_threshold, vanishing_threshold};
+  // The Gram matrix has a relative error near 2⁻⁵²: 2⁻²⁴ leaves eight digits for the weights.
+  constexpr double node = 0x1p-24;
+  if (n > 2 || std::is_same_v<T, double>) return {node, vanishing_threshold};
+  // Two vectors may be measured and mixed in float lanes, to 2⁻²⁴ of what is added. That may show as much as a few
+  // roundings of the result do.
+  constexpr double share = 0x1p-24 / (8 * unit_roundoff(format_of<T>));
+  return {node, std::max(share * share, vanishing_threshold)};
+}
 
 /// What weigh_along_tree keeps of the nodes of the tree: room for n of each, found at the node's first leaf.
 struct tree_nodes {
@@ -86,7 +100,7 @@ struct tree_weighing {
   gram_view gram;
   double* weights;
   tree_nodes nodes;
-  double threshold;
+  cancellation_limits limits;
   cancelled_node policy;
   weighing quality = weighing::good;
 
@@ -104,8 +118,8 @@ struct tree_weighing {
   /// Combines the node of the leaves [first, middle) with that of [middle, last).
   ADASUM_CALLS_ITS_ARGUMENT
   ADASUM_HOST_DEVICE constexpr void operator()(std::size_t first, std::size_t middle, std::size_t last) {
-    settle(first, middle, threshold);
-    settle(middle, last, threshold);
+    settle(first, middle, limits.node);
+    settle(middle, last, limits.node);
     double dot = 0;
     for (auto i = first; i < middle; ++i)
       for (auto j = middle; j < last; ++j) dot += weights[i] * gram(i, j) * weights[j];
@@ -125,11 +139,10 @@ struct tree_weighing {
 ///
 /// @param leaves     how many gradients each vector already combines
 /// @param weights    receives one for each vector
-/// @param threshold  see cancellation_threshold
+/// @param limits     see cancellation_limits
 template <pairwise_rule Rule>
 ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, const std::size_t* leaves,
-                                                       double* weights, tree_nodes nodes,
-                                                       double threshold = cancellation_threshold<double>,
+                                                       double* weights, tree_nodes nodes, cancellation_limits limits,
                                                        cancelled_node policy = cancelled_node::needs_vectors) {
   const auto n = gram.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -137,9 +150,9 @@ ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gra
     nodes.norm2[i] = nodes.mass[i] = gram(i, i);
     nodes.leaves[i] = leaves[i];
   }
-  tree_weighing<Rule> state{rule, gram, weights, nodes, threshold, policy};
+  tree_weighing<Rule> state{rule, gram, weights, nodes, limits, policy};
   for_each_merge_under<Rule>(n, state);
-  state.settle(0, n, vanishing_threshold);
+  state.settle(0, n, limits.root);
   return state.quality;
 }
 
@@ -185,21 +198,21 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram) {
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
-/// @param threshold  see cancellation_threshold
+/// @param limits   see cancellation_limits
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-               std::size_t segment, weigh_scratch& scratch, double threshold = cancellation_threshold<double>) {
+               std::size_t segment, weigh_scratch& scratch, cancellation_limits limits) {
   const auto quality = weighing_of_squares(gram);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {
-    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, threshold);
+    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, limits);
     const pair_gram moments{gram(0, 0), gram(1, 0), gram(1, 1), leaves[0], leaves[1]};
     const pair_weights pair = rule(moments);
     weights[0] = pair.a;
     weights[1] = pair.b;
     const double left = pair.a * moments.aa * pair.a, right = pair.b * moments.bb * pair.b;
-    if (needs_gram<Rule> && left + 2 * (pair.a * moments.ab * pair.b) + right < vanishing_threshold * (left + right))
+    if (needs_gram<Rule> && left + 2 * (pair.a * moments.ab * pair.b) + right < limits.root * (left + right))
       return weighing::needs_vectors;
   } else {
     weigh_all_at_once(rule, gram, leaves, weights, segment, scratch);

@@ -82,7 +82,12 @@ class local_stages {
   }
   void measure(const stage& level) {
     if (!is_measured(level)) return std::ranges::fill(gram_of(level), 0.0), void();
-    space_.measure(window_of(level), vectors_of(level), gram_.data());
+    with_rule(level, [&]<class R>(R&) {
+      if constexpr (measures_in_double<R, Space, T>)
+        space_.measure_in_double(window_of(level), vectors_of(level), gram_.data());
+      else
+        space_.measure(window_of(level), vectors_of(level), gram_.data());
+    });
     space_.fence();
   }
 
@@ -92,7 +97,8 @@ class local_stages {
   std::exception_ptr weigh(const stage& level, const Observer& observe) {
     std::exception_ptr problem;
     with_rule(level, [&](auto& rule) {
-      weigh_window(rule, leaf_counts_of(level), 0, memory_of(level), cancellation_threshold<T>, problem);
+      const auto limits = cancellation_limits_for<T>(level.members.size(), recombines_in_double<Space, T>);
+      weigh_window(rule, leaf_counts_of(level), 0, memory_of(level), limits, problem);
       if (problem) return;
       for_each_settled(memory_of(level), weighs_whole_model(rule),
                        [&](std::size_t k) { observe(k, outcome_of(memory_of(level), k)); });

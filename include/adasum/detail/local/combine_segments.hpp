@@ -25,13 +25,15 @@ struct no_observer {
   void operator()(std::size_t, const segment_outcome&) const {}
 };
 
-/// The Gram matrices of one round of `all`.
-template <scalar T, execution_space<T> Space>
+/// The Gram matrices of one round of `all`, as accurate as the rule needs them.
+template <rule Rule, scalar T, execution_space<T> Space>
 void measure_round(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
                    segments_view all) {
   // Each round is short, but all of them together may be more than the caches hold.
   const std::size_t bytes = vectors.size() * all.all().size() * sizeof(T);
-  if constexpr (requires { space.measure(window, vectors, gram, bytes); })
+  if constexpr (measures_in_double<Rule, Space, T>)
+    space.measure_in_double(window, vectors, gram);
+  else if constexpr (requires { space.measure(window, vectors, gram, bytes); })
     space.measure(window, vectors, gram, bytes);
   else
     space.measure(window, vectors, gram);
@@ -72,6 +74,8 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   std::array<double, (few_segments + 1) * (packed_size(few) + few)> on_stack;
   std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
   const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
+  constexpr bool in_double = recombines_in_double<Space, T>;
+  const auto limits = cancellation_limits_for<T>(n, in_double);
   weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
   std::vector<std::size_t> unsettled;
 
@@ -84,11 +88,11 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     const round_memory arrays{
         n, take(count * packed_size(n)), take(count * n), take(n), take(packed_size(n)), scratch, unsettled};
     if (measure)
-      measure_round<T>(space, window, vectors, arrays.gram.data(), segments);
+      measure_round<Rule>(space, window, vectors, arrays.gram.data(), segments);
     else
       std::ranges::fill(arrays.gram, 0.0);
     std::exception_ptr problem;
-    weigh_window(rule, leaf_counts, first, arrays, cancellation_threshold<T>, problem);
+    weigh_window(rule, leaf_counts, first, arrays, limits, problem);
     if (problem) std::rethrow_exception(problem);
     const auto observe_one = [&](std::size_t k, const segment_outcome& outcome) { observe(first + k, outcome); };
     if constexpr (!std::is_same_v<Observer, no_observer>)

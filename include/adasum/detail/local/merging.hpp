@@ -25,6 +25,7 @@ template <scalar T, execution_space<T> Space, rule Rule>
 class merging {
  public:
   using segment_type = recombined_segment<T, Space>;
+  using element = typename segment_copies<T, Space>::element;
 
   /// How many vectors are combined at once.
   static constexpr std::size_t together(std::size_t n) { return pairwise_rule<Rule> ? std::min<std::size_t>(n, 2) : n; }
@@ -64,8 +65,10 @@ class merging {
 
   /// Vectors of the merge.
   std::size_t count() const { return inputs_.count; }
-  T* input(const segment_type& one, std::size_t i) const { return one.copies.at(inputs_.first + i * inputs_.step); }
-  std::span<const T* const> inputs_of(const segment_type& one) {
+  element* input(const segment_type& one, std::size_t i) const {
+    return one.copies.at(inputs_.first + i * inputs_.step);
+  }
+  std::span<const element* const> inputs_of(const segment_type& one) {
     for (std::size_t i = 0; i < inputs_.count; ++i) pointers_[i] = input(one, i);
     return std::span(pointers_).first(inputs_.count);
   }
@@ -103,7 +106,7 @@ class merging {
 
   void clear(segment_type& one) {
     constexpr double zero = 0;
-    const T* const root = one.copies.at(0);
+    const element* const root = one.copies.at(0);
     one.copies.mix(std::span(&root, 1), &zero, one.copies.at(0));
     one.result_norm = 0;
   }
@@ -138,7 +141,7 @@ class merging {
     one.counts[m.first] += one.counts[m.middle];
     if (!watches_noise) return;
     // One rounding of each term and of the sum, and a few of double in the weights.
-    constexpr double rounding = 2 * unit_roundoff(format_of<T>) + 8 * unit_roundoff(number_format::binary64);
+    constexpr double rounding = 2 * unit_roundoff(format_of<element>) + 8 * unit_roundoff(number_format::binary64);
     const auto kept = [&](std::size_t i, double noise) {
       return terms[i] > 0 ? terms[i] * std::min(1.0, noise / one.scale.norms[i]) : 0;
     };
@@ -154,7 +157,7 @@ class merging {
   std::span<const std::size_t> leaf_counts_;
   std::size_t first_segment_;
   std::vector<merge> merges_;
-  std::vector<const T*> pointers_;
+  std::vector<const element*> pointers_;
   std::size_t at_ = 0;  // the merge
   input_list inputs_;
 };

@@ -95,10 +95,9 @@ class cuda_space {
   void copy(const T* from, T* to, std::size_t count) const {
     transfer(from, to, count * sizeof(T));
   }
-  /// Between float and a 16-bit type, rounded to nearest even. Enqueued.
+  /// Between float or double and any other type, rounded to nearest even. Enqueued.
   template <scalar From, scalar To>
-    requires(!std::same_as<From, To> &&
-             (format_of<From> == number_format::binary32 || format_of<To> == number_format::binary32))
+    requires(!std::same_as<From, To> && (sizeof(From) >= sizeof(float) || sizeof(To) >= sizeof(float)))
   void copy(const From* from, To* to, std::size_t count) const {
     kernels_.convert(from, to, count);
   }
@@ -201,5 +200,8 @@ class cuda_space {
  private:
   detail::cuda::stream_kernels kernels_;
 };
+
+/// See core/concepts.hpp.
+inline const cuda_space& for_recombining(const cuda_space& space) { return space; }
 
 }  // namespace adasum

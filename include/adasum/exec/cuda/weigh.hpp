@@ -44,7 +44,8 @@ __device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leav
   }
   for (std::size_t i = 0; i < n; ++i) nodes.leaves[i] = leaves ? static_cast<std::size_t>(leaves[i]) : 1;
   rule_on_device<Rule> here{rule};
-  weigh_along_tree(here, gram, nodes.leaves, weights, nodes, vanishing_threshold, cancelled_node::is_zero);
+  weigh_along_tree(here, gram, nodes.leaves, weights, nodes, {vanishing_threshold, vanishing_threshold},
+                   cancelled_node::is_zero);
 }
 
 /// The same where n is small and the nodes of the tree fit on a thread's stack.

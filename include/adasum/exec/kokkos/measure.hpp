@@ -24,16 +24,16 @@
 namespace adasum::detail::kokkos {
 
 /// By the threads of the host. The same bits whatever their number.
-template <scalar T, class ExecutionSpace>
-void measure_on_host(const ExecutionSpace& instance, const serial_space& serial, const slice& window,
-                     std::span<const T* const> vectors, double* gram) {
-  const auto packed = packed_size(vectors.size());
+/// @param measure_tile  measure_tile(window, gram): measures one tile
+template <class ExecutionSpace, class MeasureTile>
+void measure_on_host(const ExecutionSpace& instance, const slice& window, std::size_t n, double* gram,
+                     const MeasureTile& measure_tile) {
+  const auto packed = packed_size(n);
   const auto table = tiles_of(window, host_tile_length);
   std::vector<double> partials(table.size() * packed);
-  const auto bytes = serial_space::bytes_of<T>(window, vectors.size());
   for_each_on_host(instance, "adasum::measure", table.size(),
-                   [=, tiles = table.data(), partials = partials.data()](std::size_t t) {
-                     serial.measure<T>(window_of(window, tiles[t]), vectors, partials + t * packed, bytes);
+                   [&, tiles = table.data(), partials = partials.data()](std::size_t t) {
+                     measure_tile(window_of(window, tiles[t]), partials + t * packed);
                    });
   instance.fence();
   std::fill_n(gram, window.segments.size() * packed, 0.0);

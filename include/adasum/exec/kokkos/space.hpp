@@ -65,9 +65,21 @@ class kokkos_space {
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
     if constexpr (OnHost)
-      detail::kokkos::measure_on_host<T>(instance_, serial_, window, vectors, gram);
+      detail::kokkos::measure_on_host(instance_, window, vectors.size(), gram, [&](const slice& tile, double* sums) {
+        serial_.measure<T>(tile, vectors, sums, serial_space::bytes_of<T>(window, vectors.size()));
+      });
     else
       detail::kokkos::measure_by_teams<T>(instance_, *workspace_, window, vectors, gram);
+  }
+  /// Every product and sum in double. Kernels for devices do nothing else.
+  template <scalar T>
+  void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    if constexpr (OnHost)
+      detail::kokkos::measure_on_host(instance_, window, vectors.size(), gram, [&](const slice& tile, double* sums) {
+        serial_.measure_in_double<T>(tile, vectors, sums);
+      });
+    else
+      measure(window, vectors, gram);
   }
 
   template <scalar T>
@@ -78,9 +90,11 @@ class kokkos_space {
       detail::kokkos::mix_by_teams<T>(instance_, *workspace_, window, vectors, weights, out);
   }
 
-  /// Of one element type, or between float and a 16-bit type, rounded to nearest even.
+  /// Of one element type, or between float and a 16-bit type, rounded to nearest even; on devices also between double
+  /// and any other.
   template <scalar From, scalar To>
-    requires requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
+    requires(!OnHost) ||
+            requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
   void copy(const From* from, To* to, std::size_t count) const {
     if constexpr (OnHost)
       detail::kokkos::copy_on_host(instance_, serial_, from, to, count);
@@ -89,6 +103,14 @@ class kokkos_space {
   }
 
   void fence() const { instance_.fence(); }
+
+  /// See core/concepts.hpp. The host's kernels have ended when they return.
+  friend auto for_recombining(const kokkos_space& space) {
+    if constexpr (OnHost)
+      return detail::serial_double_space(space.serial_);
+    else
+      return space;
+  }
 
   // ── device_space, where the host does not work on the memory ──
 

@@ -74,12 +74,13 @@ class serial_space {
           detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums);
       });
     } else {
-      measure_room<T> room(n);
-      measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
-        detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
-                                                             room.elements.data(), room.at.data(), sums);
-      });
+      measure_in_double(window, vectors, gram, from_memory);
     }
+  }
+  /// Every product and sum in double, also those of one or two vectors of narrower elements.
+  template <scalar T>
+  void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    measure_in_double(window, vectors, gram, detail::serial::come_from_memory(bytes_of<T>(window, vectors.size())));
   }
 
   template <scalar T>
@@ -168,6 +169,16 @@ class serial_space {
   }
 
  private:
+  template <scalar T>
+  void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram, bool from_memory) const {
+    const std::size_t n = vectors.size();
+    measure_room<T> room(n);
+    measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
+      detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
+                                                           room.elements.data(), room.at.data(), sums);
+    });
+  }
+
   /// Uninitialised, and on the stack where that is not more than Few.
   template <class Element, std::size_t Few>
   class room_for {

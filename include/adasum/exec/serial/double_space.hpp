@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "../../core/float_bits.hpp"
+#include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
+#include "../../core/segments.hpp"
+#include "pair_space.hpp"
+#include "space.hpp"
+
+namespace adasum {
+namespace detail {
+
+/// Doubles, and copies of narrower elements in double: what segments are combined in that inner products of their own
+/// elements cannot decide. Rare, so these are plain loops: kernels for doubles would take a program whose gradients are
+/// floats half as long again to compile.
+class serial_double_space {
+ public:
+  static constexpr std::string_view name = "serial";
+
+  explicit serial_double_space(const serial_space& space) : space_(space) {}
+
+  template <std::same_as<double> T>
+  auto allocate(std::size_t count) const {
+    return space_.template allocate<T>(count);
+  }
+
+  void measure(const slice& window, std::span<const double* const> vectors, double* gram) const {
+    const auto n = vectors.size();
+    for (std::size_t k = 0; k < window.segments.size(); ++k) {
+      const auto piece = window.local(k);
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j <= i; ++j) *gram++ = product(vectors[i], vectors[j], piece);
+    }
+  }
+
+  void mix(const slice& window, std::span<const double* const> vectors, const double* weights, double* out) const {
+    const auto n = vectors.size();
+    for (std::size_t k = 0; k < window.segments.size(); ++k, weights += n) {
+      const auto piece = window.local(k);
+      for (auto x = piece.begin; x < piece.end; ++x) {
+        double sum = 0;
+        for (std::size_t i = 0; i < n; ++i)
+          if (!is_zero(weights[i])) sum += weights[i] * vectors[i][x];
+        out[x] = sum;
+      }
+    }
+  }
+
+  void copy(const double* from, double* to, std::size_t count) const { std::copy_n(from, count, to); }
+  void copy(const float* from, double* to, std::size_t count) const { std::copy_n(from, count, to); }
+  /// Rounded to nearest even.
+  void copy(const double* from, float* to, std::size_t count) const {
+    std::transform(from, from + count, to, [](double x) { return static_cast<float>(x); });
+  }
+  /// Between double and a 16-bit type, by way of float.
+  template <scalar T>
+    requires(sizeof(T) == 2)
+  void copy(const T* from, double* to, std::size_t count) const {
+    float some[few];
+    for (std::size_t x = 0; x < count; x += few) {
+      const auto length = std::min(few, count - x);
+      space_.copy(from + x, static_cast<float*>(some), length);
+      copy(static_cast<const float*>(some), to + x, length);
+    }
+  }
+  template <scalar T>
+    requires(sizeof(T) == 2)
+  void copy(const double* from, T* to, std::size_t count) const {
+    float some[few];
+    for (std::size_t x = 0; x < count; x += few) {
+      const auto length = std::min(few, count - x);
+      copy(from + x, static_cast<float*>(some), length);
+      space_.copy(static_cast<const float*>(some), to + x, length);
+    }
+  }
+  void fence() const {}
+
+ private:
+  static constexpr std::size_t few = 256;
+
+  /// a·b over the elements of a segment. Several sums, for accuracy and so that an addition need not wait for the last.
+  static double product(const double* a, const double* b, index_range piece) {
+    constexpr std::size_t lanes = 8;
+    double sums[lanes] = {};
+    auto x = piece.begin;
+    for (; x + lanes <= piece.end; x += lanes)
+      for (std::size_t l = 0; l < lanes; ++l) sums[l] += a[x + l] * b[x + l];
+    for (; x < piece.end; ++x) sums[0] += a[x] * b[x];
+    double sum = 0;
+    for (const double one : sums) sum += one;
+    const auto is_not_zero = [](double value) { return !is_zero(value); };
+    if (a == b && is_zero(sum) && std::any_of(a + piece.begin, a + piece.end, is_not_zero))
+      sum = serial::underflowed_square;
+    return sum;
+  }
+
+  serial_space space_;
+};
+
+}  // namespace detail
+
+/// See core/concepts.hpp. A class derived from serial_space may have replaced some of it, so it has no such space.
+template <std::same_as<serial_space> Space>
+detail::serial_double_space for_recombining(const Space& space) {
+  return detail::serial_double_space(space);
+}
+inline detail::serial_double_space for_recombining(const detail::serial_pair_space& space) {
+  return detail::serial_double_space(space);
+}
+
+}  // namespace adasum
