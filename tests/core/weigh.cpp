@@ -146,8 +146,8 @@ TEST_CASE("cancellation is told in a child, and in the result where nothing is l
   };
   for (const std::size_t n : sizes{3, 4, 7, 8}) {
     CHECK(quality(-1, n) == weighing::needs_vectors);
-    CHECK(quality(-1 + 1e-12, n) == weighing::needs_vectors);
-    CHECK(quality(-1 + 1e-8, n) == weighing::good);
+    CHECK(quality(-1 + 1e-8, n) == weighing::needs_vectors);
+    CHECK(quality(-1 + 1e-6, n) == weighing::good);
     CHECK(quality(1, n) == weighing::good);
   }
   CHECK(quality(-1, 2) == weighing::needs_vectors);

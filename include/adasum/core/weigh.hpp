@@ -60,6 +60,9 @@ constexpr cancellation_limits cancellation_limits_for(std::size_t n, bool exact_
   return {node, std::max(share * share, vanishing_threshold)};
 }
 
+/// Those for many vectors that are combined in double.
+inline constexpr cancellation_limits usual_limits = cancellation_limits_for<double>(3, true);
+
 /// What weigh_along_tree keeps of the nodes of the tree: room for n of each, found at the node's first leaf.
 struct tree_nodes {
   double* norm2;        ///< squared norm
@@ -142,7 +145,8 @@ struct tree_weighing {
 /// @param limits     see cancellation_limits
 template <pairwise_rule Rule>
 ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, const std::size_t* leaves,
-                                                       double* weights, tree_nodes nodes, cancellation_limits limits,
+                                                       double* weights, tree_nodes nodes,
+                                                       cancellation_limits limits = usual_limits,
                                                        cancelled_node policy = cancelled_node::needs_vectors) {
   const auto n = gram.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -201,7 +205,7 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram) {
 /// @param limits   see cancellation_limits
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-               std::size_t segment, weigh_scratch& scratch, cancellation_limits limits) {
+               std::size_t segment, weigh_scratch& scratch, cancellation_limits limits = usual_limits) {
   const auto quality = weighing_of_squares(gram);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;

@@ -261,7 +261,10 @@ TEST_CASE_TEMPLATE("what is left of opposed gradients is rounding, and neutral",
       std::vector<T> out(count), expected(count);
       CHECK(adasum_tree(serial_space{}, g, out).recombined_segments() == 1);
       adasum_pair(serial_space{}, g[2], g[3], expected);
-      CHECK(out == expected);
+      if constexpr (std::is_same_v<T, double>) CHECK(out == expected);
+      // The one in double, rounded once; the other in float lanes.
+      for (std::size_t x = 0; x < count; ++x)
+        CHECK(std::abs(out[x] - expected[x]) <= T{0x1p-22f} * (std::abs(g[2][x]) + std::abs(g[3][x])));
     }
 }
 
