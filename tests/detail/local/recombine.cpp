@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -263,6 +264,34 @@ TEST_CASE_TEMPLATE("what is left of opposed gradients is rounding, and neutral",
       adasum_pair(serial_space{}, g[2], g[3], expected);
       CHECK(out == expected);
     }
+}
+
+TEST_CASE("the number of sums over ranks does not grow with the number of segments") {
+  // One for each merge and one for the root; three for each merge if squares leave the range of double.
+  const auto sums_of = [](std::size_t count, double scale) {
+    const std::vector<std::size_t> leaves(4, 1);
+    std::vector<std::size_t> unsettled(count);
+    std::iota(unsettled.begin(), unsettled.end(), std::size_t{0});
+    auto g = random_gradients<double>(4, 2 * count, 12, gradient_kind::opposed);
+    for (auto& vector : g) vector = times(vector, scale);
+    std::vector<const double*> vectors;
+    for (const auto& vector : g) vectors.push_back(vector.data());
+    using recombination_type = recombination<double, serial_space, rules::adasum>;
+    std::vector<double> scratch(recombination_type::scratch_size(count, 4));
+    const serial_space exec;
+    rules::adasum rule;
+    recombination_type run(
+        exec, rule, vectors, leaves, unsettled, 0, [](std::size_t k) { return index_range{2 * k, 2 * k + 2}; },
+        scratch);
+    std::size_t sums = 0;
+    while (!run.advance().empty()) ++sums;
+    CHECK(run.require_success().size() == count);
+    return sums;
+  };
+  for (const std::size_t count : sizes{1, 2, 1000}) {
+    CHECK(sums_of(count, 1) == 4);
+    CHECK(sums_of(count, 1e-170) == 10);
+  }
 }
 
 TEST_CASE("a difference of a few roundings is still a gradient under sum") {
