@@ -27,13 +27,19 @@ namespace adasum::detail {
 enum class weighing {
   good,           ///< use them
   nonfinite,      ///< an input holds Inf or NaN; all weights are NaN
-  needs_vectors,  ///< inner products lost too much (cancellation, or squares outside double's range): combine the
-                  ///< vectors themselves, see recombine
+  needs_vectors,  ///< inner products lost too much (cancellation, or squares outside double's range), or terms may be too
+                  ///< large for floats: combine the vectors themselves, see recombine
 };
 
 /// Squares between these bounds keep full precision in every inner product of two such vectors.
 inline constexpr double smallest_safe_square = 0x1p-800;
 inline constexpr double largest_safe_square = 0x1p+800;
+
+/// Up to this square, no term of a combination is too large for kernels that multiply in floats, unless the result is:
+/// of two vectors, the longer one's weight is at most 1.5, so that the other term is at most 2.5 times the largest float
+/// where they cancel. Up to the same square, norms of doubles are safe as above. (binary16 ends far below.)
+template <scalar T>
+inline constexpr double largest_mixed_square = format_of<T> == number_format::binary64 ? largest_safe_square : 0x1p+252;
 
 /// A node whose squared norm is below this fraction of Σ cᵢ² Gᵢᵢ has lost its leading digits: the double Gram matrix
 /// has a relative error near 1e-16. Combining the vectors themselves is better then, if their elements are doubles:
@@ -41,6 +47,14 @@ inline constexpr double largest_safe_square = 0x1p+800;
 /// only what is lost entirely is combined directly.
 template <scalar T>
 inline constexpr double cancellation_threshold = std::is_same_v<T, double> ? 1e-10 : 0x1p-48;
+
+/// What must hold for weights to be used.
+struct weighing_limits {
+  double cancellation;    ///< see cancellation_threshold
+  double largest_square;  ///< see largest_mixed_square
+};
+template <scalar T>
+inline constexpr weighing_limits limits_of{cancellation_threshold<T>, largest_mixed_square<T>};
 
 /// Below this fraction, all that the Gram matrix knows of a result is that it may be zero. Its elements are rounding
 /// errors then, in whose direction nothing must be combined later.
@@ -169,14 +183,14 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
 }
 
 /// What the squares alone say, before any rule is asked.
-ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram) {
+ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram, double largest = largest_safe_square) {
   auto quality = weighing::good;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     const double square = gram(i, i);
     // Out of range also beside a NaN: only the vectors tell an infinite norm from one whose square overflows.
     if (is_nan(square))
       quality = weighing::nonfinite;
-    else if (square != 0 && (square < smallest_safe_square || square > largest_safe_square))
+    else if (square != 0 && (square < smallest_safe_square || square > largest))
       return weighing::needs_vectors;
   }
   return quality;
@@ -185,15 +199,16 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram) {
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
-/// @param threshold  see cancellation_threshold
+/// @param limits   of the elements' type
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-               std::size_t segment, weigh_scratch& scratch, double threshold = cancellation_threshold<double>) {
-  const auto quality = weighing_of_squares(gram);
+               std::size_t segment, weigh_scratch& scratch, const weighing_limits& limits = limits_of<double>) {
+  const auto quality = weighing_of_squares(gram, limits.largest_square);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {
-    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, threshold);
+    if (gram.size() != 2)
+      return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, limits.cancellation);
     const pair_gram moments{gram(0, 0), gram(1, 0), gram(1, 1), leaves[0], leaves[1]};
     const pair_weights pair = rule(moments);
     weights[0] = pair.a;

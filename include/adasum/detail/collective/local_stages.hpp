@@ -92,7 +92,7 @@ class local_stages {
   std::exception_ptr weigh(const stage& level, const Observer& observe) {
     std::exception_ptr problem;
     with_rule(level, [&](auto& rule) {
-      weigh_window(rule, leaf_counts_of(level), 0, memory_of(level), cancellation_threshold<T>, problem);
+      weigh_window(rule, leaf_counts_of(level), 0, memory_of(level), limits_of<T>, problem);
       if (problem) return;
       for_each_settled(memory_of(level), weighs_whole_model(rule),
                        [&](std::size_t k) { observe(k, outcome_of(memory_of(level), k)); });

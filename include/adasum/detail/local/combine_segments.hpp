@@ -88,7 +88,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     else
       std::ranges::fill(arrays.gram, 0.0);
     std::exception_ptr problem;
-    weigh_window(rule, leaf_counts, first, arrays, cancellation_threshold<T>, problem);
+    weigh_window(rule, leaf_counts, first, arrays, limits_of<T>, problem);
     if (problem) std::rethrow_exception(problem);
     const auto observe_one = [&](std::size_t k, const segment_outcome& outcome) { observe(first + k, outcome); };
     if constexpr (!std::is_same_v<Observer, no_observer>)

@@ -75,12 +75,12 @@ inline void copy_first_weights(const round_memory& memory) {
 /// "segment" 0 unsettled, which stands for all of them.
 /// @param leaf_counts    how many gradients each vector already combines; 0 for one that takes no part
 /// @param first_segment  the number of the window's first segment
-/// @param threshold      see cancellation_threshold
+/// @param limits         of the elements' type
 /// @param problem        what the rule threw first, if it did. Other ranks, whose rule need not throw, go on to the
 ///                       unsettled segments: so this one finds out which these are, as far as it can
 template <rule Rule>
 void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
-                  const round_memory& memory, double threshold, std::exception_ptr& problem) {
+                  const round_memory& memory, const weighing_limits& limits, std::exception_ptr& problem) {
   memory.unsettled.clear();
   const bool whole_model = weighs_whole_model(rule);
   const std::size_t count = whole_model ? std::min<std::size_t>(memory.segments(), 1) : memory.segments();
@@ -88,10 +88,10 @@ void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::siz
     const auto gram = whole_model ? add_segments(memory) : memory.gram_of(k);
     auto quality = weighing::good;
     try {
-      quality = weigh(rule, gram, leaf_counts, memory.weights_of(k), first_segment + k, memory.scratch, threshold);
+      quality = weigh(rule, gram, leaf_counts, memory.weights_of(k), first_segment + k, memory.scratch, limits);
     } catch (...) {
       if (!problem) problem = std::current_exception();
-      quality = weighing_of_squares(gram);
+      quality = weighing_of_squares(gram, limits.largest_square);
     }
     if (quality == weighing::needs_vectors) memory.unsettled.push_back(k);
   }
