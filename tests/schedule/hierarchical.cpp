@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -247,4 +249,88 @@ TEST_CASE("one rank with other nodes, or another inner rule, is a disagreement o
     else
       run(hierarchical{nodes, adasum::rules::mean{}});
   });
+}
+
+namespace {
+
+/// By messages, and in the plan's buffer: what every rank is told.
+template <class Rule, class Order>
+void for_each_way(const std::vector<vec>& gradients, const std::vector<int>& nodes, const Rule& rule,
+                  const Order& order, const adasum::options& choices, const auto& visit) {
+  visit(reduce_on_threads<double>(gradients, segs, rule, order, choices));
+  const auto blocks = node_communicator::make_blocks();
+  visit(results_of(on_ranks(static_cast<int>(nodes.size()), [&](const adasum::thread_communicator& threads) {
+    const node_communicator comm(threads, nodes, blocks);
+    auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, rule, order, choices);
+    const auto buffer = plan.buffer();
+    adasum::report found;
+    for (int run = 0; run < 2; ++run) {
+      std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], buffer.begin());
+      found = plan();
+    }
+    return reduced<double>{vec(buffer.begin(), buffer.end()), found};
+  })));
+}
+
+/// The same with rules that look at inner products, and rules that do not, inside the nodes and across them.
+void for_each_pair_of_rules(const auto& visit) {
+  const auto with = [&](const auto& inner) {
+    visit(inner, adasum::rules::adasum{});
+    visit(inner, adasum::rules::mean{});
+  };
+  with(adasum::rules::adasum{});
+  with(adasum::rules::mean{});
+  with(adasum::rules::unit_mean{});
+}
+
+}  // namespace
+
+TEST_CASE("all ranks are told the same: whose gradient is not finite, and in which segment") {
+  using limits = std::numeric_limits<double>;
+  for (const auto& nodes : arrangements)
+    for (std::size_t culprit = 0; culprit < nodes.size(); ++culprit) {
+      auto gradients = random_gradients<double>(nodes.size(), segs.total(), 5);
+      gradients[culprit][segs.offset(2) + 7] = culprit % 2 == 0 ? limits::quiet_NaN() : -limits::infinity();
+      const std::vector<adasum::nonfinite_input> expected{{static_cast<int>(culprit), 2}};
+      CAPTURE(nodes.size());
+      CAPTURE(culprit);
+      for_each_pair_of_rules([&](const auto& inner, const auto& rule) {
+        const auto check_across = [&](const auto& outer) {
+          const adasum::schedules::hierarchical order{nodes, inner, outer};
+          for (const auto policy : {adasum::nonfinite_policy::propagate, adasum::nonfinite_policy::exclude})
+            for_each_way(gradients, nodes, rule, order, {.nonfinite = policy}, [&](const auto& ranks) {
+              check_same_on_all_ranks(ranks);
+              for (const auto& rank : ranks) {
+                CHECK_FALSE(rank.found.finite());
+                CHECK(rank.found.nonfinite() == expected);
+                CHECK(rank.found.excluded() == ranks.front().found.excluded());
+              }
+            });
+        };
+        check_across(adasum::schedules::recursive_doubling{});
+        check_across(adasum::schedules::recursive_halving{});
+        check_across(adasum::schedules::all_to_all{});
+      });
+    }
+}
+
+TEST_CASE("all ranks are told the same: whether norms were measured, where only some rules need them") {
+  for (const auto& nodes : arrangements)
+    for_each_pair_of_rules([&]<class Inner, class Rule>(const Inner& inner, const Rule& rule) {
+      CAPTURE(nodes.size());
+      CAPTURE(std::string(Inner::name));
+      CAPTURE(std::string(Rule::name));
+      const auto gradients = random_gradients<double>(nodes.size(), segs.total(), 5);
+      const adasum::schedules::hierarchical order{nodes, inner, adasum::schedules::recursive_halving{}};
+      for (const auto measure : {adasum::measuring::always, adasum::measuring::when_needed})
+        for_each_way(gradients, nodes, rule, order, {.measure = measure}, [&](const auto& ranks) {
+          check_same_on_all_ranks(ranks);
+          for (const auto& rank : ranks) {
+            CHECK(rank.found.measured() ==
+                  (measure == adasum::measuring::always || (adasum::needs_gram<Rule> && adasum::needs_gram<Inner>)));
+            CHECK(rank.found.finite());
+            CHECK(rank.found.nonfinite().empty());
+          }
+        });
+    });
 }

@@ -308,7 +308,7 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 //                                    shared memory do not compile
 //   chosen_name(size, input)         a std::string_view of a text that stays: the name of the schedule that runs, for
 //                                    one that chooses among others
-//   inner                            a member object: the rule for the stages that are marked `inner`
+//   inner                            a member object: the one rule for all stages that are marked `inner`
 //   leaf_ranks(size)                 a std::vector<int>: which rank's gradient is which leaf, if not each its own
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {

@@ -27,19 +27,28 @@ namespace adasum::detail {
 enum class weighing {
   good,           ///< use them
   nonfinite,      ///< an input holds Inf or NaN; all weights are NaN
-  needs_vectors,  ///< inner products say too little (cancellation, or squares outside double's range): combine the
-                  ///< vectors themselves, see recombine
+  needs_vectors,  ///< inner products say too little (cancellation, or squares outside double's range), or terms may be
+                  ///< too large for floats: combine the vectors themselves, see recombine
 };
 
 /// Squares between these bounds keep full precision in every inner product of two such vectors.
 inline constexpr double smallest_safe_square = 0x1p-800;
 inline constexpr double largest_safe_square = 0x1p+800;
 
-/// Below which fraction of Σ cᵢ² Gᵢᵢ a node's squared norm says too little of it: its leading digits have cancelled, and
+/// Up to this square, no term of a combination is too large for kernels that multiply in floats, unless the result is:
+/// of two vectors, the longer one's weight is at most 1.5, so that the other term is at most 2.5 times the largest float
+/// where they cancel. Up to the same square, norms of doubles are safe as above. (binary16 ends far below.)
+template <scalar T>
+inline constexpr double largest_mixed_square = format_of<T> == number_format::binary64 ? largest_safe_square : 0x1p+252;
+
+/// What must hold for weights to be used.
+///
+/// Below a fraction of Σ cᵢ² Gᵢᵢ, a node's squared norm says too little of it: its leading digits have cancelled, and
 /// what is left are the roundings of inner products, weights and elements. The vectors themselves say more.
-struct cancellation_limits {
-  double node;  ///< for nodes that are weighed, and combined further
-  double root;  ///< for the result
+struct weighing_limits {
+  double node;            ///< that fraction for nodes that are weighed, and combined further
+  double root;            ///< that for the result
+  double largest_square;  ///< see largest_mixed_square
 };
 
 /// Below this fraction, all that a Gram matrix of doubles knows of a node is that it may be zero.
@@ -49,19 +58,20 @@ inline constexpr double vanishing_threshold = 0x1p-48;
 /// @param exact_vectors  whether the vectors are combined in double, and not in T with a rounding at every node, where
 ///                       inner products do not suffice. If they are not, that is done only where nothing else is left
 template <scalar T>
-constexpr cancellation_limits cancellation_limits_for(std::size_t n, bool exact_vectors) {
-  if (!exact_vectors) return {vanishing_threshold, vanishing_threshold};
+constexpr weighing_limits limits_for(std::size_t n, bool exact_vectors) {
+  constexpr double largest = largest_mixed_square<T>;
+  if (!exact_vectors) return {vanishing_threshold, vanishing_threshold, largest};
   // The Gram matrix has a relative error near 2⁻⁵²: 2⁻²⁴ leaves eight digits for the weights.
   constexpr double node = 0x1p-24;
-  if (n > 2 || std::is_same_v<T, double>) return {node, vanishing_threshold};
+  if (n > 2 || std::is_same_v<T, double>) return {node, vanishing_threshold, largest};
   // Two vectors may be measured and mixed in float lanes, to 2⁻²⁴ of what is added. That may show as much as a few
   // roundings of the result do.
   constexpr double share = 0x1p-24 / (8 * unit_roundoff(format_of<T>));
-  return {node, std::max(share * share, vanishing_threshold)};
+  return {node, std::max(share * share, vanishing_threshold), largest};
 }
 
-/// Those for many vectors that are combined in double.
-inline constexpr cancellation_limits usual_limits = cancellation_limits_for<double>(3, true);
+/// Those for many vectors of doubles.
+inline constexpr weighing_limits usual_limits = limits_for<double>(3, true);
 
 /// What weigh_along_tree keeps of the nodes of the tree: room for n of each, found at the node's first leaf.
 struct tree_nodes {
@@ -103,7 +113,7 @@ struct tree_weighing {
   gram_view gram;
   double* weights;
   tree_nodes nodes;
-  cancellation_limits limits;
+  weighing_limits limits;
   cancelled_node policy;
   weighing quality = weighing::good;
 
@@ -142,11 +152,11 @@ struct tree_weighing {
 ///
 /// @param leaves     how many gradients each vector already combines
 /// @param weights    receives one for each vector
-/// @param limits     see cancellation_limits
+/// @param limits     see limits_for
 template <pairwise_rule Rule>
 ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, const std::size_t* leaves,
                                                        double* weights, tree_nodes nodes,
-                                                       cancellation_limits limits = usual_limits,
+                                                       const weighing_limits& limits = usual_limits,
                                                        cancelled_node policy = cancelled_node::needs_vectors) {
   const auto n = gram.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -186,14 +196,14 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
 }
 
 /// What the squares alone say, before any rule is asked.
-ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram) {
+ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram, double largest = largest_safe_square) {
   auto quality = weighing::good;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     const double square = gram(i, i);
     // Out of range also beside a NaN: only the vectors tell an infinite norm from one whose square overflows.
     if (is_nan(square))
       quality = weighing::nonfinite;
-    else if (square != 0 && (square < smallest_safe_square || square > largest_safe_square))
+    else if (square != 0 && (square < smallest_safe_square || square > largest))
       return weighing::needs_vectors;
   }
   return quality;
@@ -202,11 +212,11 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram) {
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
-/// @param limits   see cancellation_limits
+/// @param limits   see limits_for
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-               std::size_t segment, weigh_scratch& scratch, cancellation_limits limits = usual_limits) {
-  const auto quality = weighing_of_squares(gram);
+               std::size_t segment, weigh_scratch& scratch, const weighing_limits& limits = usual_limits) {
+  const auto quality = weighing_of_squares(gram, limits.largest_square);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {

@@ -29,10 +29,17 @@ namespace adasum::schedules {
 ///
 ///     adasum::schedules::hierarchical order{comm.nodes(), adasum::rules::mean{}};
 ///
+/// A reduction has one inner rule, so `outer` has none: more levels than two are no schedule of this kind.
+///
 /// Maleki et al., MLSys 2021, section 4 (the sum or mean inside a node, Adasum across nodes); the same with
 /// rules::adasum inside the node as well.
 template <rule Inner, schedule Outer = automatic>
 struct hierarchical {
+  static_assert(
+      !requires(const Outer& across) { across.inner; },
+      "give adasum::schedules::hierarchical a schedule across the nodes that has no inner rule of its own: a "
+      "reduction has one inner rule");
+
   static constexpr std::string_view name = "hierarchical";
   static constexpr bool supports_gram_rules = Outer::supports_gram_rules;
 

@@ -126,3 +126,34 @@ TEST_CASE("a plan that is destroyed at any time of a recombination: the others a
         }
   });
 }
+
+TEST_CASE("more opposed segments than a run may have barriers are recombined in place") {
+  // In shared memory, a rank can tell 2^20 barriers of one run apart. Along the tree of four ranks, a segment by itself
+  // would take four sums, each with a barrier: one for each of three pairs, one for the root. (Instrumented, this many
+  // would take gigabytes.)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr std::size_t count = 4096;
+#else
+  constexpr std::size_t count = (std::size_t{1} << 20) / 4 + 1;
+#endif
+  const adasum::segments many(std::vector<std::size_t>(count, 2));
+  const auto element = [](int rank, std::size_t x) {
+    const double a = 1 + static_cast<double>(x % 1000), b = static_cast<double>(x % 7) - 3;
+    return rank == 0 ? a : rank == 1 ? -a : rank == 2 ? b : 0.0;
+  };
+  const auto ranks = on_ranks(4, [&](const adasum::thread_communicator& comm) {
+    auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, many, adasum::schedules::shared_memory{},
+                                               unchecked);
+    const auto gradient = plan.buffer();
+    for (std::size_t x = 0; x < gradient.size(); ++x) gradient[x] = element(comm.rank(), x);
+    const auto& found = plan();
+    std::size_t wrong = 0;  // the first two cancel, the fourth is zero
+    for (std::size_t x = 0; x < gradient.size(); ++x) wrong += gradient[x] != element(2, x);
+    return std::pair(wrong, found.recombined_segments());
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(rank.value->first == 0);
+    CHECK(rank.value->second == count);
+  }
+}

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,12 @@
 using namespace adasum;
 using namespace adasum::detail;
 using namespace adasum::test;
+
+#ifdef ADASUM_TEST_EIGEN
+#define ADASUM_TEST_BFLOAT16 , Eigen::bfloat16
+#else
+#define ADASUM_TEST_BFLOAT16
+#endif
 
 namespace {
 
@@ -72,8 +79,29 @@ TEST_CASE("float gradients whose squares leave the range of float") {
           CAPTURE(to_string(kind));
           auto g = random_gradients<float>(n, 5000, 1, kind);
           for (auto& vector : g) vector = times(vector, scale);
-          CHECK(check_adasum(g, serial_space(set)).recombined_segments() == 0);
+          // Terms may be beyond the largest float, 3e38, where norms are beyond 2^126.
+          CHECK(check_adasum(g, serial_space(set)).recombined_segments() == (scale > 1e37 ? 1 : 0));
         }
+}
+
+TEST_CASE_TEMPLATE("terms beyond the largest float, whose sum is not", T, float ADASUM_TEST_BFLOAT16) {
+  for (const auto set : every_instruction_set())
+    for (const std::size_t n : sizes{2, 4})
+      for (const std::size_t count : sizes{40, 5000}) {
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        CAPTURE(count);
+        auto g = random_gradients<T>(n, count, 13, gradient_kind::opposed);
+        for (auto& vector : g) vector = times(vector, 2.5e38);
+        check_adasum(g, serial_space(set));
+        for (T& value : g[0]) value = from_double<T>(1e30 * (to_double(value) / 2.5e38));  // short beside the others
+        check_adasum(g, serial_space(set));
+      }
+  std::vector<T> out(2);
+  const auto largest = from_double<T>(3e38), negative = from_double<T>(-3e38);
+  adasum_pair(serial_space{}, std::vector{largest, largest}, std::vector{negative, negative}, out);
+  CHECK(to_double(out[0]) == 0);
+  CHECK(to_double(out[1]) == 0);
 }
 
 TEST_CASE("float gradients with blocks of very different size") {
@@ -266,6 +294,34 @@ TEST_CASE_TEMPLATE("what is left of opposed gradients is rounding, and neutral",
       for (std::size_t x = 0; x < count; ++x)
         CHECK(std::abs(out[x] - expected[x]) <= T{0x1p-22f} * (std::abs(g[2][x]) + std::abs(g[3][x])));
     }
+}
+
+TEST_CASE("the number of sums over ranks does not grow with the number of segments") {
+  // One for each merge and one for the root; three for each merge if squares leave the range of double.
+  const auto sums_of = [](std::size_t count, double scale) {
+    const std::vector<std::size_t> leaves(4, 1);
+    std::vector<std::size_t> unsettled(count);
+    std::iota(unsettled.begin(), unsettled.end(), std::size_t{0});
+    auto g = random_gradients<double>(4, 2 * count, 12, gradient_kind::opposed);
+    for (auto& vector : g) vector = times(vector, scale);
+    std::vector<const double*> vectors;
+    for (const auto& vector : g) vectors.push_back(vector.data());
+    using recombination_type = recombination<double, serial_space, rules::adasum>;
+    std::vector<double> scratch(recombination_type::scratch_size(count, 4));
+    const serial_space exec;
+    rules::adasum rule;
+    recombination_type run(
+        exec, rule, vectors, leaves, unsettled, 0, [](std::size_t k) { return index_range{2 * k, 2 * k + 2}; },
+        scratch);
+    std::size_t sums = 0;
+    while (!run.advance().empty()) ++sums;
+    CHECK(run.require_success().size() == count);
+    return sums;
+  };
+  for (const std::size_t count : sizes{1, 2, 1000}) {
+    CHECK(sums_of(count, 1) == 4);
+    CHECK(sums_of(count, 1e-170) == 10);
+  }
 }
 
 TEST_CASE("a difference of a few roundings is still a gradient under sum") {

@@ -97,7 +97,7 @@ class local_stages {
   std::exception_ptr weigh(const stage& level, const Observer& observe) {
     std::exception_ptr problem;
     with_rule(level, [&](auto& rule) {
-      const auto limits = cancellation_limits_for<T>(level.members.size(), recombines_in_double<Space, T>);
+      const auto limits = limits_for<T>(level.members.size(), recombines_in_double<Space, T>);
       weigh_window(rule, leaf_counts_of(level), 0, memory_of(level), limits, problem);
       if (problem) return;
       for_each_settled(memory_of(level), weighs_whole_model(rule),

@@ -75,7 +75,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
   const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
   constexpr bool in_double = recombines_in_double<Space, T>;
-  const auto limits = cancellation_limits_for<T>(n, in_double);
+  const auto limits = limits_for<T>(n, in_double);
   weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
   std::vector<std::size_t> unsettled;
 

@@ -75,12 +75,12 @@ inline void copy_first_weights(const round_memory& memory) {
 /// "segment" 0 unsettled, which stands for all of them.
 /// @param leaf_counts    how many gradients each vector already combines; 0 for one that takes no part
 /// @param first_segment  the number of the window's first segment
-/// @param limits         see cancellation_limits
+/// @param limits         see limits_for
 /// @param problem        what the rule threw first, if it did. Other ranks, whose rule need not throw, go on to the
 ///                       unsettled segments: so this one finds out which these are, as far as it can
 template <rule Rule>
 void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
-                  const round_memory& memory, cancellation_limits limits, std::exception_ptr& problem) {
+                  const round_memory& memory, const weighing_limits& limits, std::exception_ptr& problem) {
   memory.unsettled.clear();
   const bool whole_model = weighs_whole_model(rule);
   const std::size_t count = whole_model ? std::min<std::size_t>(memory.segments(), 1) : memory.segments();
@@ -91,7 +91,7 @@ void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::siz
       quality = weigh(rule, gram, leaf_counts, memory.weights_of(k), first_segment + k, memory.scratch, limits);
     } catch (...) {
       if (!problem) problem = std::current_exception();
-      quality = weighing_of_squares(gram);
+      quality = weighing_of_squares(gram, limits.largest_square);
     }
     if (quality == weighing::needs_vectors) memory.unsettled.push_back(k);
   }

@@ -31,7 +31,7 @@ struct recombined_segment {
         weights(vectors.size(), 1),
         counts(leaf_counts.begin(), leaf_counts.end()),
         noise(vectors.size(), 0),
-        scale(together),
+        scale(together, rescaling::range_of<T>),
         gram(packed_size(together)) {}
 
   index_range elements;  ///< counted from the origin

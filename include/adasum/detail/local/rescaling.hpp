@@ -13,14 +13,15 @@
 
 #include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/weigh.hpp"
 
 namespace adasum::detail {
 
-/// By which powers of two some vectors are multiplied, so that their squares and the result's stay in double's range.
+/// By which powers of two some vectors are multiplied, so that their squares and the result's stay in range.
 /// Pure: told the vectors' squares, says what to multiply by.
 ///
-/// Vectors whose squares leave double's range are multiplied alike, so that the middle between the largest norm and the
+/// Vectors whose squares leave double's range, or whose terms might leave that of float, are multiplied alike, so that the middle between the largest norm and the
 /// smallest comes near 1: then squares of norms at ratios of up to 2^1000 are in range, and a rule that chooses a small
 /// vector sees it as small as it is. Smaller ones lose digits, and count as zero where even their squares vanish.
 ///
@@ -29,15 +30,27 @@ namespace adasum::detail {
 /// is 100.
 class rescaling {
  public:
-  explicit rescaling(std::size_t n) : norms(n), exponent(n), wanted(n), magnitude(n) {}
+  /// How far vectors of some element type may be multiplied. As exponents of two:
+  struct number_range {
+    double largest_square;  ///< beyond which a vector is multiplied
+    int first_step;         ///< by which it is brought near 1 at first, and small ones enlarged
+    int largest_exponent;   ///< of a norm: its elements are in range, and sums of a million squares
+  };
+  template <scalar T>
+  static constexpr number_range range_of =
+      format_of<T> == number_format::binary64 ? number_range{largest_mixed_square<T>, 600, 500}
+                                              : number_range{largest_mixed_square<T>, 128, 125};
 
-  /// First: brings squares that leave double's range back into it. @return whether any vector is to be multiplied, by
+  rescaling(std::size_t n, const number_range& range) : norms(n), exponent(n), wanted(n), magnitude(n), range_(range) {}
+
+  /// First: brings squares that leave the range back into it. @return whether any vector is to be multiplied, by
   /// 2^by(i)
   bool begin(gram_view gram) {
     bool any = false;
     for (std::size_t i = 0; i < exponent.size(); ++i) {
       const double square = gram(i, i);
-      exponent[i] = square > largest_safe_square ? -600 : square < smallest_safe_square && square > 0 ? 600 : 0;
+      const bool is_small = square < smallest_safe_square && square > 0;
+      exponent[i] = square > range_.largest_square ? -range_.first_step : is_small ? range_.first_step : 0;
       wanted[i] = 0;
       any |= exponent[i] != 0;
     }
@@ -64,7 +77,7 @@ class rescaling {
 
   /// Last: a common scale; by(i) is what is left to multiply by.
   void find_common(gram_view gram, std::optional<int> lift) {
-    common = -largest + (lift ? 0 : std::min((largest - smallest) / 2, largest_exponent));
+    common = -largest + (lift ? 0 : std::min((largest - smallest) / 2, range_.largest_exponent));
     for (std::size_t i = 0; i < norms.size(); ++i) {
       by[i] = 0;
       if (gram(i, i) == 0) continue;
@@ -82,8 +95,7 @@ class rescaling {
   int largest = 0, smallest = 0;  ///< the binary exponents of the norms
 
  private:
-  /// Of the largest norm: sums of a million squares are in range.
-  static constexpr int largest_exponent = 500;
+  number_range range_;
 };
 
 }  // namespace adasum::detail

@@ -44,7 +44,7 @@ __device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leav
   }
   for (std::size_t i = 0; i < n; ++i) nodes.leaves[i] = leaves ? static_cast<std::size_t>(leaves[i]) : 1;
   rule_on_device<Rule> here{rule};
-  weigh_along_tree(here, gram, nodes.leaves, weights, nodes, {vanishing_threshold, vanishing_threshold},
+  weigh_along_tree(here, gram, nodes.leaves, weights, nodes, {vanishing_threshold, vanishing_threshold, largest_safe_square},
                    cancelled_node::is_zero);
 }
 
