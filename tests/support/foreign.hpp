@@ -14,48 +14,12 @@
 #include <vector>
 
 #include <adasum/core/concepts.hpp>
-#include <adasum/core/error.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/schedule/partition.hpp>
 
-#include "post_office.hpp"
-
 /// Communicators, schedules, rules and execution spaces that a user could have written, from the concepts alone.
 namespace adasum::test {
-
-/// Ranks are threads; every pair of them has a queue of copied messages.
-class mailbox_communicator {
- public:
-  static std::vector<mailbox_communicator> group(int size) {
-    std::vector<mailbox_communicator> ranks;
-    const auto office = std::make_shared<post_office>(size);
-    for (int rank = 0; rank < size; ++rank) ranks.push_back(mailbox_communicator(office, rank));
-    return ranks;
-  }
-
-  int rank() const { return rank_; }
-  int size() const { return office_->size(); }
-
-  template <class Space>
-  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
-    for (const auto& message : out)
-      office_->send(rank_, message.peer, message.withheld ? message.bytes.first(0) : message.bytes);
-    bool complete = true;
-    for (const auto& room : in) {
-      const auto letter = *office_->receive(room.peer, rank_, true);
-      complete &= letter.size() == room.bytes.size();
-      if (letter.size() == room.bytes.size()) std::ranges::copy(letter, room.bytes.begin());
-    }
-    if (!complete) throw communication_error("a letter of another size");
-  }
-
- private:
-  mailbox_communicator(std::shared_ptr<post_office> office, int rank) : office_(std::move(office)), rank_(rank) {}
-
-  std::shared_ptr<post_office> office_;
-  int rank_;
-};
 
 /// Passes everything on, and counts what this rank sends.
 template <class Communicator>
