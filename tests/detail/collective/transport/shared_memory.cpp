@@ -9,9 +9,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -182,6 +184,28 @@ TEST_CASE_TEMPLATE("published: copies of all vectors, whole; their owners may go
     return right;
   }));
   for (const bool right : ranks) CHECK(right);
+}
+
+TEST_CASE("sums one after another: a rank that is ahead leaves what one behind still reads") {
+  std::atomic<bool> second_begun = false;
+  const auto sums = results_of(on_ranks(2, [&](const thread_communicator& comm) {
+    memory_of_rank<thread_communicator> rank(comm, 8, false);
+    rank.begin(false);
+    rank.bring();
+    std::vector<double> first{comm.rank() == 0 ? 1.0 : 2.0}, second{30};
+    rank.by.sum(rank.bound, first, 0);
+    rank.by.arrived(true);
+    if (comm.rank() == 0)
+      while (!second_begun) std::this_thread::yield();  // all have come, but this rank has not read yet
+    rank.by.sum(rank.bound, first, 1);
+    rank.by.sum(rank.bound, second, 0);
+    second_begun = true;
+    rank.by.arrived(true);
+    rank.by.sum(rank.bound, second, 1);
+    rank.deliver();
+    return std::vector{first[0], second[0]};
+  }));
+  for (const auto& found : sums) CHECK(found == std::vector<double>{3, 60});
 }
 
 TEST_CASE("what is delivered early is not copied again") {
