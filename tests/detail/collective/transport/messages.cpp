@@ -107,8 +107,8 @@ TEST_CASE("folding: the rank that waits sends everything, and gets the result wi
     }
     rank.deliver();
     const auto& found = rank.report.last();
-    return right && rank.gradient == std::vector<float>(length, 7) && found.norm(0, 0) == 3 && found.weight(1, 0) == 0.25 &&
-           found.result_norm(0) == 5;
+    return right && rank.gradient == std::vector<float>(length, 7) && found.norm(0, 0) == 3 &&
+           found.weight(1, 0) == 0.25 && found.result_norm(0) == 5;
   }));
   for (const bool right : ranks) CHECK(right);
 }
