@@ -54,22 +54,22 @@ class counting_communicator {
   std::shared_ptr<counts> counts_ = std::make_shared<counts>();
 };
 
-/// A binomial tree: at each level the left rank combines and the right one waits for the result. Powers of two only.
+/// A binomial tree: at each stage the left rank combines and the right one waits for the result. Powers of two only.
 struct binomial_tree {
   static constexpr std::string_view name = "binomial_tree";
   static constexpr bool supports_gram_rules = false;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& what) const {
     const index_range all{0, what.length};
-    std::vector<stage> levels;
+    std::vector<stage> stages;
     for (int distance = 1; distance < size && rank % distance == 0; distance *= 2) {
       const int left = rank / (2 * distance) * (2 * distance), right = left + distance;
       const auto leaf = static_cast<std::size_t>(left), width = static_cast<std::size_t>(distance);
-      levels.push_back(
+      stages.push_back(
           {{left, right}, rank == left ? 0u : 1u, {leaf, leaf + width, leaf + 2 * width}, 1, all, {all}, {left}});
     }
-    if (size == 1) levels.push_back({{0}, 0, {0, 1}, 1, all, {all}, {0}});
-    return levels;
+    if (size == 1) stages.push_back({{0}, 0, {0, 1}, 1, all, {all}, {0}});
+    return stages;
   }
 };
 
@@ -80,18 +80,17 @@ struct parameter_servers {
   int servers = 2;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& what) const {
-    stage level;
-    level.members.resize(static_cast<std::size_t>(size));
-    std::iota(level.members.begin(), level.members.end(), 0);
-    level.self = static_cast<std::size_t>(rank);
-    level.leaf_offsets.resize(static_cast<std::size_t>(size) + 1);
-    std::iota(level.leaf_offsets.begin(), level.leaf_offsets.end(), std::size_t{0});
-    level.survivors = static_cast<std::size_t>(std::min(servers, size));
-    level.held = {0, what.length};
-    for (std::size_t i = 0; i < level.survivors; ++i)
-      level.parts.push_back(detail::part_of(level.held, level.survivors, i));
-    level.sum_over.assign(level.members.begin(), level.members.begin() + static_cast<std::ptrdiff_t>(level.survivors));
-    return {level};
+    stage one;
+    one.members.resize(static_cast<std::size_t>(size));
+    std::iota(one.members.begin(), one.members.end(), 0);
+    one.self = static_cast<std::size_t>(rank);
+    one.leaf_offsets.resize(static_cast<std::size_t>(size) + 1);
+    std::iota(one.leaf_offsets.begin(), one.leaf_offsets.end(), std::size_t{0});
+    one.survivors = static_cast<std::size_t>(std::min(servers, size));
+    one.held = {0, what.length};
+    for (std::size_t i = 0; i < one.survivors; ++i) one.parts.push_back(detail::part_of(one.held, one.survivors, i));
+    one.sum_over.assign(one.members.begin(), one.members.begin() + static_cast<std::ptrdiff_t>(one.survivors));
+    return {one};
   }
 };
 
