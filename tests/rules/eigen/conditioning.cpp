@@ -149,3 +149,26 @@ TEST_CASE("long gradients beside short ones: nothing leaves the range") {
     check(rules::aligned_mtl{}, longest);
   }
 }
+
+TEST_CASE("floats: as the same rule on doubles, for collinear pairs and others") {
+  for (const auto kind : {gradient_kind::collinear, gradient_kind::independent, gradient_kind::near_parallel})
+    for (const std::size_t n : {2u, 3u})
+      for (std::uint64_t seed = 0; seed < 50; ++seed) {
+        CAPTURE(std::string(to_string(kind)));
+        CAPTURE(n);
+        CAPTURE(seed);
+        const auto g = random_gradients<float>(n, 200, seed, kind);
+        std::vector<vec> wide;
+        for (const auto& gradient : g) wide.emplace_back(gradient.begin(), gradient.end());
+        const auto check = [&](auto rule) {
+          CAPTURE(std::string(rule.name));
+          std::vector<float> out(200);
+          combine(serial_space{}, g, out, rule);
+          const auto expected = combined(rule, wide);
+          CHECK(distance(vec(out.begin(), out.end()), expected) <= 1e-5 * norm_of(expected));
+        };
+        check(rules::min_norm{});
+        check(rules::imtl_g{});
+        check(rules::aligned_mtl{});
+      }
+}

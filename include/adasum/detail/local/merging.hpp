@@ -142,8 +142,11 @@ class merging {
     if (!watches_noise) return;
     // One rounding of each term and of the sum, and a few of double in the weights.
     constexpr double rounding = 2 * unit_roundoff(format_of<element>) + 8 * unit_roundoff(number_format::binary64);
+    // An error is multiplied as its vector is. A number has no direction that could be wrong: its error does not grow.
     const auto kept = [&](std::size_t i, double noise) {
-      return terms[i] > 0 ? terms[i] * std::min(1.0, noise / one.scale.norms[i]) : 0;
+      if (!(terms[i] > 0)) return 0.0;
+      const double share = std::min(1.0, noise / one.scale.norms[i]);
+      return one.is_scalar ? std::min(terms[i], one.scale.norms[i]) * share : terms[i] * share;
     };
     one.noise[m.first] =
         kept(0, one.noise[m.first]) + kept(1, one.noise[m.middle]) + rounding * std::hypot(terms[0], terms[1]);

@@ -43,7 +43,7 @@ class recombination {
   }
 
   /// @param segments     which ones, at most as many as `scratch` was made for
-  /// @param elements     elements(k): those of segment k, counted from the origin
+  /// @param elements     elements(k): the recombined_range of segment k
   /// @param leaf_counts  how many gradients each vector already combines; 0 for one that takes no part
   /// @param problem      what this rank has failed with already, if it has
   /// All arguments but `elements` must live until the end.
@@ -211,9 +211,9 @@ class recombination {
 };
 
 /// The elements of an unsettled segment of the window, counted from its origin (weigh_window).
-inline index_range recombined_elements(const slice& window, std::size_t k, bool whole_model) {
-  return whole_model ? index_range{window.range.begin - window.origin, window.range.end - window.origin}
-                     : window.local(k);
+inline recombined_range recombined_elements(const slice& window, std::size_t k, bool whole_model) {
+  if (!whole_model) return {window.local(k), window.segments.range(k).size()};
+  return {{window.range.begin - window.origin, window.range.end - window.origin}, window.segments.all().size()};
 }
 
 /// Writes what has been recombined, and says so.

@@ -19,14 +19,21 @@ struct merge {
   std::size_t first, middle, last;
 };
 
+/// Of a segment that is recombined, this rank's elements, and how many it has in all.
+struct recombined_range {
+  index_range elements;  ///< counted from the origin
+  std::size_t length;
+};
+
 /// One segment on its way through recombine.
 template <scalar T, execution_space<T> Space>
 struct recombined_segment {
-  recombined_segment(const Space& space, std::span<const T* const> vectors, index_range range, std::size_t number,
-                     std::span<const std::size_t> leaf_counts, std::size_t together)
-      : elements(range),
+  recombined_segment(const Space& space, std::span<const T* const> vectors, const recombined_range& range,
+                     std::size_t number, std::span<const std::size_t> leaf_counts, std::size_t together)
+      : elements(range.elements),
+        is_scalar(range.length == 1),
         segment(number),
-        copies(space, vectors, range),
+        copies(space, vectors, range.elements),
         norms(vectors.size()),
         weights(vectors.size(), 1),
         counts(leaf_counts.begin(), leaf_counts.end()),
@@ -35,6 +42,7 @@ struct recombined_segment {
         gram(packed_size(together)) {}
 
   index_range elements;  ///< counted from the origin
+  bool is_scalar;        ///< one element, over all ranks
   std::size_t segment;   ///< its number in the window
   segment_copies<T, Space> copies;
 

@@ -65,7 +65,7 @@ constexpr bool fits_float_lanes(double weight) {
 /// become NaN.) 16-bit elements are rounded so much more coarsely that the leading part does.
 ///
 /// Weights that leave the range of float lanes belong to vectors that are far shorter or far longer than the result:
-/// these are mixed in double lanes.
+/// these are mixed in double lanes, and so are a few elements.
 template <std::size_t N, scalar T>
 struct mix_few {
   using L = compute_type<T>;
@@ -75,7 +75,7 @@ struct mix_few {
                                          const double* weights, T* out) {
     const double first = weights[0], last = weights[N - 1];
     if constexpr (std::is_same_v<L, float>)
-      if (!fits_float_lanes(first) || !fits_float_lanes(last))
+      if (length <= few_elements || !fits_float_lanes(first) || !fits_float_lanes(last))
         return run_apart<Bytes, mix_many<T>>(vectors, N, length, from_memory, weights, out);
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
