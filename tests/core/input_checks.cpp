@@ -28,9 +28,7 @@ struct space_of_one_array {
   std::span<const float> all;
   bool can_reach(const void* address) const { return address >= all.data() && address < all.data() + all.size(); }
 };
-struct space_that_cannot_tell {
-  static constexpr std::string_view name = "cannot tell";
-};
+struct space_that_cannot_tell {};
 
 }  // namespace
 
