@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <bit>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -49,9 +50,17 @@ TEST_CASE("the report names what ran and counts what this rank sent") {
       const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
         const counting_communicator counted(comm);
         auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
-        const auto found = adasum::adasum_allreduce(adasum::serial_space{}, counted, gradient, segs, order,
-                                                    adasum::options{.check_agreement = false});
-        return std::pair(counted.sent(), found);
+        auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, counted, segs, order,
+                                                  adasum::options{.check_agreement = false});
+        const auto made = counted.sent();
+        const auto found = plan(gradient);
+        auto sent = counted.sent();
+        sent.all_bytes -= made.all_bytes;
+        sent.messages -= made.messages;
+        sent.exchanges -= made.exchanges;
+        CHECK(made.elements_bytes == 0);
+        CHECK(made.exchanges == static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(size - 1))));
+        return std::pair(sent, found);
       });
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());

@@ -86,7 +86,7 @@ TEST_CASE("the same in the plans' buffers, where the ranks work in place") {
       const auto inputs = gradients_of(size);
       const auto expected = reduce_on_threads<float>(inputs, segs, adasum::rules::adasum{}, same, unchecked);
       auto plans = plans_of(size, segs, order, checked);
-      for (auto& plan : plans) plan.buffer();
+      make_buffers(plans);
       for (std::uint64_t seed = 0; seed < 5; ++seed) {
         for (std::size_t r = 0; r < plans.size(); ++r) std::ranges::copy(inputs[r], plans[r].buffer().begin());
         play(plans, seed, [&](std::size_t r) { plans[r].start(); });
@@ -145,6 +145,7 @@ TEST_CASE("from the second run on, nothing is allocated") {
             test_in_turn(plans);
             for (auto& plan : plans) plan.wait();
           };
+          make_buffers(plans);
           for (auto& plan : plans) std::ranges::fill(plan.buffer(), 1.0f);
           run();
           const auto before = allocations();
@@ -233,6 +234,7 @@ TEST_CASE("a plan moved in flight") {
   for (const bool in_buffer : {false, true}) {
     auto plans = plans_of(3, segs, adasum::schedules::recursive_halving{}, checked);
     auto gradients = gradients_of(3);
+    make_buffers(plans);
     for (std::size_t r = 0; r < 3; ++r) std::ranges::copy(gradients[r], plans[r].buffer().begin());
     for (std::size_t r = 0; r < 3; ++r) in_buffer ? plans[r].start() : plans[r].start(gradients[r]);
     auto moved = std::move(plans);
@@ -298,13 +300,10 @@ TEST_CASE("a rule or a kernel that throws midway") {
     for_each_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(name);
       const auto make = [](const auto& comms, const auto& schedule, std::size_t culprit, auto rule_of, auto space_of) {
-        std::vector<decltype(adasum::plan_allreduce<float>(space_of(0), comms[0], segs, rule_of(0), schedule,
-                                                           unchecked))>
-            plans;
-        for (std::size_t r = 0; r < comms.size(); ++r)
-          plans.push_back(adasum::plan_allreduce<float>(space_of(r == culprit), comms[r], segs, rule_of(r == culprit),
-                                                        schedule, unchecked));
-        return plans;
+        return made_on_each(comms, [&](const auto& comm) {
+          const bool bad = comm.rank() == static_cast<int>(culprit);
+          return adasum::plan_allreduce<float>(space_of(bad), comm, segs, rule_of(bad), schedule, unchecked);
+        });
       };
       check(size, order, [&](const auto& comms, const auto& schedule, std::size_t culprit, int calls) {
         return make(

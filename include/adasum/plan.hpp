@@ -147,8 +147,8 @@ class allreduce_plan {
   }
 
   /// What plan_allreduce and the single calls make: not for users.
-  allreduce_plan(setup_type setup, Rule rule, bool once)
-      : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), once)) {}
+  allreduce_plan(setup_type setup, Rule rule, bool once, detail::joint_set_up<Space, Comm>& together)
+      : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), once, together)) {}
 
  private:
   static constexpr bool posts = posting_communicator<Comm, Space>;
@@ -190,8 +190,11 @@ auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm,
       shares_gradients<Comm, Space> || !works_in_shared_memory_only<Schedule>,
       "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
       "can work in");
-  return allreduce_plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once);
+  return joint_set_up(space, comm, choices.check_agreement).run([&](auto& together) {
+    return allreduce_plan<T, Space, Comm, Rule, Schedule>(
+        plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once,
+        together);
+  });
 }
 
 }  // namespace detail

@@ -98,9 +98,10 @@ class thread_communicator {
   /// Collective: the first rank to call it makes the memory, and all of them share its ownership. Does not block.
   memory share(std::size_t bytes) const {
     auto& mine = get();
+    const auto number = mine.shares++;  // whatever becomes of it
     memory shared;
     shared.group_ = mine.group;
-    shared.block_ = mine.group->share(mine.shares++, bytes);
+    shared.block_ = mine.group->share(number, bytes);
     shared.ranks_.resize(static_cast<std::size_t>(size()));
     std::iota(shared.ranks_.begin(), shared.ranks_.end(), 0);
     return shared;

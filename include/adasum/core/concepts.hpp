@@ -190,7 +190,8 @@ concept stream_ordered_space =
 //               outgoing.withheld is set is sent as one of no bytes: this rank has failed. When a message that
 //               arrives does not have the size of its buffer, exchange throws communication_error, once all its other
 //               messages have been sent and received. Later exchanges work all the same: a rank that fails goes on
-//               with them, so that no other waits for it.
+//               with them, so that no other waits for it. If exchange (or post) throws std::bad_alloc, nothing has been
+//               sent or received; it is called again, once.
 //               memory_kind says whether bytes lie in memory of the space, which makes a difference for a device_space
 //               alone; so does incoming.discarded.
 // Messages of different element types, and those of different spaces, all come by these bytes. One thread at a time uses

@@ -172,9 +172,15 @@ class mpi_communicator {
     state(detail::mpi::communicator_handle duplicate, std::size_t limit)
         : comm(std::move(duplicate)), piece_limit(limit) {}
 
-    /// Receives first: what arrives then finds its buffer.
+    /// Receives first: what arrives then finds its buffer. @throws std::bad_alloc  nothing has been posted
     void post(std::span<const outgoing> out, std::span<const incoming> in,
               detail::mpi::pending_messages& messages) const {
+      const auto pieces = [&](const auto& all) {
+        std::size_t count = 0;
+        for (const auto& message : all) count += message.bytes.size() / piece_limit + 1;
+        return count;
+      };
+      messages.reserve(pieces(in), pieces(out));
       messages.begin(comm.get(), comm.rank());
       for (const auto& message : in) messages.receive(message.peer, message.bytes, piece_limit);
       for (const auto& message : out) messages.send(message.peer, message.bytes, piece_limit, message.withheld);

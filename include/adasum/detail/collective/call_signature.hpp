@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -53,6 +54,15 @@ struct call_signature {
     return field.data();
   }
 
+  bool has_problem() const { return problem[0] != '\0'; }
+  /// A hash of all but the problem.
+  std::uint64_t intent() const {
+    auto copy = *this;
+    copy.problem.fill('\0');
+    static_assert(sizeof(call_signature) % sizeof(std::uint64_t) == 0);
+    return hash(std::bit_cast<std::array<std::uint64_t, sizeof(call_signature) / sizeof(std::uint64_t)>>(copy));
+  }
+
   /// What segments and stages hash to is compared apart.
   bool equals_but_boundaries(const call_signature& other) const {
     return length == other.length && segments == other.segments && scalar == other.scalar && rule == other.rule &&
@@ -84,10 +94,10 @@ struct call_signature {
 
 /// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
 /// @param location  where the gradient lies
-template <scalar T, rule Rule, rule Inner, schedule Schedule, class Space>
-call_signature signature_of(const Space& space, segments_view segments, std::string_view location,
-                            std::string_view options) {
+template <scalar T, rule Rule, rule Inner, schedule Schedule>
+call_signature signature_of(segments_view segments, std::string_view location, std::string_view options) {
   call_signature mine;
+  mine.length = segments.all().end;
   mine.set_segments(segments);
   mine.set(mine.scalar, to_string(format_of<T>));
   mine.set(mine.rule, Rule::name);
@@ -95,10 +105,15 @@ call_signature signature_of(const Space& space, segments_view segments, std::str
   mine.set(mine.inner_rule, Inner::name);
   mine.set(mine.location, location);
   mine.set(mine.options, options);
+  return mine;
+}
+
+/// How a space rounds: its name, and what else tells.
+template <class Space>
+std::string arithmetic_of(const Space& space) {
   std::string name(Space::name);
   if constexpr (requires { space.arithmetic(); }) name += " " + std::string(space.arithmetic());
-  mine.set(mine.space, name);
-  return mine;
+  return name;
 }
 
 }  // namespace adasum::detail

@@ -12,10 +12,12 @@
 #include <utility>
 
 #include "../../core/concepts.hpp"
+#include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
 #include "../../core/options.hpp"
 #include "../../core/report.hpp"
 #include "engine.hpp"
+#include "joint_set_up.hpp"
 #include "plan_setup.hpp"
 
 namespace adasum::detail {
@@ -26,11 +28,13 @@ template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule
 class plan_state {
   using setup_type = plan_setup<T, Space, Comm, Rule, Schedule>;
   using engine_type = engine_interface<T>;
+  using set_up_type = joint_set_up<Space, Comm>;
   using buffer_type = decltype(std::declval<const Space&>().template allocate<T>(0));
 
  public:
-  /// See allreduce_plan's constructor. @param once  for a single run
-  plan_state(setup_type setup, Rule rule, bool once) : setup_(std::move(setup)), rule_(std::move(rule)) {
+  /// See allreduce_plan's constructor.
+  plan_state(setup_type setup, Rule rule, bool once, set_up_type& together)
+      : setup_(std::move(setup)), rule_(std::move(rule)) {
     setup_.once = once;
     if (setup_.choices().wire != wire_format::same && !packs<Space, T>)
       throw bad_input(std::string(setup_.call()) + ": options::wire rounds float gradients; the elements are " +
@@ -39,12 +43,11 @@ class plan_state {
     const auto use = shared_memory_use_of_schedule();
     const bool shares = use == shared_memory_use::preferred && can_share;
     setup_.prepare_agreement(shares ? copied : of_caller);
-    // A rank that disagrees makes no such memory, perhaps. It compares when it runs: then this is the same exchange.
-    if (shares && setup_.compares()) setup_.agree(setup_.signature(setup_.length(), {}));
-    if (shares || use == shared_memory_use::required) make_in_place(use);
+    if (shares || use == shared_memory_use::required) make_in_place(use, together);
     if (!in_place_) by_messages_ = new_engine(std::move(messages));
     if (use == shared_memory_use::required) require_in_place();
     last_ = &usual().last_report();
+    meet(together);
   }
   plan_state(const plan_state&) = delete;
   plan_state& operator=(const plan_state&) = delete;
@@ -54,8 +57,10 @@ class plan_state {
   const report& last_report() const { return *last_; }
   bool is_in_flight() const { return in_flight_ != nullptr; }
 
+  /// Collective the first time.
   std::span<T> buffer() {
-    if (!buffer_) make_buffer();
+    if (!buffer_)
+      set_up_type(setup_.space(), setup_.comm(), setup_.compares()).run([&](auto& together) { make_buffer(together); });
     return {*buffer_, setup_.length()};
   }
 
@@ -68,7 +73,7 @@ class plan_state {
     if (in_flight_)
       throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
     auto& chosen = engine_for(elements);
-    if (setup_.compares()) {
+    if (setup_.compares() && !setup_.once) {  // a single call has done so when the plan was made
       auto mine = setup_.signature(elements.size(), problem);
       if (is_buffer(elements))
         mine.set(mine.location, of_plan);
@@ -76,7 +81,7 @@ class plan_state {
         mine.set(mine.location, of_caller);
       chosen.start(elements.data(), posts, mine, setup_.memory());
     } else if (!problem.empty()) {
-      chosen.start_refusing(std::make_exception_ptr(bad_input(problem)), posts);
+      chosen.start_refusing(exception_from([&] { return bad_input(problem); }), posts);
     } else {
       chosen.start(elements.data(), posts);
     }
@@ -109,9 +114,13 @@ class plan_state {
     return setup_.schedule_problem().empty() ? setup_.uses_shared_memory() : shared_memory_use::none;
   }
 
-  void make_in_place(shared_memory_use use) {
+  /// All ranks are there, and are about to make the same.
+  void meet(set_up_type& together) { together.meet(setup_.signature(), setup_.segments(), setup_.memory()); }
+
+  void make_in_place(shared_memory_use use, set_up_type& together) {
     if (std::exchange(tried_to_share_, true) || use == shared_memory_use::none) return;
     if constexpr (can_share) {
+      meet(together);  // a rank that disagrees, or has failed, would not share
       const bool all_of_them = use == shared_memory_use::preferred || use == shared_memory_use::buffer_if_all;
       if constexpr (requires { setup_.comm().all_share_memory(); })
         if (all_of_them && !setup_.comm().all_share_memory()) return;
@@ -130,16 +139,18 @@ class plan_state {
                       " needs ranks that all share memory");
   }
 
-  void make_buffer() {
-    make_in_place(shared_memory_use_of_schedule());
-    buffer_ = usual().shared_gradient();
-    if (!*buffer_) {
-      own_memory_ = setup_.space().template allocate<T>(setup_.length());
-      buffer_ = own_memory_->data();
+  void make_buffer(set_up_type& together) {
+    make_in_place(shared_memory_use_of_schedule(), together);
+    T* memory = usual().shared_gradient();
+    if (!memory) {
+      if (!own_memory_) own_memory_ = setup_.space().template allocate<T>(setup_.length());
+      memory = own_memory_->data();
     } else if (!by_messages_) {
       // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
       by_messages_ = new_engine(setup_.settings(false));
     }
+    meet(together);
+    buffer_ = memory;
   }
 
   /// What reduces a plan's gradients, unless they lie elsewhere than in buffer().
