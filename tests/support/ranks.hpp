@@ -84,6 +84,8 @@ auto on_each(std::vector<Communicator> ranks, const Function& function) {
     if (!changed.wait_for(lock, patience, [&] { return finished == ranks.size(); })) {
       std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned; %s\n", finished, ranks.size(),
                    case_under_test().c_str());
+      for (const auto& one : outcomes)
+        if (one.value || one.error) std::fprintf(stderr, "  one of these %s\n", one.description().c_str());
       std::_Exit(EXIT_FAILURE);
     }
   }

@@ -4,6 +4,7 @@
 #include "../../core/config.hpp"
 
 #include <chrono>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,6 +38,9 @@ struct carriage {
   wire_format wire = wire_format::same;
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
   bool in_shared_memory = false;
+  /// Called just before that memory is made: where ranks wait for each other, and may find that one of them has failed
+  /// or disagrees. Whatever else can fail on one rank is done before or after both.
+  std::function<void()> before_sharing{};
 };
 
 /// What an engine is told when it is made: what the stages are, and how to go about them.

@@ -120,12 +120,13 @@ class plan_state {
   void make_in_place(shared_memory_use use, set_up_type& together) {
     if (std::exchange(tried_to_share_, true) || use == shared_memory_use::none) return;
     if constexpr (can_share) {
-      meet(together);  // a rank that disagrees, or has failed, would not share
       const bool all_of_them = use == shared_memory_use::preferred || use == shared_memory_use::buffer_if_all;
       if constexpr (requires { setup_.comm().all_share_memory(); })
         if (all_of_them && !setup_.comm().all_share_memory()) return;
       try {
-        in_place_ = new_engine(setup_.settings(true));
+        auto settings = setup_.settings(true);
+        settings.carried.before_sharing = [&] { meet(together); };
+        in_place_ = new_engine(std::move(settings));
       } catch (const shared_memory_error&) {  // on all ranks: by messages, then
         if (use == shared_memory_use::required) throw;
         return;

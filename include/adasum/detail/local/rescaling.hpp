@@ -25,7 +25,7 @@ namespace adasum::detail {
 /// see it as small as it is; where even its square vanishes, as zero.
 class rescaling {
  public:
-  explicit rescaling(std::size_t n) : norms(n), exponent(n), wanted(n), magnitude(n) {}
+  explicit rescaling(std::size_t n) : norms(n), by(n), exponent(n), wanted(n), magnitude(n) {}
 
   /// First: brings squares that leave double's range back into it. @return whether any vector is to be multiplied, by
   /// 2^by(i)
