@@ -131,6 +131,9 @@ class allreduce_plan {
   /// collective, and afterwards gradients that lie elsewhere are reduced by messages.
   std::span<T> buffer() { return state("buffer").buffer(); }
 
+  /// For bucketed: as a part of a larger set-up.
+  std::span<T> buffer(detail::joint_set_up<Space, Comm>& together) { return state("buffer").buffer(together); }
+
   std::size_t length() const { return state("length").setup().length(); }
   segments_view segments() const { return state("segments").setup().segments(); }
   const Space& space() const { return state("space").setup().space(); }
@@ -179,10 +182,11 @@ class allreduce_plan {
 
 namespace detail {
 
-/// A plan for the call that is named in messages. @param once  for a single run
+/// A plan for the call that is named in messages, as a part of a larger set-up. @param once  for a single run
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
-auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
-                         const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices, bool once) {
+auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
+                         segments_view segments, const Rule& rule, const Schedule& schedule,
+                         const basic_options<Checked>& choices, bool once) {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule is not pairwise: use "
                 "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
@@ -190,10 +194,15 @@ auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm,
       shares_gradients<Comm, Space> || !works_in_shared_memory_only<Schedule>,
       "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
       "can work in");
+  return allreduce_plan<T, Space, Comm, Rule, Schedule>(
+      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once, together);
+}
+/// The same, alone.
+template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
+auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
+                         const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices, bool once) {
   return joint_set_up(space, comm, choices.check_agreement).run([&](auto& together) {
-    return allreduce_plan<T, Space, Comm, Rule, Schedule>(
-        plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once,
-        together);
+    return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices, once);
   });
 }
 

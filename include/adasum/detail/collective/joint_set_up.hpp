@@ -27,6 +27,8 @@ class joint_set_up {
   joint_set_up(const joint_set_up&) = delete;
   joint_set_up& operator=(const joint_set_up&) = delete;
 
+  int size() const { return comm_.size(); }
+
   /// Waits for the other ranks. @throws agreement_error, communication_error  one of them has failed, or they disagree;
   ///                                                                           on all ranks
   void meet(const call_signature& mine, segments_view segments, agreement_memory& memory) {

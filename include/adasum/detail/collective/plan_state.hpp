@@ -63,6 +63,11 @@ class plan_state {
       set_up_type(setup_.space(), setup_.comm(), setup_.compares()).run([&](auto& together) { make_buffer(together); });
     return {*buffer_, setup_.length()};
   }
+  /// The same as a part of a larger set-up.
+  std::span<T> buffer(set_up_type& together) {
+    if (!buffer_) make_buffer(together);
+    return {*buffer_, setup_.length()};
+  }
 
   const report& run(std::span<T> elements, const std::string& problem) {
     return finish(begin(elements, problem, false, "operator()"));
