@@ -87,7 +87,7 @@ class allreduce_plan {
   }
 
   /// Reduces buffer() in place. All ranks call this, or all of them reduce gradients of their own.
-  const report& operator()() { return state("operator()").run(buffer(), {}); }
+  const report& operator()() { return state("operator()").run(state("operator()").buffer("operator()"), {}); }
 
   // ── the same, beside other work: as with MPI's persistent requests, each start() is followed by one wait() ──
 
@@ -104,7 +104,7 @@ class allreduce_plan {
     start(elements, state("start").setup().problem_with(elements, "adasum::allreduce_plan"));
   }
   /// For buffer().
-  void start() { start(buffer(), {}); }
+  void start() { start(state("start").buffer("start"), {}); }
 
   /// Goes on as far as is possible without waiting for other ranks. If the communicator cannot post exchanges
   /// (posting_communicator), that is not possible: the first test() waits for the other ranks and finishes the run.
@@ -129,7 +129,7 @@ class allreduce_plan {
   /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan. Where the ranks
   /// share memory and the schedule can use that, it lies there. All ranks call this, or none: the first call can be
   /// collective, and afterwards gradients that lie elsewhere are reduced by messages.
-  std::span<T> buffer() { return state("buffer").buffer(); }
+  std::span<T> buffer() { return state("buffer").buffer("buffer"); }
 
   /// For bucketed: as a part of a larger set-up.
   std::span<T> buffer(detail::joint_set_up<Space, Comm>& together) { return state("buffer").buffer(together); }

@@ -36,6 +36,8 @@ namespace adasum {
 // must return the same (or throw) on each of them for the same numbers. Each plan, and each call that is not given a
 // rule of the caller's to change, works on a copy, so a rule can be copied; its operator() need not be const.
 // `name` identifies the rule in reports and, by its first 31 bytes, in the check that all ranks agree.
+// A pairwise rule that cannot throw says so by noexcept: among ranks, others are asked by one more short message where
+// gradients are so nearly parallel that a rule might cancel them, so that one rank on which it throws is noticed.
 // Gram matrices hold finite numbers; a zero vector is one whose square is 0, and its weight is finite.
 // For calls that only enqueue (cuda_space::enqueue_combine, plan_enqueued_allreduce), a rule is copied to the device and
 // called there: it is trivially copyable, and its operator() is marked ADASUM_HOST_DEVICE (core/config.hpp). nvcc also

@@ -145,7 +145,8 @@ class engine final : public engine_interface<T> {
   /// with empty messages. Nobody waits for this rank then; what it gets is thrown away.
   void fail(std::exception_ptr problem) noexcept {
     if (run_.withdrawn()) return end(nullptr);
-    error_ = std::move(problem);
+    // Others may have heard of this rank's failure, and failed, before this rank was done with telling them.
+    error_ = run_.reason_to_give_up() ? run_.reason_to_give_up() : std::move(problem);
     const bool isolates = run_.withdraw() == progress::waits;
     go_to(step_kind::exclude);
     waits_ = isolates;

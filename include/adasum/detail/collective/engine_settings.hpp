@@ -19,7 +19,7 @@ namespace adasum::detail {
 /// For schedules without an inner rule.
 struct no_inner_rule {
   static constexpr std::string_view name = "none";
-  ADASUM_HOST_DEVICE pair_weights operator()(const pair_gram&) const { return {1, 1}; }
+  ADASUM_HOST_DEVICE pair_weights operator()(const pair_gram&) const noexcept { return {1, 1}; }
 };
 
 /// The rule that a schedule brings for its inner stages.

@@ -112,6 +112,15 @@ class local_stages {
 
   // ── the segments that are not ──
 
+  /// Whether there may be some, and the rule may throw on a rank that then would not know. See may_leave_unsettled.
+  bool may_leave_unsettled(const stage& level) {
+    bool may = false;
+    with_rule(level, [&]<class R>(R& rule) {
+      if constexpr (may_fail_undecided<R>)
+        may = detail::may_leave_unsettled(rule, memory_of(level), cancellation_threshold<T>);
+    });
+    return may;
+  }
   bool has_unsettled() const { return !unsettled_.empty(); }
 
   /// @param problem  what this rank has failed with already, if it has

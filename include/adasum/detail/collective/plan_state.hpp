@@ -58,9 +58,11 @@ class plan_state {
   bool is_in_flight() const { return in_flight_ != nullptr; }
 
   /// Collective the first time.
-  std::span<T> buffer() {
-    if (!buffer_)
+  std::span<T> buffer(const char* call) {
+    if (!buffer_) {
+      require_idle(call);
       set_up_type(setup_.space(), setup_.comm(), setup_.compares()).run([&](auto& together) { make_buffer(together); });
+    }
     return {*buffer_, setup_.length()};
   }
   /// The same as a part of a larger set-up.
@@ -75,8 +77,7 @@ class plan_state {
 
   /// @param posts  whether the reduction goes on in test(), too
   engine_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
-    if (in_flight_)
-      throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
+    require_idle(call);
     auto& chosen = engine_for(elements);
     if (setup_.compares() && !setup_.once) {  // a single call has done so when the plan was made
       auto mine = setup_.signature(elements.size(), problem);
@@ -94,6 +95,10 @@ class plan_state {
     return chosen;
   }
 
+  void require_idle(const char* call) const {
+    if (in_flight_)
+      throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
+  }
   engine_type& in_flight(const char* call) const {
     if (!in_flight_) throw bad_input(std::string("adasum::allreduce_plan::") + call + ": nothing was started");
     return *in_flight_;

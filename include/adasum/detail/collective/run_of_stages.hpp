@@ -113,6 +113,7 @@ class run_of_stages {
   bool withdrawn() const { return withdrawn_; }
   /// The gradient may be gone: from here on, it is not touched, and sums of a recombination say that this rank fails.
   void give_up(const std::exception_ptr& problem) { gives_up_ = problem; }
+  const std::exception_ptr& reason_to_give_up() const { return gives_up_; }
 
  private:
   std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
@@ -189,17 +190,37 @@ class run_of_stages {
 
   progress combine(const bound_stage<T>& level, bool last) {
     if (withdrawn_) return progress::done;
-    if (turn_ == 0) {
-      weigh(level);
+    if (turn_ == 0) weigh(level);
+    if (part_ == part::confirm && confirm(level) == progress::waits) return progress::waits;
+    if (part_ == part::mix) {
       mix(level, last);
       if (!local_.has_unsettled()) return progress::done;
+      begin_recombining(level);
     }
     return recombine(level, last);
   }
 
   void weigh(const bound_stage<T>& level) {
     const auto problem = local_.weigh(level, note_in_report(level));
-    if (problem) fail_after_recombining(problem);
+    part_ = level.sum_over.size() > 1 && local_.may_leave_unsettled(level) ? part::confirm : part::mix;
+    if (part_ == part::confirm) {
+      if (problem && !gives_up_) gives_up_ = problem;
+      failures_ = gives_up_ ? 1 : 0;
+      products_ = std::span(&failures_, 1);
+      products_turn_ = 0;
+    } else if (problem) {
+      fail_after_recombining(problem);
+    }
+  }
+
+  /// Where the others may go on to recombine segments, and a rank whose rule has thrown does not know: a sum of how many
+  /// ranks have failed.
+  progress confirm(const bound_stage<T>& level) {
+    if (add_unscheduled(level) == progress::waits) return progress::waits;
+    part_ = part::mix;
+    if (failures_ == 0) return progress::done;
+    if (gives_up_) std::rethrow_exception(gives_up_);
+    throw communication_error("adasum: another rank failed while gradients were weighed");
   }
 
   /// The other ranks may go on to recombine segments: this one takes part in that first, and says there that it fails.
@@ -224,12 +245,13 @@ class run_of_stages {
   }
 
   /// How many sums there are depends on the numbers. Every rank that adds them knows the same numbers.
+  void begin_recombining(const bound_stage<T>& level) {
+    local_.begin_recombining(level, gives_up_);
+    products_ = local_.recombine(level);
+    products_turn_ = 0;
+    part_ = part::recombine;
+  }
   progress recombine(const bound_stage<T>& level, bool last) {
-    if (turn_ == 0) {
-      local_.begin_recombining(level, gives_up_);
-      products_ = local_.recombine(level);
-      products_turn_ = 0;
-    }
     if (gives_up_) local_.fail_recombining(level, gives_up_);
     while (!products_.empty()) {
       if (level.sum_over.size() > 1 && add_unscheduled(level) == progress::waits) return progress::waits;
@@ -267,7 +289,9 @@ class run_of_stages {
   agreement agreement_;
   bool agrees_ = false;  // whether it is what is waited for
   allgather flags_;
-  std::span<double> products_;       // of a recombination: what is being added
+  enum class part { confirm, mix, recombine } part_ = part::mix;  // of the step combine
+  double failures_ = 0;              // see confirm
+  std::span<double> products_;       // what is being added besides the schedule's sums
   std::size_t products_turn_ = 0;    // how often that has waited
   std::size_t fallbacks_before_ = 0;
 };
