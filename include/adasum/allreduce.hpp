@@ -40,7 +40,7 @@ report allreduce_once(const char* call, const Space& space, const Comm& comm, co
                       segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
                       Rule* updated = nullptr) {
   // What is wrong is found, and told, before the ranks go by their segments: those of this rank may be others.
-  joint_set_up(space, comm, choices.check_agreement).run([&](auto& together) {
+  joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     auto problem = problem_with_segments(segments, elements.size(), call);
     if (problem.empty()) problem = problem_with_gradient(space, std::span<const T>(elements), elements.size(), call);
     if (!problem.empty()) together.refuse(problem);
@@ -136,7 +136,7 @@ void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& g
       const auto problem = detail::problem_with_segments(cut, elements.size(), call);
       if (!problem.empty()) {
         if (!choices.check_agreement) throw bad_input(problem);
-        detail::joint_set_up(space, comm, true).run([&](auto& together) { together.refuse(problem); });
+        detail::joint_set_up(call, space, comm, true).run([&](auto& together) { together.refuse(problem); });
       }
       detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
           call, space, comm, cut, rules::adasum{},

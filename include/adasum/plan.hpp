@@ -201,7 +201,7 @@ auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, 
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
                          const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices, bool once) {
-  return joint_set_up(space, comm, choices.check_agreement).run([&](auto& together) {
+  return joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices, once);
   });
 }

@@ -78,6 +78,9 @@ class thread_communicator {
   int rank() const { return get().rank; }
   int size() const { return get().group->size(); }
 
+  /// Whether a plan is in flight; see the concept communicator_for.
+  bool& reduction_in_flight() const { return get().reduction_in_flight; }
+
   /// Memory of this process; see the concept shared_window.
   class memory {
    public:

@@ -198,7 +198,9 @@ concept stream_ordered_space =
 //               alone; so does incoming.discarded.
 // Messages of different element types, and those of different spaces, all come by these bytes. One thread at a time uses
 // a communicator. Copies of it are handles to the same one. All members are const.
-// Optional: the refinements below. A type `pending` in a communicator is that of the concept posting_communicator.
+// Optional: bool& reduction_in_flight(), the same object for all handles of one rank, false at first. The library sets it
+// while a plan is in flight, so that another reduction on this communicator, whose messages would be taken for that
+// plan's, is refused. And the refinements below. A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,
                                                         std::span<const incoming> in) {

@@ -168,6 +168,7 @@ struct membership {
 
   std::shared_ptr<threads::group> group;
   int rank;
+  bool reduction_in_flight = false;
   std::size_t shares = 0;     // how often share() has been called
   pending_messages blocking;  // the messages of exchange(), kept for their memory
 };

@@ -10,20 +10,25 @@
 
 #include "../../core/error.hpp"
 #include "agreement.hpp"
+#include "one_in_flight.hpp"
 
 namespace adasum::detail {
 
 /// What all ranks set up together: a plan, its buffer. Where they meet in it, and that a rank on which something fails
 /// tells the others at the next of these points, so that all of them throw and none waits for another.
 ///
-///     joint_set_up(space, comm, compares).run([&](auto& together) { …; together.meet(…); …; together.meet(…); });
+///     joint_set_up(call, space, comm, compares).run([&](auto& together) { …; together.meet(…); …; together.meet(…); });
 ///
 /// The last of these is at the end: after it, nothing can fail.
 template <class Space, class Comm>
 class joint_set_up {
  public:
   /// @param compares  options::check_agreement
-  joint_set_up(const Space& space, const Comm& comm, bool compares) : space_(space), comm_(comm), compares_(compares && comm.size() > 1) {}
+  /// @throws bad_input  a plan is in flight on this communicator; nothing has been sent
+  joint_set_up(const char* call, const Space& space, const Comm& comm, bool compares)
+      : space_(space), comm_(comm), compares_(compares && comm.size() > 1) {
+    require_no_reduction(comm, call, "");
+  }
   joint_set_up(const joint_set_up&) = delete;
   joint_set_up& operator=(const joint_set_up&) = delete;
 

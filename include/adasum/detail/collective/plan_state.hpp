@@ -18,6 +18,7 @@
 #include "../../core/report.hpp"
 #include "engine.hpp"
 #include "joint_set_up.hpp"
+#include "one_in_flight.hpp"
 #include "plan_setup.hpp"
 
 namespace adasum::detail {
@@ -51,6 +52,11 @@ class plan_state {
   }
   plan_state(const plan_state&) = delete;
   plan_state& operator=(const plan_state&) = delete;
+  ~plan_state() {
+    by_messages_.reset();
+    in_place_.reset();
+    if (in_flight_) set_reduction_in_flight(setup_.comm(), false);
+  }
 
   const setup_type& setup() const { return setup_; }
   Rule& rule() { return rule_; }
@@ -61,7 +67,9 @@ class plan_state {
   std::span<T> buffer(const char* call) {
     if (!buffer_) {
       require_idle(call);
-      set_up_type(setup_.space(), setup_.comm(), setup_.compares()).run([&](auto& together) { make_buffer(together); });
+      set_up_type(call_name(call).c_str(), setup_.space(), setup_.comm(), setup_.compares()).run([&](auto& together) {
+        make_buffer(together);
+      });
     }
     return {*buffer_, setup_.length()};
   }
@@ -78,6 +86,7 @@ class plan_state {
   /// @param posts  whether the reduction goes on in test(), too
   engine_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
     require_idle(call);
+    require_no_reduction(setup_.comm(), name, call);
     auto& chosen = engine_for(elements);
     if (setup_.compares() && !setup_.once) {  // a single call has done so when the plan was made
       auto mine = setup_.signature(elements.size(), problem);
@@ -92,25 +101,28 @@ class plan_state {
       chosen.start(elements.data(), posts);
     }
     in_flight_ = &chosen;
+    set_reduction_in_flight(setup_.comm(), true);
     return chosen;
   }
 
   void require_idle(const char* call) const {
-    if (in_flight_)
-      throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
+    if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; wait() ends it");
   }
   engine_type& in_flight(const char* call) const {
-    if (!in_flight_) throw bad_input(std::string("adasum::allreduce_plan::") + call + ": nothing was started");
+    if (!in_flight_) throw bad_input(call_name(call) + ": nothing was started");
     return *in_flight_;
   }
 
   const report& finish(engine_type& running) {
     in_flight_ = nullptr;
+    set_reduction_in_flight(setup_.comm(), false);  // wait() ends it, well or not
     last_ = &running.wait();
     return *last_;
   }
 
  private:
+  static constexpr const char* name = "adasum::allreduce_plan::";
+  static std::string call_name(const char* call) { return std::string(name) + call; }
   static constexpr bool can_share = shares_gradients<Comm, Space>;
   static constexpr std::string_view of_caller = "in the caller's memory", copied = "copied to shared memory",
                                     of_plan = "in the plan's buffer";
