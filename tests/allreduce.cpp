@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -17,6 +17,17 @@
 #include "support/thread_reduction.hpp"
 
 using namespace adasum::test;
+
+namespace {
+
+/// One set of weights for all segments, pair by pair.
+struct whole_model_rule {
+  static constexpr std::string_view name = "whole_model_rule";
+  bool whole_model() const { return true; }
+  adasum::pair_weights operator()(const adasum::pair_gram& g) const { return adasum::rules::adasum{}(g); }
+};
+
+}  // namespace
 
 TEST_CASE("every schedule, rule and number of ranks agrees with the oracle: float") {
   check_reductions<float>(all_rank_counts, {1, 13, 200, 1001});
@@ -202,5 +213,39 @@ TEST_CASE("a rule with state, given as an lvalue, is updated; as a constant or a
     REQUIRE(rank.value->first.size() == 1);
     CHECK(rank.value->first[0].size() == 3);
     CHECK(rank.value->second.empty());
+  }
+}
+
+TEST_CASE("no segments, and no elements: every call returns, under rules of every kind") {
+  const auto check = [](const auto& comm, const auto& rule, const adasum::segments& cut) {
+    const adasum::serial_space space;
+    std::vector<float> gradient, out;
+    const std::vector<std::vector<float>> three(3);
+    CHECK(adasum::combine(space, three, out, rule, cut).segments() == cut.size());
+    for (const auto& choices : {checked, unchecked}) {
+      CHECK(adasum::combine_allreduce(space, comm, gradient, rule, cut, choices).segments() == cut.size());
+      auto plan = adasum::plan_allreduce<float>(space, comm, cut, rule, choices);
+      for (int run = 0; run < 2; ++run) CHECK(plan(gradient).segments() == cut.size());
+      CHECK(plan.buffer().empty());
+      CHECK(plan().segments() == cut.size());
+    }
+    if constexpr (adasum::pairwise_rule<std::remove_cvref_t<decltype(rule)>>) {
+      auto total = adasum::plan_accumulator<float>(space, cut, rule);
+      for (int i = 0; i < 3; ++i) total.add(gradient);
+      CHECK(total.gradient().empty());
+    }
+  };
+  for (const int size : {1, 2, 3, 5}) {
+    const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+      for (const auto& cut : {adasum::segments{}, adasum::segments{0}, adasum::segments{0, 0}}) {
+        check(comm, adasum::rules::adasum{}, cut);
+        check(comm, adasum::rules::mean{}, cut);
+        check(comm, adasum::rules::unit_mean{}, cut);
+        check(comm, adasum::rules::adacons{}, cut);
+        check(comm, whole_model_rule{}, cut);
+      }
+      return true;
+    });
+    for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
   }
 }

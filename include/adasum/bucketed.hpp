@@ -274,12 +274,14 @@ auto plan_bucketed(const Space& space, const Comm& comm, const Parameters& param
   if constexpr (detail::is_space_argument<Space, T>() && detail::is_communicator_argument<Comm, Space>())
     if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>()) {
       const auto choices = detail::options_among("adasum::plan_bucketed", a, b, c);
-      return detail::joint_set_up("adasum::plan_bucketed", space, comm, choices.check_agreement).run([&](auto& together) {
-        const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
-        const auto schedule = detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c);
-        return bucketed<T, Space, Comm, std::remove_const_t<decltype(rule)>, std::remove_const_t<decltype(schedule)>>(
-            space, comm, detail::segments_of_each(parameters), bucket_bytes, rule, schedule, choices, together);
-      });
+      return detail::joint_set_up("adasum::plan_bucketed", space, comm, choices.check_agreement)
+          .run([&](auto& together) {
+            const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
+            const auto schedule = detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c);
+            return bucketed<T, Space, Comm, std::remove_const_t<decltype(rule)>,
+                            std::remove_const_t<decltype(schedule)>>(space, comm, detail::segments_of_each(parameters),
+                                                                     bucket_bytes, rule, schedule, choices, together);
+          });
     }
 }
 

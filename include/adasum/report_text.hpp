@@ -119,8 +119,9 @@ inline std::string to_csv(const report& r, long long step) {
   std::string text;
   for (std::size_t k = 0; k < r.segments(); ++k)
     for (std::size_t i = 0; i < r.contributions(); ++i)
-      detail::append_all(text, step, ",", detail::csv_field(r.rule()), ",", detail::csv_field(r.schedule()), ",", k, ",", i, ",", r.norm(i, k), ",",
-                         r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k), "\n");
+      detail::append_all(text, step, ",", detail::csv_field(r.rule()), ",", detail::csv_field(r.schedule()), ",", k,
+                         ",", i, ",", r.norm(i, k), ",", r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k),
+                         "\n");
   return text;
 }
 

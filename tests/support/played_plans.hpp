@@ -26,9 +26,8 @@ auto made_on_each(const std::vector<Comm>& comms, const Make& make) {
 template <class T = float, class Schedule, class Rule = rules::adasum, class Space = serial_space>
 auto plans_of(int size, const segments& segs, const Schedule& order, const options& choices, const Rule& rule = {},
               const Space& space = {}) {
-  return made_on_each(thread_communicator::group(size), [&](const auto& comm) {
-    return plan_allreduce<T>(space, comm, segs, rule, order, choices);
-  });
+  return made_on_each(thread_communicator::group(size),
+                      [&](const auto& comm) { return plan_allreduce<T>(space, comm, segs, rule, order, choices); });
 }
 
 /// plan.buffer() on each rank.

@@ -111,9 +111,8 @@ TEST_CASE("a plan in shared memory on one rank, by messages on the others; check
 
       const auto some = on_ranks(size, [&](const auto& comm) {
         const auto& choices = comm.rank() == culprit ? checked : unchecked;
-        const auto single = end_of(counted(60), [&](auto& g) {
-          adasum::adasum_allreduce(space, comm, g, adasum::segments{60}, choices);
-        });
+        const auto single = end_of(
+            counted(60), [&](auto& g) { adasum::adasum_allreduce(space, comm, g, adasum::segments{60}, choices); });
         const auto planned = plan(comm, adasum::schedules::automatic{}, choices);
         auto again = counted(60);
         adasum::adasum_allreduce(space, comm, again, unchecked);  // the communicator works
@@ -123,8 +122,9 @@ TEST_CASE("a plan in shared memory on one rank, by messages on the others; check
         REQUIRE_MESSAGE(rank.value, rank.description());
         for (const auto& end : *rank.value) {
           CHECK(end.how == way::communication_error);
-          CHECK_MESSAGE(end.message.find("check_agreement is on for some ranks and off for others") != std::string::npos,
-                        end.message);
+          CHECK_MESSAGE(
+              end.message.find("check_agreement is on for some ranks and off for others") != std::string::npos,
+              end.message);
           CHECK(end.unchanged);
         }
       }
@@ -158,7 +158,8 @@ TEST_CASE("unchecked: segments that do not add up, by any measure, are an error 
             CHECK(end.how == (check ? way::agreement_error : bad ? way::bad_input : way::communication_error));
             CHECK(end.unchanged);
             if (bad || check) CHECK_MESSAGE(end.message.find("the segments hold") != std::string::npos, end.message);
-            CHECK_MESSAGE((bad || end.message.find("rank " + std::to_string(culprit)) != std::string::npos), end.message);
+            CHECK_MESSAGE((bad || end.message.find("rank " + std::to_string(culprit)) != std::string::npos),
+                          end.message);
           }
         }
 }

@@ -70,8 +70,8 @@ std::vector<std::vector<double>> gradients_of(int size) {
 /// What one rank saw.
 struct seen {
   ending end;
-  bool ran_out = false;         ///< whether an allocation failed
-  std::vector<double> midway;   ///< the gradient, where the calls returned
+  bool ran_out = false;                 ///< whether an allocation failed
+  std::vector<double> midway;           ///< the gradient, where the calls returned
   std::vector<double> single, planned;  ///< what reductions gave afterwards
 };
 

@@ -192,8 +192,8 @@ TEST_CASE("whether weights exist under which vectors cancel") {
   CHECK(of({4, -6, 9}, 2));
   CHECK(of({1, 1 - 1e-11, 1}, 2));
   CHECK_FALSE(of({1, 1 - 1e-9, 1}, 2));
-  CHECK_FALSE(of({0, 0, 9}, 2));                    // one takes no part
-  CHECK(of({1, 0, 1, 1, 1, 2}, 3));                 // the third is the sum of the others
+  CHECK_FALSE(of({0, 0, 9}, 2));     // one takes no part
+  CHECK(of({1, 0, 1, 1, 1, 2}, 3));  // the third is the sum of the others
   CHECK_FALSE(of({1, 0, 1, 1, 1, 2.1}, 3));
   CHECK_FALSE(of({1e-200, 0, 1e200}, 2));
 }

@@ -315,7 +315,8 @@ TEST_CASE("unchecked: plans that differ are an error on all ranks, before memory
       CAPTURE(culprit);
       check([&](const auto& comm) { make(0.0f, comm, comm.rank() == culprit ? other : cut); });
     }
-  check([&](const auto& comm) { comm.rank() == 2 ? make(0.0, comm, segments{5000}) : make(0.0f, comm, segments{5000}); });
+  check(
+      [&](const auto& comm) { comm.rank() == 2 ? make(0.0, comm, segments{5000}) : make(0.0f, comm, segments{5000}); });
 }
 
 namespace {
@@ -348,7 +349,8 @@ TEST_CASE("in shared memory, what other plans have made is not written to") {
     access.arrive();
     access.await_all(true);
   });
-  for (const auto& end : differ) CHECK_MESSAGE(end.message.find("made a different plan") != std::string::npos, end.message);
+  for (const auto& end : differ)
+    CHECK_MESSAGE(end.message.find("made a different plan") != std::string::npos, end.message);
   const auto small = endings_in_shared_memory([](auto memory, int rank) {
     shared_access access(std::move(memory), rank, rank == 0 ? 8 : 800, 5, std::chrono::seconds(30));
     access.begin_run();

@@ -150,7 +150,6 @@ class group {
     return true;
   }
 
-
   ended_exchange ended_;
   std::mutex mutex_;
   std::vector<mailbox> mailboxes_;
@@ -160,7 +159,8 @@ class group {
 /// One rank of a group. It leaves the group when this object is destroyed.
 struct membership {
   membership(std::shared_ptr<threads::group> of, int r) : group(std::move(of)), rank(r) {
-    blocking.reserve(std::max<std::size_t>(64, 4 * static_cast<std::size_t>(group->size())));  // as much as a stage sends
+    blocking.reserve(
+        std::max<std::size_t>(64, 4 * static_cast<std::size_t>(group->size())));  // as much as a stage sends
   }
   membership(const membership&) = delete;
   membership& operator=(const membership&) = delete;

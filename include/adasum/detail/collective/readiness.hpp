@@ -24,7 +24,7 @@ struct readiness {
     cannot_compare = 8,  ///< a rank has failed in such a way that it cannot take part in finding out
   };
 
-  std::uint64_t intent = 0;       ///< a hash of what this rank is about to do
+  std::uint64_t intent = 0;      ///< a hash of what this rank is about to do
   std::int32_t failed = nobody;  ///< the lowest rank that cannot set out
   std::uint32_t flags = 0;
 

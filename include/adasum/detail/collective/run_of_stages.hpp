@@ -290,9 +290,9 @@ class run_of_stages {
   bool agrees_ = false;  // whether it is what is waited for
   allgather flags_;
   enum class part { confirm, mix, recombine } part_ = part::mix;  // of the step combine
-  double failures_ = 0;              // see confirm
-  std::span<double> products_;       // what is being added besides the schedule's sums
-  std::size_t products_turn_ = 0;    // how often that has waited
+  double failures_ = 0;                                           // see confirm
+  std::span<double> products_;                                    // what is being added besides the schedule's sums
+  std::size_t products_turn_ = 0;                                 // how often that has waited
   std::size_t fallbacks_before_ = 0;
 };
 

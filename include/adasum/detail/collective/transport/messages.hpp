@@ -67,7 +67,8 @@ class messages final : public transport<T> {
 
   progress bring(const bound_stage<T>& level, T* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
-    if (turn == 0 && level.survives() && level.replicated() && !withdrawn()) round({gradient + level.held.begin, level.held.size()});
+    if (turn == 0 && level.survives() && level.replicated() && !withdrawn())
+      round({gradient + level.held.begin, level.held.size()});
     return exchange(level, level.to_combine, turn, [&] {
       T* to = received_at_;
       for (const auto& one : level.to_combine.sends) send(level, one, gradient);
