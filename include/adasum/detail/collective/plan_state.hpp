@@ -67,9 +67,8 @@ class plan_state {
   std::span<T> buffer(const char* call) {
     if (!buffer_) {
       require_idle(call);
-      set_up_type(call_name(call).c_str(), setup_.space(), setup_.comm(), setup_.compares()).run([&](auto& together) {
-        make_buffer(together);
-      });
+      set_up_type("adasum::allreduce_plan::buffer", setup_.space(), setup_.comm(), setup_.compares())
+          .run([&](auto& together) { make_buffer(together); });
     }
     return {*buffer_, setup_.length()};
   }
