@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -16,6 +17,17 @@
 #include "support/thread_reduction.hpp"
 
 using namespace adasum::test;
+
+namespace {
+
+/// One set of weights for all segments, pair by pair.
+struct whole_model_rule {
+  static constexpr std::string_view name = "whole_model_rule";
+  bool whole_model() const { return true; }
+  adasum::pair_weights operator()(const adasum::pair_gram& g) const { return adasum::rules::adasum{}(g); }
+};
+
+}  // namespace
 
 TEST_CASE("every schedule, rule and number of ranks agrees with the oracle: float") {
   check_reductions<float>(all_rank_counts, {1, 13, 200, 1001});
@@ -49,9 +61,17 @@ TEST_CASE("the report names what ran and counts what this rank sent") {
       const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
         const counting_communicator counted(comm);
         auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
-        const auto found = adasum::adasum_allreduce(adasum::serial_space{}, counted, gradient, segs, order,
-                                                    adasum::options{.check_agreement = false});
-        return std::pair(counted.sent(), found);
+        auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, counted, segs, order,
+                                                  adasum::options{.check_agreement = false});
+        const auto made = counted.sent();
+        const auto found = plan(gradient);
+        auto sent = counted.sent();
+        sent.all_bytes -= made.all_bytes;
+        sent.messages -= made.messages;
+        sent.exchanges -= made.exchanges;
+        CHECK(made.elements_bytes == 0);
+        CHECK(made.exchanges == static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(size - 1))));
+        return std::pair(sent, found);
       });
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());
@@ -193,5 +213,39 @@ TEST_CASE("a rule with state, given as an lvalue, is updated; as a constant or a
     REQUIRE(rank.value->first.size() == 1);
     CHECK(rank.value->first[0].size() == 3);
     CHECK(rank.value->second.empty());
+  }
+}
+
+TEST_CASE("no segments, and no elements: every call returns, under rules of every kind") {
+  const auto check = [](const auto& comm, const auto& rule, const adasum::segments& cut) {
+    const adasum::serial_space space;
+    std::vector<float> gradient, out;
+    const std::vector<std::vector<float>> three(3);
+    CHECK(adasum::combine(space, three, out, rule, cut).segments() == cut.size());
+    for (const auto& choices : {checked, unchecked}) {
+      CHECK(adasum::combine_allreduce(space, comm, gradient, rule, cut, choices).segments() == cut.size());
+      auto plan = adasum::plan_allreduce<float>(space, comm, cut, rule, choices);
+      for (int run = 0; run < 2; ++run) CHECK(plan(gradient).segments() == cut.size());
+      CHECK(plan.buffer().empty());
+      CHECK(plan().segments() == cut.size());
+    }
+    if constexpr (adasum::pairwise_rule<std::remove_cvref_t<decltype(rule)>>) {
+      auto total = adasum::plan_accumulator<float>(space, cut, rule);
+      for (int i = 0; i < 3; ++i) total.add(gradient);
+      CHECK(total.gradient().empty());
+    }
+  };
+  for (const int size : {1, 2, 3, 5}) {
+    const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+      for (const auto& cut : {adasum::segments{}, adasum::segments{0}, adasum::segments{0, 0}}) {
+        check(comm, adasum::rules::adasum{}, cut);
+        check(comm, adasum::rules::mean{}, cut);
+        check(comm, adasum::rules::unit_mean{}, cut);
+        check(comm, adasum::rules::adacons{}, cut);
+        check(comm, whole_model_rule{}, cut);
+      }
+      return true;
+    });
+    for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
   }
 }

@@ -87,7 +87,7 @@ TEST_CASE("the same in the plans' buffers, where the ranks work in place") {
       const auto inputs = gradients_of(size);
       const auto expected = reduce_on_threads<float>(inputs, segs, adasum::rules::adasum{}, same, unchecked);
       auto plans = plans_of(size, segs, order, checked);
-      for (auto& plan : plans) plan.buffer();
+      make_buffers(plans);
       for (std::uint64_t seed = 0; seed < 5; ++seed) {
         for (std::size_t r = 0; r < plans.size(); ++r) std::ranges::copy(inputs[r], plans[r].buffer().begin());
         play(plans, seed, [&](std::size_t r) { plans[r].start(); });
@@ -146,6 +146,7 @@ TEST_CASE("from the second run on, nothing is allocated") {
             test_in_turn(plans);
             for (auto& plan : plans) plan.wait();
           };
+          make_buffers(plans);
           for (auto& plan : plans) std::ranges::fill(plan.buffer(), 1.0f);
           run();
           const auto before = allocations();
@@ -230,15 +231,80 @@ TEST_CASE("calls that do not follow each other") {
   CHECK_THROWS_AS(plans[0].wait(), adasum::bad_input);
 }
 
+TEST_CASE("one plan in flight on a communicator: another reduction there is refused before anything is sent") {
+  const auto ranks = on_ranks(2, [](const adasum::thread_communicator& comm) {
+    const adasum::serial_space space;
+    const auto inputs = gradients_of(2);
+    auto mine = inputs[static_cast<std::size_t>(comm.rank())], other = mine;
+    auto first = adasum::plan_allreduce<float>(space, comm, segs, unchecked);
+    auto second = adasum::plan_allreduce<float>(space, comm, segs, unchecked);
+    first.start(mine);
+    const auto refused = [](const auto& call) {
+      try {
+        call();
+      } catch (const adasum::bad_input& e) {
+        return std::string(e.what()).find("another plan is in flight on this communicator") != std::string::npos;
+      }
+      return false;
+    };
+    bool all = refused([&] { second.start(other); }) && refused([&] { second(other); }) &&
+               refused([&] { adasum::adasum_allreduce(space, comm, other, segs); }) &&
+               refused([&] { adasum::plan_allreduce<float>(space, comm, segs); }) &&
+               refused([&] { adasum::plan_bucketed<float>(space, comm, std::vector{3}, 100); }) &&
+               same_bits(other, inputs[static_cast<std::size_t>(comm.rank())]) && !second.is_in_flight();
+    first.wait();
+    second.start(other);
+    second = {};  // destroyed in flight
+    auto third = inputs[static_cast<std::size_t>(comm.rank())];
+    first(third);
+    return all && same_bits(mine, third);
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(*rank.value);
+  }
+}
+
+TEST_CASE("a plan with a weight of zero, or a rank that is left out, allocates nothing from the second run on") {
+  for_each_schedule([](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    for (const int size : {2, 3, 5}) {
+      auto gradients = gradients_of(size);
+      std::ranges::fill(gradients[1], 0.0f);
+      auto choices = unchecked;
+      choices.nonfinite = adasum::nonfinite_policy::exclude;
+      gradients[0][3] = std::numeric_limits<float>::infinity();
+      auto plans = plans_of(size, segs, order, choices);
+      std::size_t before = 0;
+      for (int run = 0; run < 3; ++run) {
+        auto inputs = gradients;
+        if (run == 1) before = allocations();
+        for (std::size_t r = 0; r < plans.size(); ++r) plans[r].start(inputs[r]);
+        test_in_turn(plans);
+        for (auto& plan : plans) plan.wait();
+        if (run == 1) CHECK(allocations() == before);
+      }
+      CHECK(plans[0].last_report().recombined_segments() == 0);
+      CHECK(plans[0].last_report().excluded() == std::vector{0});
+    }
+  });
+}
+
 TEST_CASE("a plan moved in flight") {
   for (const bool in_buffer : {false, true}) {
     auto plans = plans_of(3, segs, adasum::schedules::recursive_halving{}, checked);
     auto gradients = gradients_of(3);
+    make_buffers(plans);
     for (std::size_t r = 0; r < 3; ++r) std::ranges::copy(gradients[r], plans[r].buffer().begin());
     for (std::size_t r = 0; r < 3; ++r) in_buffer ? plans[r].start() : plans[r].start(gradients[r]);
     auto moved = std::move(plans);
     std::vector<std::decay_t<decltype(moved[0])>> again;
-    for (auto& plan : moved) again.push_back(std::move(plan));
+    for (auto& plan : moved) {
+      again.push_back(std::move(plan));
+      CHECK(plan.is_empty());
+      CHECK_FALSE(plan.is_in_flight());
+      CHECK_THROWS_WITH_AS(plan.wait(), doctest::Contains("wait: the plan is empty"), adasum::bad_input);
+    }
     test_in_turn(again);
     for (const auto& end : waits(again)) CHECK(end.how == way::returned);
   }
@@ -299,13 +365,10 @@ TEST_CASE("a rule or a kernel that throws midway") {
     for_each_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(name);
       const auto make = [](const auto& comms, const auto& schedule, std::size_t culprit, auto rule_of, auto space_of) {
-        std::vector<decltype(adasum::plan_allreduce<float>(space_of(0), comms[0], segs, rule_of(0), schedule,
-                                                           unchecked))>
-            plans;
-        for (std::size_t r = 0; r < comms.size(); ++r)
-          plans.push_back(adasum::plan_allreduce<float>(space_of(r == culprit), comms[r], segs, rule_of(r == culprit),
-                                                        schedule, unchecked));
-        return plans;
+        return made_on_each(comms, [&](const auto& comm) {
+          const bool bad = comm.rank() == static_cast<int>(culprit);
+          return adasum::plan_allreduce<float>(space_of(bad), comm, segs, rule_of(bad), schedule, unchecked);
+        });
       };
       check(size, order, [&](const auto& comms, const auto& schedule, std::size_t culprit, int calls) {
         return make(

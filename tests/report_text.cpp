@@ -72,6 +72,24 @@ TEST_CASE("JSON: one object on one line, null where a number is not finite") {
   CHECK(json.find("\"nonfinite\":[{\"contribution\":0,\"segment\":1}],\"excluded\":[0]") != std::string::npos);
 }
 
+namespace {
+
+struct odd_name {
+  static constexpr std::string_view name = "my \"rule\", v\\2\nnew";
+  pair_weights operator()(const pair_gram&) const { return {1, 1}; }
+};
+
+}  // namespace
+
+TEST_CASE("a name with quotes, commas and line breaks stays one field") {
+  std::vector<float> a{3}, b{4}, out(1);
+  const report r = combine(serial_space{}, std::vector<std::vector<float>>{a, b}, out, odd_name{});
+  CHECK(to_json(r, 1).find("\"rule\":\"my \\\"rule\\\", v\\\\2\\u000anew\",\"schedule\"") != std::string::npos);
+  const auto json = to_json(r, 1);
+  CHECK(std::count(json.begin(), json.end(), '\n') == 1);
+  CHECK(to_csv(r, 1).find("1,\"my \"\"rule\"\", v\\2\nnew\",,0,0,3") == 0);
+}
+
 TEST_CASE("an empty report is text too") {
   CHECK(to_text(report{}) == " of 0 gradients, 0 segments\n");
   CHECK(to_csv(report{}, 0).empty());

@@ -33,38 +33,23 @@ inline std::string problem_with_segments(segments_view segments, std::size_t len
   return {};
 }
 
-/// For a rank whose segments do not fit its gradient: boundaries to go by all the same. To tell the others, it must meet
-/// them in the stages that they go through, which follow from their length. The segments are most likely as the others
-/// have them; where they are not even in order, or beyond all measure, the length of the gradient is.
-inline std::vector<std::size_t> usable_offsets(segments_view segments, std::size_t length) {
-  constexpr std::size_t least = 1024, most_times = 1024;
-  std::vector<std::size_t> offsets(segments.offsets().begin(), segments.offsets().end());
-  if (offsets.size() < 2) offsets.assign(2, 0);
-  if (are_boundaries(segments) && offsets.back() / most_times <= std::max(length, least)) return offsets;
-  offsets.front() = 0;
-  for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] = std::clamp(offsets[k], offsets[k - 1], length);
-  offsets.back() = length;
-  return offsets;
-}
-
 /// combine_allreduce for the call that is named in messages.
 /// @param updated  a rule that gets the state which the rule has afterwards; null for none
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 report allreduce_once(const char* call, const Space& space, const Comm& comm, const Rule& rule, std::span<T> elements,
                       segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
                       Rule* updated = nullptr) {
-  const auto run = [&](segments_view cut, const std::string& problem) {
-    auto plan = make_allreduce_plan<T>(call, space, comm, cut, rule, schedule, choices, true);
-    if (!problem.empty()) plan.refuse(problem);
-    report found = plan(elements);
-    if constexpr (std::is_copy_assignable_v<Rule>)
-      if (updated) *updated = plan.current_rule();
-    return found;
-  };
-  const auto problem = problem_with_segments(segments, elements.size(), call);
-  if (problem.empty()) return run(segments, {});
-  const auto offsets = usable_offsets(segments, elements.size());
-  return run(segments_view{offsets}, problem);
+  // What is wrong is found, and told, before the ranks go by their segments: those of this rank may be others.
+  joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
+    auto problem = problem_with_segments(segments, elements.size(), call);
+    if (problem.empty()) problem = problem_with_gradient(space, std::span<const T>(elements), elements.size(), call);
+    if (!problem.empty()) together.refuse(problem);
+  });
+  auto plan = make_allreduce_plan<T>(call, space, comm, segments, rule, schedule, choices, true);
+  report found = plan(elements);
+  if constexpr (std::is_copy_assignable_v<Rule>)
+    if (updated) *updated = plan.current_rule();
+  return found;
 }
 
 /// Whether the data and the other arguments of a call among ranks are what they must be; if not, the compiler says why.
@@ -147,12 +132,15 @@ void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& g
       const auto elements = detail::span_of(gradient);
       const std::array<std::size_t, 2> whole{0, elements.size()};
       const auto cut = detail::segments_or(segments_view{whole}, a, b, c);
+      const auto choices = detail::options_among(call, a, b, c);
       const auto problem = detail::problem_with_segments(cut, elements.size(), call);
-      const auto offsets = detail::usable_offsets(cut, elements.size());
+      if (!problem.empty()) {
+        if (!choices.check_agreement) throw bad_input(problem);
+        detail::joint_set_up(call, space, comm, true).run([&](auto& together) { together.refuse(problem); });
+      }
       detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
-          call, space, comm, problem.empty() ? cut : segments_view{offsets}, rules::adasum{},
-          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-          detail::options_among(call, a, b, c))
+          call, space, comm, cut, rules::adasum{},
+          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices)
           .run(elements, problem);
     }
 }

@@ -56,10 +56,11 @@ class bucketed {
     index_range elements;
   };
 
-  /// Collective where the ranks share memory, as plan.buffer() is. Arguments as for plan_bucketed.
+  /// Arguments as for plan_bucketed, which makes it: not for users.
   template <bool Checked>
   bucketed(const Space& space, const Comm& comm, std::span<const segments> parameters, std::size_t bucket_bytes,
-           const Rule& rule, const Schedule& order, const basic_options<Checked>& choices)
+           const Rule& rule, const Schedule& order, const basic_options<Checked>& choices,
+           detail::joint_set_up<Space, Comm>& together)
       : space_(space), parameters_(parameters.size()) {
     for (std::size_t last = parameters.size(), first = last; last > 0; last = first) {
       std::size_t bytes = 0;
@@ -73,15 +74,16 @@ class bucketed {
         begin += parameters[i].total();
         for (std::size_t k = 0; k < parameters[i].size(); ++k) lengths.push_back(parameters[i].length(k));
       }
-      buckets_.push_back({detail::make_allreduce_plan<T>("adasum::plan_bucketed", space, comm, segments(lengths), rule,
-                                                         order, choices, false),
+      buckets_.push_back({detail::make_allreduce_plan<T>(together, "adasum::plan_bucketed", space, comm,
+                                                         segments(lengths), rule, order, choices, false),
                           {first, last}});
     }
     for (auto& one : buckets_) {
-      one.memory = one.plan.buffer();
+      one.memory = one.plan.buffer(together);
       one.missing = one.parameters.size();
     }
     reports_.resize(buckets_.size());
+    meet_at_the_end(together, choices.check_agreement);
   }
   bucketed(const bucketed&) = delete;
   bucketed& operator=(const bucketed&) = delete;
@@ -168,6 +170,15 @@ class bucketed {
     std::span<T> memory{};
     std::size_t missing{};  // parameters that are not ready
   };
+
+  /// All ranks have made as many buckets.
+  void meet_at_the_end(detail::joint_set_up<Space, Comm>& together, bool compares) const {
+    detail::call_signature mine;
+    mine.set(mine.location, "in buckets");
+    mine.length = buckets_.size();
+    detail::agreement_memory memory(compares ? together.size() : 0);
+    together.meet(mine, {}, memory);
+  }
 
   const parameter& parameter_at(std::size_t i, const char* call) const {
     if (i < parameters_.size()) return parameters_[i];
@@ -262,11 +273,15 @@ auto plan_bucketed(const Space& space, const Comm& comm, const Parameters& param
                    A&& a = {}, B&& b = {}, C&& c = {}) {
   if constexpr (detail::is_space_argument<Space, T>() && detail::is_communicator_argument<Comm, Space>())
     if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>()) {
-      const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
-      const auto schedule = detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c);
-      return bucketed<T, Space, Comm, std::remove_const_t<decltype(rule)>, std::remove_const_t<decltype(schedule)>>(
-          space, comm, detail::segments_of_each(parameters), bucket_bytes, rule, schedule,
-          detail::options_among("adasum::plan_bucketed", a, b, c));
+      const auto choices = detail::options_among("adasum::plan_bucketed", a, b, c);
+      return detail::joint_set_up("adasum::plan_bucketed", space, comm, choices.check_agreement)
+          .run([&](auto& together) {
+            const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
+            const auto schedule = detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c);
+            return bucketed<T, Space, Comm, std::remove_const_t<decltype(rule)>,
+                            std::remove_const_t<decltype(schedule)>>(space, comm, detail::segments_of_each(parameters),
+                                                                     bucket_bytes, rule, schedule, choices, together);
+          });
     }
 }
 

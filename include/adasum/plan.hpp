@@ -42,8 +42,9 @@ constexpr bool works_in_shared_memory_only = [] {
 }  // namespace detail
 
 /// A reduction that is set up once and run many times: partners, buffers and the report are made by plan_allreduce, and
-/// running allocates nothing. All ranks run their plans in the same order. Of the plans on one communicator, only one may
-/// be in flight at a time (start).
+/// running allocates nothing, unless a segment is combined vector by vector (report::recombined_segments). All ranks make
+/// and run their plans in the same order. Of the plans on one communicator, only one may be in flight at a time (start):
+/// its messages match by their order alone. Another reduction there throws bad_input before anything is sent.
 ///
 /// It is a handle: it can be moved, also while a reduction is in flight, and it can be empty, as a member of a class is
 /// until it gets its plan. With MPI and the default rule and schedule its type is short:
@@ -87,7 +88,7 @@ class allreduce_plan {
   }
 
   /// Reduces buffer() in place. All ranks call this, or all of them reduce gradients of their own.
-  const report& operator()() { return state("operator()").run(buffer(), {}); }
+  const report& operator()() { return state("operator()").run(state("operator()").buffer("operator()"), {}); }
 
   // ── the same, beside other work: as with MPI's persistent requests, each start() is followed by one wait() ──
 
@@ -97,14 +98,14 @@ class allreduce_plan {
   ///
   /// Exchanges go on, and arithmetic is done, in start(), test() and wait(), on the caller's thread; between these calls
   /// only the message layer may work. If something is wrong with the gradient, wait() throws it.
-  /// @throws bad_input  the plan is in flight already; nothing has happened then
+  /// @throws bad_input  this plan or another one on its communicator is in flight already; nothing has happened then
   template <class Gradient>
   void start(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
     start(elements, state("start").setup().problem_with(elements, "adasum::allreduce_plan"));
   }
   /// For buffer().
-  void start() { start(buffer(), {}); }
+  void start() { start(state("start").buffer("start"), {}); }
 
   /// Goes on as far as is possible without waiting for other ranks. If the communicator cannot post exchanges
   /// (posting_communicator), that is not possible: the first test() waits for the other ranks and finishes the run.
@@ -127,9 +128,13 @@ class allreduce_plan {
   bool is_in_flight() const { return state_ && state_->is_in_flight(); }
 
   /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan. Where the ranks
-  /// share memory and the schedule can use that, it lies there. All ranks call this, or none: the first call can be
-  /// collective, and afterwards gradients that lie elsewhere are reduced by messages.
-  std::span<T> buffer() { return state("buffer").buffer(); }
+  /// share memory and the schedule can use that, it lies there. All ranks call this, or none: the first call waits for
+  /// all of them, and afterwards gradients that lie elsewhere are reduced by messages.
+  /// @throws what plan_allreduce throws
+  std::span<T> buffer() { return state("buffer").buffer("buffer"); }
+
+  /// For bucketed: as a part of a larger set-up.
+  std::span<T> buffer(detail::joint_set_up<Space, Comm>& together) { return state("buffer").buffer(together); }
 
   std::size_t length() const { return state("length").setup().length(); }
   segments_view segments() const { return state("segments").setup().segments(); }
@@ -147,8 +152,8 @@ class allreduce_plan {
   }
 
   /// What plan_allreduce and the single calls make: not for users.
-  allreduce_plan(setup_type setup, Rule rule, bool once)
-      : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), once)) {}
+  allreduce_plan(setup_type setup, Rule rule, bool once, detail::joint_set_up<Space, Comm>& together)
+      : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), once, together)) {}
 
  private:
   static constexpr bool posts = posting_communicator<Comm, Space>;
@@ -179,10 +184,11 @@ class allreduce_plan {
 
 namespace detail {
 
-/// A plan for the call that is named in messages. @param once  for a single run
+/// A plan for the call that is named in messages, as a part of a larger set-up. @param once  for a single run
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
-auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
-                         const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices, bool once) {
+auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
+                         segments_view segments, const Rule& rule, const Schedule& schedule,
+                         const basic_options<Checked>& choices, bool once) {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule is not pairwise: use "
                 "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
@@ -191,7 +197,15 @@ auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm,
       "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
       "can work in");
   return allreduce_plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once);
+      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once, together);
+}
+/// The same, alone.
+template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
+auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
+                         const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices, bool once) {
+  return joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
+    return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices, once);
+  });
 }
 
 }  // namespace detail
@@ -201,15 +215,18 @@ auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm,
 ///
 ///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, schedules::recursive_halving{}, {.wire = …});
 ///
-/// If the schedule asks for it (schedules::shared_memory; automatic, where it pays), this makes memory that the ranks
-/// share; it is collective then, and so is destroying the plan. Where there is no room for that memory, automatic sends
-/// messages instead (last_report().schedule() says what ran). Otherwise, making a plan sends nothing.
-/// @throws agreement_error  with a schedule that prefers shared memory and options::check_agreement: the ranks are about
-///                          to make different plans
+/// Collective, and waits for all ranks: in ⌈log₂P⌉ exchanges of one short message they tell each other that they are ready,
+/// and a hash of what they have made. So a rank on which anything fails, even for lack of memory, throws that, all others
+/// throw too, and none waits in a later run. If the schedule asks for it (schedules::shared_memory; automatic, where it
+/// pays), this makes memory that the ranks share; then destroying the plan is collective, too. Where there is no room for
+/// that memory, automatic sends messages instead (last_report().schedule() says what ran).
+/// @throws agreement_error      with options::check_agreement: the ranks are about to make different plans, or one of them
+///                              got bad input; says what
+/// @throws communication_error  without it: the same; or a rank failed otherwise, which throws what happened there
 /// @throws shared_memory_error  on all ranks: the schedule needs shared memory, and there is not enough room
 /// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
-///                    options::check_agreement: thrown by the first run, as an agreement_error on all ranks);
-///                    options::wire is for float gradients; not all ranks share memory
+///                    options::check_agreement an agreement_error); options::wire is for float gradients; not all ranks
+///                    share memory; a plan is in flight on this communicator
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>
 auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments, A&& a = {},

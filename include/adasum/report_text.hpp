@@ -34,6 +34,30 @@ void append_all(std::string& text, const Parts&... parts) {
   (append(text, parts), ...);
 }
 
+/// A name as a string of JSON.
+inline void append_json_string(std::string& text, std::string_view name) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  text += '"';
+  for (const char c : name) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20) {
+      append_all(text, "\\u00", digits.substr(code / 16, 1), digits.substr(code % 16, 1));
+      continue;
+    }
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  text += '"';
+}
+
+/// A name as a field of CSV (RFC 4180).
+inline std::string csv_field(std::string_view name) {
+  if (name.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(name);
+  std::string quoted = "\"";
+  for (const char c : name) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted += '"';
+}
+
 /// For people: six digits.
 inline std::string brief(double number) {
   char digits[32];
@@ -95,8 +119,9 @@ inline std::string to_csv(const report& r, long long step) {
   std::string text;
   for (std::size_t k = 0; k < r.segments(); ++k)
     for (std::size_t i = 0; i < r.contributions(); ++i)
-      detail::append_all(text, step, ",", r.rule(), ",", r.schedule(), ",", k, ",", i, ",", r.norm(i, k), ",",
-                         r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k), "\n");
+      detail::append_all(text, step, ",", detail::csv_field(r.rule()), ",", detail::csv_field(r.schedule()), ",", k,
+                         ",", i, ",", r.norm(i, k), ",", r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k),
+                         "\n");
   return text;
 }
 
@@ -104,8 +129,11 @@ inline std::string to_csv(const report& r, long long step) {
 /// norms and weights are arrays of segments, each an array of gradients.
 inline std::string to_json(const report& r, long long step) {
   std::string text;
-  detail::append_all(text, "{\"step\":", step, ",\"rule\":\"", r.rule(), "\",\"schedule\":\"", r.schedule(),
-                     "\",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
+  detail::append_all(text, "{\"step\":", step, ",\"rule\":");
+  detail::append_json_string(text, r.rule());
+  detail::append(text, ",\"schedule\":");
+  detail::append_json_string(text, r.schedule());
+  detail::append_all(text, ",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
                      ",\"recombined_segments\":", r.recombined_segments(), ",\"fallbacks\":", r.fallbacks(),
                      ",\"orthogonality\":");
   detail::append_json(text, r.orthogonality());

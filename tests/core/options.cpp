@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -179,4 +181,104 @@ TEST_CASE("16-bit messages are for floats") {
                                                       adasum::rules::adasum{}, adasum::schedules::automatic{}, choices),
                        doctest::Contains("options::wire rounds float gradients; the elements are double"),
                        adasum::bad_input);
+}
+
+TEST_CASE("16-bit messages of gradients that nearly cancel: no further off than their rounding") {
+  for (const auto& [format, unit] :
+       {std::pair{adasum::wire_format::bfloat16, 0x1p-8}, {adasum::wire_format::binary16, 0x1p-11}})
+    for (const int size : {2, 3, 4, 5})
+      for (const float difference : {0.0f, 1e-6f, 1e-3f}) {
+        CAPTURE(unit);
+        CAPTURE(size);
+        CAPTURE(difference);
+        auto gradients = random_gradients<float>(static_cast<std::size_t>(size), segs.total(), 59);
+        for (std::size_t r = 1; r < gradients.size(); r += 2)
+          for (std::size_t x = 0; x < segs.total(); ++x)
+            gradients[r][x] = -gradients[r - 1][x] + difference * gradients[r][x];
+        std::vector<float> exact(segs.total());
+        adasum::adasum_tree(adasum::serial_space{}, gradients, exact, segs);
+        double largest = 0;
+        for (std::size_t x = 0; x < segs.total(); ++x) {
+          double mass = 0;
+          for (const auto& gradient : gradients) mass += std::abs(static_cast<double>(gradient[x]));
+          largest = std::max(largest, mass);
+        }
+        adasum::options choices;
+        choices.wire = format;
+        for_each_schedule([&](const auto& order, const std::string& name) {
+          CAPTURE(name);
+          const auto ranks = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order, choices);
+          check_same_on_all_ranks(ranks);
+          const auto& result = ranks.front().gradient;
+          if (size == 2) {
+            // As above, times 5/2: weights are 3/2, and a rounding changes them by no more than itself.
+            for (std::size_t x = 0; x < segs.total(); ++x)
+              CHECK(std::abs(static_cast<double>(result[x] - exact[x])) <= 2.5 * 2 * 3 * unit * largest);
+          } else {
+            // What is left of two that cancel has the direction of their rounding, whatever the arithmetic: the level
+            // above sees another gradient. A weight of it may be large, but not what it adds: at most half of the other.
+            for (std::size_t x = 0; x < segs.total(); ++x) CHECK(std::isfinite(result[x]));
+            double norm = 0, mass = 0;
+            for (const float value : result) norm += static_cast<double>(value) * value;
+            for (const auto& gradient : gradients) {
+              double square = 0;
+              for (const float value : gradient) square += static_cast<double>(value) * value;
+              mass += std::sqrt(square);
+            }
+            CHECK(std::sqrt(norm) <= std::pow(1.5, std::ceil(std::log2(size))) * mass);
+          }
+        });
+      }
+}
+
+TEST_CASE("a timeout that is not positive is refused by every call, by name, and no rank waits") {
+  using adasum::serial_space, adasum::thread_communicator;
+  const auto calls = [](const thread_communicator& comm, const adasum::options& choices) {
+    std::vector<float> g(segs.total(), 1), before = g;
+    std::vector<std::string> messages;
+    const auto note = [&](const auto& call) {
+      try {
+        call();
+        messages.push_back("returned");
+      } catch (const adasum::error& e) {
+        messages.push_back(e.what());
+      }
+    };
+    const serial_space space;
+    note([&] { adasum::adasum_allreduce(space, comm, g, segs, choices); });
+    note([&] { adasum::combine_allreduce(space, comm, g, adasum::rules::mean{}, segs, choices); });
+    note([&] { adasum::plan_allreduce<float>(space, comm, segs, choices); });
+    note([&] { adasum::plan_bucketed<float>(space, comm, std::vector{9, 91}, 200, choices); });
+    CHECK(g == before);
+    return messages;
+  };
+  const std::vector<std::string> names{"adasum::adasum_allreduce", "adasum::combine_allreduce",
+                                       "adasum::plan_allreduce", "adasum::plan_bucketed"};
+  for (const double seconds :
+       {0.0, -1.0, -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    for (const bool check : {false, true})
+      for (const bool everywhere : {false, true}) {
+        CAPTURE(seconds);
+        CAPTURE(check);
+        CAPTURE(everywhere);
+        const auto ranks = on_ranks(3, [&](const thread_communicator& comm) {
+          adasum::options choices{.check_agreement = check};
+          if (everywhere || comm.rank() == 1) choices.timeout = std::chrono::duration<double>(seconds);
+          return calls(comm, choices);
+        });
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+          REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());
+          REQUIRE(ranks[r].value->size() == names.size());
+          for (std::size_t i = 0; i < names.size(); ++i) {
+            const auto& message = (*ranks[r].value)[i];
+            CAPTURE(message);
+            if (everywhere || r == 1) {
+              CHECK(message.find(names[i] + ": options::timeout is ") == 0);
+              CHECK(message.find("it must be positive") != std::string::npos);
+            } else {
+              CHECK(message.find("rank 1") != std::string::npos);
+            }
+          }
+        }
+      }
 }

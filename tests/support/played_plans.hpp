@@ -16,14 +16,26 @@
 /// One thread plays all ranks: a call that waits for another rank would stop it for ever.
 namespace adasum::test {
 
+/// What make(communicator) returns on each rank; a thread for each, as ranks wait for each other when they make plans.
+template <class Comm, class Make>
+auto made_on_each(const std::vector<Comm>& comms, const Make& make) {
+  return results_of(on_each(comms, make));
+}
+
 /// A plan for each rank.
 template <class T = float, class Schedule, class Rule = rules::adasum, class Space = serial_space>
 auto plans_of(int size, const segments& segs, const Schedule& order, const options& choices, const Rule& rule = {},
               const Space& space = {}) {
-  const auto comms = thread_communicator::group(size);
-  std::vector<decltype(plan_allreduce<T>(space, comms[0], segs, rule, order, choices))> plans;
-  for (const auto& comm : comms) plans.push_back(plan_allreduce<T>(space, comm, segs, rule, order, choices));
-  return plans;
+  return made_on_each(thread_communicator::group(size),
+                      [&](const auto& comm) { return plan_allreduce<T>(space, comm, segs, rule, order, choices); });
+}
+
+/// plan.buffer() on each rank.
+template <class Plan>
+void make_buffers(std::vector<Plan>& plans) {
+  std::vector<Plan*> each;
+  for (auto& plan : plans) each.push_back(&plan);
+  on_each(each, [](Plan* plan) { return plan->buffer().size(); });
 }
 
 /// start(rank) on all ranks, then test() here and there until all have ended; all in an order that the seed decides.

@@ -52,6 +52,12 @@ struct outcome {
 /// Far beyond what any of these tests needs, sanitizers and a busy machine included.
 inline constexpr std::chrono::seconds patience{60};
 
+/// What runs now, for the message of a hang.
+inline std::string& case_under_test() {
+  static std::string name;
+  return name;
+}
+
 /// function(communicator) on a thread for each communicator. A rank that still waits when the patience is over cannot
 /// be freed, so that ends the process with a message.
 template <class Communicator, class Function>
@@ -76,7 +82,10 @@ auto on_each(std::vector<Communicator> ranks, const Function& function) {
   {
     std::unique_lock lock(mutex);
     if (!changed.wait_for(lock, patience, [&] { return finished == ranks.size(); })) {
-      std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned\n", finished, ranks.size());
+      std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned; %s\n", finished, ranks.size(),
+                   case_under_test().c_str());
+      for (const auto& one : outcomes)
+        if (one.value || one.error) std::fprintf(stderr, "  one of these %s\n", one.description().c_str());
       std::_Exit(EXIT_FAILURE);
     }
   }

@@ -4,6 +4,7 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -47,6 +48,15 @@ class routed_communicator {
 
   int rank() const { return outer_.rank(); }
   int size() const { return outer_.size(); }
+
+  /// Whether a plan is in flight, where the outer communicator knows.
+  bool& reduction_in_flight() const
+    requires requires(const Outer& outer) {
+      { outer.reduction_in_flight() } -> std::same_as<bool&>;
+    }
+  {
+    return outer_.reduction_in_flight();
+  }
 
   /// Blocks until every message has been sent and received; those inside the node first.
   template <class Space>

@@ -78,6 +78,9 @@ class thread_communicator {
   int rank() const { return get().rank; }
   int size() const { return get().group->size(); }
 
+  /// Whether a plan is in flight; see the concept communicator_for.
+  bool& reduction_in_flight() const { return get().reduction_in_flight; }
+
   /// Memory of this process; see the concept shared_window.
   class memory {
    public:
@@ -98,9 +101,10 @@ class thread_communicator {
   /// Collective: the first rank to call it makes the memory, and all of them share its ownership. Does not block.
   memory share(std::size_t bytes) const {
     auto& mine = get();
+    const auto number = mine.shares++;  // whatever becomes of it
     memory shared;
     shared.group_ = mine.group;
-    shared.block_ = mine.group->share(mine.shares++, bytes);
+    shared.block_ = mine.group->share(number, bytes);
     shared.ranks_.resize(static_cast<std::size_t>(size()));
     std::iota(shared.ranks_.begin(), shared.ranks_.end(), 0);
     return shared;

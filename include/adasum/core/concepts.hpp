@@ -36,6 +36,8 @@ namespace adasum {
 // must return the same (or throw) on each of them for the same numbers. Each plan, and each call that is not given a
 // rule of the caller's to change, works on a copy, so a rule can be copied; its operator() need not be const.
 // `name` identifies the rule in reports and, by its first 31 bytes, in the check that all ranks agree.
+// A pairwise rule that cannot throw says so by noexcept: among ranks, others are asked by one more short message where
+// gradients are so nearly parallel that a rule might cancel them, so that one rank on which it throws is noticed.
 // Gram matrices hold finite numbers; a zero vector is one whose square is 0, and its weight is finite.
 // For calls that only enqueue (cuda_space::enqueue_combine, plan_enqueued_allreduce), a rule is copied to the device and
 // called there: it is trivially copyable, and its operator() is marked ADASUM_HOST_DEVICE (core/config.hpp). nvcc also
@@ -219,12 +221,15 @@ concept stream_ordered_space =
 //               outgoing.withheld is set is sent as one of no bytes: this rank has failed. When a message that
 //               arrives does not have the size of its buffer, exchange throws communication_error, once all its other
 //               messages have been sent and received. Later exchanges work all the same: a rank that fails goes on
-//               with them, so that no other waits for it.
+//               with them, so that no other waits for it. If exchange (or post) throws std::bad_alloc, nothing has been
+//               sent or received; it is called again, once.
 //               memory_kind says whether bytes lie in memory of the space, which makes a difference for a device_space
 //               alone; so does incoming.discarded.
 // Messages of different element types, and those of different spaces, all come by these bytes. One thread at a time uses
 // a communicator. Copies of it are handles to the same one. All members are const.
-// Optional: the refinements below. A type `pending` in a communicator is that of the concept posting_communicator.
+// Optional: bool& reduction_in_flight(), the same object for all handles of one rank, false at first. The library sets it
+// while a plan is in flight, so that another reduction on this communicator, whose messages would be taken for that
+// plan's, is refused. And the refinements below. A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,
                                                         std::span<const incoming> in) {

@@ -8,6 +8,16 @@
 
 namespace adasum::detail {
 
+/// The exception that make() returns; if there is no memory for it, std::bad_alloc.
+template <class Make>
+std::exception_ptr exception_from(Make&& make) noexcept {
+  try {
+    throw std::forward<Make>(make)();
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 /// Keeps the first exception of several steps until it can be rethrown. A rank that fails in the middle of a collective
 /// call uses it: the others wait for its messages, so it goes on exchanging them, and rethrows once none is waiting.
 class deferred_error {

@@ -41,7 +41,9 @@ struct basic_options {
 
   /// Before anything changes, compare the ranks' lengths, segments, scalar types, rules, schedules and options, and
   /// let every rank throw the same agreement_error when they differ or when one of them was given bad input.
-  /// Costs ⌈log₂ P⌉ exchanges of small messages per call.
+  /// Costs ⌈log₂P⌉ exchanges of one short message at each run of a plan. Making a plan, and a single call, has as many in
+  /// any case: without this check, ranks that are not ready or differ throw a communication_error there, which does not
+  /// say in what, and later runs of the plan check nothing. Where only some ranks choose it, all throw.
   bool check_agreement = CheckedByDefault;
 
   measuring measure = measuring::always;

@@ -17,7 +17,7 @@ namespace adasum::rules {
 struct adasum {
   static constexpr std::string_view name = "adasum";
 
-  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram& g) const {
+  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram& g) const noexcept {
     return {g.aa > 0 ? 1 - g.ab / g.aa / 2 : 1, g.bb > 0 ? 1 - g.ab / g.bb / 2 : 1};
   }
 };

@@ -14,7 +14,7 @@ struct mean {
   static constexpr std::string_view name = "mean";
   static constexpr bool needs_gram = false;
 
-  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram& g) const {
+  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram& g) const noexcept {
     const auto a = static_cast<double>(g.leaves_a), b = static_cast<double>(g.leaves_b);
     if (a + b == 0) return {0, 0};  // nobody takes part
     return {a / (a + b), b / (a + b)};

@@ -14,7 +14,7 @@ struct sum {
   static constexpr std::string_view name = "sum";
   static constexpr bool needs_gram = false;
 
-  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram&) const { return {1, 1}; }
+  ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram&) const noexcept { return {1, 1}; }
 };
 
 }  // namespace adasum::rules

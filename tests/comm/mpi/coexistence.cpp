@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,58 @@ TEST_CASE("one rank with bad input and no agreement checks: nobody hangs, and th
       CHECK(worst_error_over_bound(again, expected.exact.values, expected.bounds, segs) <= 1);
     }
   });
+}
+
+TEST_CASE("one rank's segments do not add up: an error on every rank, checked or not, and nothing is overwritten") {
+  if (world_size() < 2) return;
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  constexpr std::size_t length = 100'000, guard = 1000;
+  for (const bool check : {false, true})
+    for (const auto& wrong : {adasum::segments{90'000}, adasum::segments{std::size_t{1} << 50}, adasum::segments{4, 5}})
+      for_each_schedule([&](const auto& order, const std::string& name) {
+        for (const int culprit : {0, world_size() - 1}) {
+          CAPTURE(name);
+          CAPTURE(wrong.total());
+          CAPTURE(culprit);
+          const bool bad = comm.rank() == culprit;
+          std::vector<float> memory(length + 2 * guard, 3);
+          const std::span<float> gradient(memory.data() + guard, length);
+          const auto end = end_of(std::vector<float>{}, [&](auto&) {
+            adasum::adasum_allreduce(space, comm, gradient, bad ? wrong : adasum::segments{length}, order,
+                                     check ? checked : unchecked);
+          });
+          CHECK_MESSAGE(end.how == (check ? way::agreement_error
+                                    : bad ? way::bad_input
+                                          : way::communication_error),
+                        to_string(end.how), ": ", end.message);
+          if (bad || check) CHECK_MESSAGE(end.message.find("the segments hold") != std::string::npos, end.message);
+          CHECK(std::ranges::count(memory, 3.0f) == static_cast<std::ptrdiff_t>(memory.size()));
+          CHECK_NOTHROW(adasum::adasum_allreduce(space, comm, gradient, order, unchecked));
+          CHECK(std::ranges::count(gradient, 3.0f) == static_cast<std::ptrdiff_t>(length));  // equal: their mean
+        }
+      });
+}
+
+TEST_CASE("one rank checks and the others do not, or plans differ unchecked: an error on every rank") {
+  if (world_size() < 2) return;
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  for (const int culprit : {0, world_size() - 1}) {
+    const bool bad = comm.rank() == culprit;
+    const auto some =
+        end_of(counted(60), [&](auto& g) { adasum::adasum_allreduce(space, comm, g, bad ? checked : unchecked); });
+    CHECK_MESSAGE(some.how == way::communication_error, some.message);
+    const auto plans =
+        end_of(counted(60), [&](auto&) { adasum::plan_allreduce<float>(space, comm, bad ? 60 : 61, unchecked); });
+    CHECK_MESSAGE(plans.how == way::communication_error, plans.message);
+    auto first = adasum::plan_allreduce<float>(space, comm, 60),
+         second = adasum::plan_allreduce<float>(space, comm, 60);
+    auto one = counted(60), other = counted(60);
+    first.start(one);
+    CHECK_THROWS_WITH_AS(second.start(other), doctest::Contains("another plan is in flight"), adasum::bad_input);
+    CHECK_NOTHROW(first.wait());
+    CHECK_NOTHROW(second(other));
+    CHECK(one == other);
+  }
 }
 
 TEST_CASE("nodes, and a hierarchy over them by messages and in shared memory") {

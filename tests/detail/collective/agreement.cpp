@@ -90,3 +90,76 @@ TEST_CASE("agreement checks are the default in these builds, and a choice at run
   CHECK(adasum::options{}.check_agreement);
   CHECK_FALSE(adasum::options{.check_agreement = false}.check_agreement);
 }
+
+TEST_CASE("a plan in shared memory on one rank, by messages on the others; checks on for some only") {
+  for (const int size : {2, 3, 5})
+    for (int culprit = 0; culprit < size; ++culprit) {
+      CAPTURE(size);
+      CAPTURE(culprit);
+      const adasum::serial_space space;
+      const auto plan = [&](const auto& comm, const auto& order, const adasum::options& choices) {
+        return end_of(counted(60), [&](auto& g) {
+          auto made = adasum::plan_allreduce<float>(space, comm, adasum::segments{60}, order, choices);
+          made(g);
+        });
+      };
+      const auto ways = on_ranks(size, [&](const auto& comm) {
+        return comm.rank() == culprit ? plan(comm, adasum::schedules::shared_memory{}, checked)
+                                      : plan(comm, adasum::schedules::recursive_doubling{}, checked);
+      });
+      check_agreement_errors(ways, "schedule", culprit == 0 ? 1 : culprit);
+
+      const auto some = on_ranks(size, [&](const auto& comm) {
+        const auto& choices = comm.rank() == culprit ? checked : unchecked;
+        const auto single = end_of(
+            counted(60), [&](auto& g) { adasum::adasum_allreduce(space, comm, g, adasum::segments{60}, choices); });
+        const auto planned = plan(comm, adasum::schedules::automatic{}, choices);
+        auto again = counted(60);
+        adasum::adasum_allreduce(space, comm, again, unchecked);  // the communicator works
+        return std::vector{single, planned};
+      });
+      for (const auto& rank : some) {
+        REQUIRE_MESSAGE(rank.value, rank.description());
+        for (const auto& end : *rank.value) {
+          CHECK(end.how == way::communication_error);
+          CHECK_MESSAGE(
+              end.message.find("check_agreement is on for some ranks and off for others") != std::string::npos,
+              end.message);
+          CHECK(end.unchanged);
+        }
+      }
+    }
+}
+
+TEST_CASE("unchecked: segments that do not add up, by any measure, are an error on every rank") {
+  for (const bool check : {false, true})
+    for (const int size : {2, 3, 4})
+      for (int culprit = 0; culprit < size; ++culprit)
+        for (const auto& wrong : {adasum::segments{9000}, adasum::segments{std::size_t{1} << 50}, adasum::segments{},
+                                  adasum::segments{4, 5}, adasum::segments{10001}}) {
+          CAPTURE(size);
+          CAPTURE(culprit);
+          CAPTURE(wrong.total());
+          const auto ranks = on_ranks(size, [&](const auto& comm) {
+            const adasum::serial_space space;
+            const auto end = end_of(counted(10000), [&](auto& g) {
+              adasum::adasum_allreduce(space, comm, g, comm.rank() == culprit ? wrong : adasum::segments{10000},
+                                       check ? checked : unchecked);
+            });
+            auto again = counted(10000);
+            adasum::adasum_allreduce(space, comm, again, unchecked);
+            CHECK(again[9999] == doctest::Approx(10000));
+            return end;
+          });
+          for (std::size_t r = 0; r < ranks.size(); ++r) {
+            REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());
+            const auto& end = *ranks[r].value;
+            const bool bad = static_cast<int>(r) == culprit;
+            CHECK(end.how == (check ? way::agreement_error : bad ? way::bad_input : way::communication_error));
+            CHECK(end.unchanged);
+            if (bad || check) CHECK_MESSAGE(end.message.find("the segments hold") != std::string::npos, end.message);
+            CHECK_MESSAGE((bad || end.message.find("rank " + std::to_string(culprit)) != std::string::npos),
+                          end.message);
+          }
+        }
+}

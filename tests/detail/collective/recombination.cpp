@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -156,4 +159,72 @@ TEST_CASE("more opposed segments than a run may have barriers are recombined in 
     CHECK(rank.value->first == 0);
     CHECK(rank.value->second == count);
   }
+}
+
+namespace {
+
+/// rules::adasum that throws on one rank, where the others find that vectors cancel.
+struct fails_on_one_rank {
+  static constexpr std::string_view name = "fails_on_one_rank";
+  bool fails;
+  bool when_opposed;
+  adasum::pair_weights operator()(const adasum::pair_gram& g) const {
+    if (fails && (!when_opposed || g.ab < -0.9 * std::sqrt(g.aa) * std::sqrt(g.bb))) throw failure("the rule failed");
+    return adasum::rules::adasum{}(g);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule that throws on one rank, where the others go on to recombine: all of them are told") {
+  // By messages, in shared memory with a copy for each rank, and in place.
+  for (const auto& cut : {segs, adasum::segments{9, 0, 12, 5, 3000, 3}})
+    for (const bool when_opposed : {true, false})
+      for_each_schedule([&](const auto& order, const std::string& name) {
+        for (const int size : {2, 3, 4, 5})
+          for (int culprit = 0; culprit < size; ++culprit) {
+            case_under_test() = name + ", rank " + std::to_string(culprit) + " of " + std::to_string(size);
+            CAPTURE(case_under_test());
+            auto inputs = random_gradients<float>(static_cast<std::size_t>(size), cut.total(), 43);
+            for (std::size_t r = 1; r < inputs.size(); r += 2)
+              for (auto x = cut.offset(3); x < cut.offset(4); ++x) inputs[r][x] = -inputs[r - 1][x];
+            const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+              const auto& mine = inputs[static_cast<std::size_t>(comm.rank())];
+              const fails_on_one_rank rule{comm.rank() == culprit, when_opposed};
+              auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, cut, rule, order, unchecked);
+              const auto end = end_of(mine, [&](auto& gradient) { plan(gradient); });
+              plan.current_rule().fails = false;
+              auto again = mine;
+              plan(again);
+              return std::pair(end, again);
+            });
+            for (std::size_t r = 0; r < ranks.size(); ++r) {
+              REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+              const auto& [end, again] = *ranks[r].value;
+              CHECK(same_bits(again, ranks.front().value->second));
+              if (static_cast<int>(r) == culprit)
+                CHECK((end.how == way::other || end.how == way::returned));  // it need not weigh at all
+              else
+                CHECK((end.how == way::communication_error || end.how == way::returned));
+            }
+          }
+      });
+}
+
+TEST_CASE("whether weights exist under which vectors cancel") {
+  using adasum::detail::can_cancel;
+  std::vector<double> room(adasum::packed_size(3));
+  const auto of = [&](std::vector<double> packed, std::size_t n) {
+    return can_cancel({packed.data(), n}, 1e-10, room);
+  };
+  CHECK_FALSE(of({4}, 1));
+  CHECK_FALSE(of({4, 5.9, 9}, 2));
+  CHECK(of({4, 6, 9}, 2));
+  CHECK(of({4, -6, 9}, 2));
+  CHECK(of({1, 1 - 1e-11, 1}, 2));
+  CHECK_FALSE(of({1, 1 - 1e-9, 1}, 2));
+  CHECK_FALSE(of({0, 0, 9}, 2));     // one takes no part
+  CHECK(of({1, 0, 1, 1, 1, 2}, 3));  // the third is the sum of the others
+  CHECK_FALSE(of({1, 0, 1, 1, 1, 2.1}, 3));
+  CHECK_FALSE(of({1e-200, 0, 1e200}, 2));
 }

@@ -291,45 +291,72 @@ TEST_CASE("in shared memory: a rank that fails twice before the others come once
     }
 }
 
-TEST_CASE(
-    "in shared memory, unchecked: plans that differ are an error on all ranks, and nothing is written beyond it") {
+TEST_CASE("unchecked: plans that differ are an error on all ranks, before memory is shared") {
   using adasum::segments;
-  const auto run_on_three = [](auto&& plan_of) {
-    std::atomic<int> made = 0, failed = 0;
+  const auto check = [](auto&& make) {
     const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
-      while (comm.rank() == 2 && made < 2) std::this_thread::yield();  // the others make the memory
-      return plan_of(comm, [&](auto plan, auto gradient) {
-        ++made;
-        const auto end = end_of(std::move(gradient), [&](auto& g) { plan(g); });
-        for (++failed; failed < 3;) std::this_thread::yield();  // who waits must not need that another leaves
-        return end;
-      });
+      return end_of(std::vector<float>{}, [&](auto&) { make(comm); });
     });
     for (const auto& rank : ranks) {
       REQUIRE_MESSAGE(rank.value, rank.description());
-      CAPTURE(rank.value->message);
-      CHECK(rank.value->how == way::communication_error);
+      CHECK_MESSAGE(rank.value->how == way::communication_error, to_string(rank.value->how), rank.value->message);
+      CHECK(rank.value->message.find("options::check_agreement tells what") != std::string::npos);
     }
-    return ranks[2].value->message;
   };
   const auto make = [](auto zero, const auto& comm, const segments& cut) {
-    return adasum::plan_allreduce<decltype(zero)>(adasum::serial_space{}, comm, cut, adasum::schedules::automatic{},
-                                                  unchecked);
+    adasum::plan_allreduce<decltype(zero)>(adasum::serial_space{}, comm, cut, adasum::schedules::automatic{},
+                                           unchecked);
   };
   for (const auto& both :
        {std::pair(segments{2000, 3000}, segments{1000, 4000}), std::pair(segments{5000}, segments{1000, 4000}),
-        std::pair(segments{5000}, segments{4990}), std::pair(segments{5000}, segments{50})}) {
-    const auto &cut = both.first, &other = both.second;
-    CAPTURE(other.total());
-    const auto message = run_on_three([&](const auto& comm, auto&& run) {
-      const auto& mine = comm.rank() == 2 ? other : cut;
-      return run(make(0.0f, comm, mine), counted(mine.total()));
-    });
-    if (other.total() == 50) CHECK_MESSAGE(message.find("with less shared memory") != std::string::npos, message);
-  }
-  run_on_three([&](const auto& comm, auto&& run) {
-    const segments cut{5000};
-    return comm.rank() == 2 ? run(make(0.0, comm, cut), counted<double>(5000))
-                            : run(make(0.0f, comm, cut), counted(5000));
+        std::pair(segments{5000}, segments{4990}), std::pair(segments{5000}, segments{50})})
+    for (int culprit = 0; culprit < 3; ++culprit) {
+      CAPTURE(other.total());
+      CAPTURE(culprit);
+      check([&](const auto& comm) { make(0.0f, comm, comm.rank() == culprit ? other : cut); });
+    }
+  check(
+      [&](const auto& comm) { comm.rank() == 2 ? make(0.0, comm, segments{5000}) : make(0.0f, comm, segments{5000}); });
+}
+
+namespace {
+
+using shared_access = adasum::detail::shared_access<adasum::thread_communicator::memory>;
+
+/// How a rank meets the others in memory that rank 0 has made.
+template <class Meet>
+std::vector<ending> endings_in_shared_memory(const Meet& meet) {
+  std::atomic<int> shared = 0, ended = 0;
+  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    while (shared < comm.rank()) std::this_thread::yield();
+    auto memory = comm.share(shared_access::bytes_for(comm.rank() == 0 ? 8 : 800, 0));
+    ++shared;
+    const auto end = end_of(std::vector<float>{}, [&](auto&) { meet(std::move(memory), comm.rank()); });
+    for (++ended; ended < 3;) std::this_thread::yield();  // who waits must not need that another leaves
+    return end;
   });
+  std::vector<ending> endings;
+  for (const auto& rank : ranks) endings.push_back(*rank.value);
+  return endings;
+}
+
+}  // namespace
+
+TEST_CASE("in shared memory, what other plans have made is not written to") {
+  const auto differ = endings_in_shared_memory([](auto memory, int rank) {
+    shared_access access(std::move(memory), rank, 8, rank == 2 ? 7 : 5, std::chrono::seconds(30));
+    access.begin_run();
+    access.arrive();
+    access.await_all(true);
+  });
+  for (const auto& end : differ)
+    CHECK_MESSAGE(end.message.find("made a different plan") != std::string::npos, end.message);
+  const auto small = endings_in_shared_memory([](auto memory, int rank) {
+    shared_access access(std::move(memory), rank, rank == 0 ? 8 : 800, 5, std::chrono::seconds(30));
+    access.begin_run();
+    if (rank > 0) access.contribute(std::vector<double>(800));
+  });
+  CHECK(small[0].how == way::returned);
+  for (const std::size_t r : {1u, 2u})
+    CHECK_MESSAGE(small[r].message.find("with less shared memory") != std::string::npos, small[r].message);
 }

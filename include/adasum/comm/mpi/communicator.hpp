@@ -82,6 +82,9 @@ class mpi_communicator {
   /// The duplicate that carries the messages; MPI_COMM_NULL if this communicator is empty.
   MPI_Comm native() const { return state_ ? state_->comm.get() : MPI_COMM_NULL; }
 
+  /// Whether a plan is in flight; see the concept communicator_for.
+  bool& reduction_in_flight() const { return get().reduction_in_flight; }
+
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
   static bool is_gpu_aware() {
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
@@ -172,9 +175,15 @@ class mpi_communicator {
     state(detail::mpi::communicator_handle duplicate, std::size_t limit)
         : comm(std::move(duplicate)), piece_limit(limit) {}
 
-    /// Receives first: what arrives then finds its buffer.
+    /// Receives first: what arrives then finds its buffer. @throws std::bad_alloc  nothing has been posted
     void post(std::span<const outgoing> out, std::span<const incoming> in,
               detail::mpi::pending_messages& messages) const {
+      const auto pieces = [&](const auto& all) {
+        std::size_t count = 0;
+        for (const auto& message : all) count += message.bytes.size() / piece_limit + 1;
+        return count;
+      };
+      messages.reserve(pieces(in), pieces(out));
       messages.begin(comm.get(), comm.rank());
       for (const auto& message : in) messages.receive(message.peer, message.bytes, piece_limit);
       for (const auto& message : out) messages.send(message.peer, message.bytes, piece_limit, message.withheld);
@@ -188,6 +197,7 @@ class mpi_communicator {
 
     detail::mpi::communicator_handle comm;
     std::size_t piece_limit;
+    bool reduction_in_flight = false;
     bool stages = true;                      // whether elements of devices go through the host
     detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
     detail::mpi::device_buffers buffers;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../../core/deferred_error.hpp"
+#include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
 #include "error.hpp"
 #include "error_handlers.hpp"
@@ -42,6 +43,13 @@ class pending_messages {
     ended_ = 0;
     requests_.clear();
     expected_.clear();
+  }
+
+  /// Memory for the requests of so many messages, received and sent: the others wait for what one of them would send.
+  /// @throws std::bad_alloc  nothing has been posted
+  void reserve(std::size_t receives, std::size_t sends) {
+    requests_.reserve(receives + sends);
+    expected_.reserve(receives);
   }
 
   void receive(int peer, std::span<std::byte> buffer, std::size_t piece_limit) {
@@ -77,7 +85,7 @@ class pending_messages {
       if (code == MPI_SUCCESS && !has_ended) return false;
       finish(ended_, "MPI_Test", code, status);
     }
-    failure_.rethrow();
+    ended_exchange_.report([&] { failure_.rethrow(); });
     return true;
   }
 
@@ -90,7 +98,7 @@ class pending_messages {
       const int code = MPI_Wait(&requests_[ended_], &status);
       finish(ended_, "MPI_Wait", code, status);
     }
-    failure_.rethrow();
+    ended_exchange_.report([&] { failure_.rethrow(); });
   }
 
   /// Calls visit(piece) for every piece that arrives whole, in the order of arrival. Blocks until all have arrived or an
@@ -142,6 +150,7 @@ class pending_messages {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   deferred_error failure_;
+  ended_exchange ended_exchange_;
   std::size_t ended_ = 0;              // the requests before this one have ended
   std::vector<MPI_Request> requests_;  // those of `expected_`, then those of what is sent; null once they have ended
   std::vector<expectation> expected_;

@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <map>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
 #include "mailbox.hpp"
@@ -31,11 +33,13 @@ class group {
   int size() const { return static_cast<int>(mailboxes_.size()); }
 
   /// @param withhold_elements  send nothing of what lies in memory of the space
+  /// @throws std::bad_alloc     nothing has been sent
   void post(int rank, std::span<const outgoing> out, std::span<const incoming> in, pending_messages& exchange,
             bool withhold_elements = false) {
+    exchange.reserve(std::max(out.size(), in.size()));
     exchange.rank = rank;
     exchange.received = exchange.taken = 0;
-    exchange.problem.clear();
+    exchange.problem = {};
     exchange.expected.assign(in.begin(), in.end());
     exchange.sent.clear();
     for (const auto& message : out) {
@@ -58,9 +62,11 @@ class group {
       std::unique_lock lock(mutex_);
       if (!receive(exchange, may_wait, lock, copy) || !wait_until_taken(exchange, may_wait, lock)) return false;
     }
-    if (!exchange.problem.empty())
-      throw communication_error("adasum::thread_communicator: rank " + std::to_string(exchange.rank) + ": " +
-                                exchange.problem);
+    if (exchange.problem.what != exchange_problem::nothing)
+      ended_.report([&] {
+        throw communication_error("adasum::thread_communicator: rank " + std::to_string(exchange.rank) + ": " +
+                                  exchange.problem.text());
+      });
     return true;
   }
 
@@ -105,7 +111,7 @@ class group {
       if (!reached(exchange.rank, may_wait, lock, [&] { return !queue.empty() || sender.owner_has_left; }))
         return false;
       if (queue.empty()) {
-        exchange.problem = has_left_text(expected.peer);
+        exchange.problem = {exchange_problem::has_left, expected.peer};
         continue;
       }
       posted_message& message = *queue.pop();
@@ -121,14 +127,13 @@ class group {
   template <class Copy>
   static void take(pending_messages& exchange, const incoming& expected, std::span<const std::byte> bytes, Copy& copy) {
     if (bytes.size() != expected.bytes.size()) {
-      exchange.problem = "rank " + std::to_string(expected.peer) + " sent " + std::to_string(bytes.size()) +
-                         " bytes where " + std::to_string(expected.bytes.size()) + " were expected";
+      exchange.problem = {exchange_problem::other_size, expected.peer, bytes.size(), expected.bytes.size()};
       return;
     }
     try {
       if (!bytes.empty()) copy(expected, bytes.data());
-    } catch (const std::exception& failure) {
-      exchange.problem = failure.what();
+    } catch (...) {
+      exchange.problem = {exchange_problem::not_copied, expected.peer, 0, 0, std::current_exception()};
     }
   }
 
@@ -140,15 +145,12 @@ class group {
         return false;
       if (message.taken) continue;
       receiver.queues[index(exchange.rank)].clear();  // these messages go with the exchange
-      exchange.problem = has_left_text(message.peer);
+      exchange.problem = {exchange_problem::has_left, message.peer};
     }
     return true;
   }
 
-  static std::string has_left_text(int rank) {
-    return "rank " + std::to_string(rank) + " has left: its last thread_communicator has been destroyed";
-  }
-
+  ended_exchange ended_;
   std::mutex mutex_;
   std::vector<mailbox> mailboxes_;
   std::map<std::size_t, std::pair<std::shared_ptr<memory_block>, std::size_t>> blocks_;  // and how many ranks have it
@@ -156,13 +158,17 @@ class group {
 
 /// One rank of a group. It leaves the group when this object is destroyed.
 struct membership {
-  membership(std::shared_ptr<threads::group> of, int r) : group(std::move(of)), rank(r) {}
+  membership(std::shared_ptr<threads::group> of, int r) : group(std::move(of)), rank(r) {
+    blocking.reserve(
+        std::max<std::size_t>(64, 4 * static_cast<std::size_t>(group->size())));  // as much as a stage sends
+  }
   membership(const membership&) = delete;
   membership& operator=(const membership&) = delete;
   ~membership() { group->leave(rank); }
 
   std::shared_ptr<threads::group> group;
   int rank;
+  bool reduction_in_flight = false;
   std::size_t shares = 0;     // how often share() has been called
   pending_messages blocking;  // the messages of exchange(), kept for their memory
 };

@@ -4,6 +4,7 @@
 #include "../../core/config.hpp"
 
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,29 @@
 #include "mailbox.hpp"
 
 namespace adasum::detail::threads {
+
+/// What went wrong in an exchange, if anything did: the last of it. Not a text, which might find no memory while another
+/// rank waits.
+struct exchange_problem {
+  enum { nothing, other_size, has_left, not_copied } what = nothing;
+  int peer = 0;
+  std::size_t sent = 0, expected = 0;  // bytes
+  std::exception_ptr not_copied_because{};
+
+  std::string text() const {
+    const auto name = "rank " + std::to_string(peer);
+    if (what == has_left) return name + " has left: its last thread_communicator has been destroyed";
+    if (what == other_size)
+      return name + " sent " + std::to_string(sent) + " bytes where " + std::to_string(expected) + " were expected";
+    try {
+      std::rethrow_exception(not_copied_because);
+    } catch (const std::exception& failure) {
+      return failure.what();
+    } catch (...) {
+      return "a message could not be copied";
+    }
+  }
+};
 
 /// How far one exchange of one rank has come. Its vectors are kept from one exchange to the next, so that none allocates
 /// once they have grown to its size.
@@ -20,7 +44,13 @@ struct pending_messages {
   std::vector<incoming> expected;
   std::size_t received = 0;  // so many of `expected` have arrived, or never will
   std::size_t taken = 0;     // so many of `sent` have been taken, or never will be
-  std::string problem;
+  exchange_problem problem;
+
+  /// Memory for so many messages, each way.
+  void reserve(std::size_t messages) {
+    sent.reserve(messages);
+    expected.reserve(messages);
+  }
 };
 
 }  // namespace adasum::detail::threads

@@ -14,7 +14,9 @@
 #include "../../core/message.hpp"
 #include "../../core/segments.hpp"
 #include "allgather.hpp"
+#include "attempt.hpp"
 #include "call_signature.hpp"
+#include "readiness.hpp"
 
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
@@ -69,42 +71,82 @@ inline bool same_boundaries(std::span<const call_signature> all) {
 struct agreement_memory {
   explicit agreement_memory(int size = 0)
       : signatures(static_cast<std::size_t>(size)), words(static_cast<std::size_t>(size)) {}
+  bool empty() const { return signatures.empty(); }
   std::vector<call_signature> signatures;  ///< of all ranks
   std::vector<std::uint64_t> words;        ///< of all ranks
 };
 
-/// Every rank tells all others what it is about to do, and all compare. One exchange after another, so that the caller
-/// may do something else while one is in flight. Where the segments differ, the ranks go on to find the first boundary
-/// that does: each round halves where it can be, by a hash of the boundaries up to the middle.
+/// Every rank tells all others whether it is ready, and a hash of what it is about to do (readiness.hpp). Mostly that is
+/// all. Otherwise they find out what is wrong, if all of them want to know: every rank tells all others what it is about
+/// to do, and all compare. Where the segments differ, the ranks go on to find the first boundary that does: each round
+/// halves where it can be, by a hash of the boundaries up to the middle. One exchange after another, so that the caller
+/// may do something else while one is in flight.
 class agreement {
  public:
   agreement() = default;
   /// @param mine      what this rank does; it is copied
-  /// @param segments, memory  must live until the end
-  agreement(const call_signature& mine, segments_view segments, int rank, int size, agreement_memory& memory)
-      : offsets_(segments.offsets()), rank_(rank), size_(size), memory_(&memory) {
-    exchange_ =
-        allgather(std::as_bytes(std::span(&mine, 1)), rank, size, std::as_writable_bytes(std::span(memory.signatures)));
+  /// @param compares  whether ranks that disagree find out in what
+  /// @param segments, memory  must live until the end. Without memory, where the ranks compare, this rank has failed
+  agreement(const call_signature& mine, bool compares, segments_view segments, int rank, int size,
+            agreement_memory& memory)
+      : mine_(mine), offsets_(segments.offsets()), rank_(rank), size_(size), memory_(&memory) {
+    readiness own{.intent = mine.intent()};
+    own.flags = compares ? readiness::compares : readiness::does_not;
+    if (compares && memory.empty()) own.flags |= readiness::cannot_compare;
+    if (mine.has_problem() || own.has(readiness::cannot_compare)) own.failed = rank;
+    ready_ = readiness_exchange(own, rank, size);
   }
 
   /// Appends the messages of the next exchange. @return whether there is one
-  bool next(std::vector<outgoing>& out, std::vector<incoming>& in) {
+  template <class Out, class In>
+  bool next(Out& out, In& in) {
+    if (round_ == round::readiness) {
+      if (ready_.next(out, in)) return true;
+      if (!begin_comparing()) return false;
+    }
     while (!exchange_.next(out, in))
       if (!begin_next_round()) return false;
     return true;
   }
+  /// The last exchange did not bring what it should; the others are to be told. @return whether they can be
+  bool fail() {
+    if (round_ == round::readiness) ready_.fail();
+    return round_ == round::readiness;
+  }
 
-  /// When there is no more. @throws agreement_error if a rank has bad input, or if two ranks are about to do different
-  /// things; the same on every rank
+  /// When there is no more. The same on every rank:
+  /// @throws agreement_error      a rank has bad input, or two ranks are about to do different things
+  /// @throws communication_error  where the ranks do not compare
   void require() const {
     if (!problem_.empty()) throw agreement_error(problem_);
+    if (!ready_.state().is_good()) throw communication_error(describe(ready_.state()));
   }
 
  private:
-  enum class round { signatures, search, show };
+  enum class round { readiness, signatures, search, show };
+
+  static std::string describe(const readiness& all) {
+    if (all.failed != readiness::nobody)
+      return "adasum: " + rank_name(static_cast<std::size_t>(all.failed)) +
+             " has failed before the reduction could begin; it throws what happened";
+    if (all.has(readiness::compares) && all.has(readiness::does_not))
+      return "adasum: options::check_agreement is on for some ranks and off for others";
+    return "adasum: the ranks are about to do different things; options::check_agreement tells what";
+  }
+
+  /// @return whether the ranks find out what is wrong
+  bool begin_comparing() {
+    const auto& all = ready_.state();
+    if (all.is_good() || all.has(readiness::does_not) || all.has(readiness::cannot_compare)) return false;
+    round_ = round::signatures;
+    exchange_ = allgather(std::as_bytes(std::span(&mine_, 1)), rank_, size_,
+                          std::as_writable_bytes(std::span(memory_->signatures)));
+    return true;
+  }
 
   bool begin_next_round() {
     switch (round_) {
+      case round::readiness: return false;
       case round::signatures: {
         const std::span<const call_signature> all(memory_->signatures);
         problem_ = problems_of(all);
@@ -160,26 +202,32 @@ class agreement {
     problem_ = "adasum: the ranks disagree on the segments";
   }
 
+  call_signature mine_;
   std::span<const std::size_t> offsets_;
   int rank_ = 0, size_ = 1;
   agreement_memory* memory_ = nullptr;
+  readiness_exchange ready_;
   allgather exchange_;
-  round round_ = round::signatures;
+  round round_ = round::readiness;
   std::size_t equal_ = 0, different_ = 0;  // boundaries up to here are equal; of those up to there, one is not
   std::uint64_t word_ = 0;
   std::string problem_;
 };
 
 /// The whole of it; blocks. These are the exchanges of the step `agree` (steps.hpp), so that ranks may meet of which one
-/// is in a run, and another about to make a plan.
-/// @throws agreement_error as above
+/// is in a run, and another about to make a plan. Until the ranks begin to compare, nothing is allocated.
+/// @throws what agreement::require throws, on all ranks
 template <class Space, class Comm>
-void agree(const Space& space, const Comm& comm, const call_signature& mine, segments_view segments,
-           agreement_memory& memory) {
-  agreement run(mine, segments, comm.rank(), comm.size(), memory);
-  std::vector<outgoing> out;
-  std::vector<incoming> in;
-  for (; run.next(out, in); out.clear(), in.clear()) comm.exchange(space, out, in);
+void agree(const Space& space, const Comm& comm, agreement run) {
+  at_most_one<outgoing> out;
+  at_most_one<incoming> in;
+  for (; run.next(out, in); out.clear(), in.clear()) {
+    try {
+      attempt([&] { comm.exchange(space, out.all(), in.all()); });
+    } catch (...) {
+      if (!run.fail()) throw;
+    }
+  }
   run.require();
 }
 

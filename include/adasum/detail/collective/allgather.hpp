@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "../../core/message.hpp"
 
@@ -28,7 +27,8 @@ class allgather {
   }
 
   /// Appends the messages of the next exchange. @return whether there is one; otherwise all blocks are there
-  bool next(std::vector<outgoing>& out, std::vector<incoming>& in) {
+  template <class Out, class In>
+  bool next(Out& out, In& in) {
     if (have_ < count_) {
       const auto have = have_, more = std::min(have, count_ - have);
       have_ *= 2;

@@ -51,9 +51,11 @@ class bound_stages {
     // own memory: where there is one stage, and it says so.
     const bool published = stages.size() == 1 && stages.front().published;
     if constexpr (can_share)
-      if (how.in_shared_memory)
+      if (how.in_shared_memory) {
+        how.before_sharing();
         shared_.emplace(space, comm, segments.all().end, published, products, signature(segments, published),
                         how.timeout);
+      }
     message_sizes sizes;
     for (const auto& stage : stages) sizes.include(stage, !is_shared(stage), most_products(stage.members.size()));
     messages_.emplace(space, comm, how.wire, sizes, report);

@@ -58,6 +58,15 @@ struct call_signature {
     return field.data();
   }
 
+  bool has_problem() const { return problem[0] != '\0'; }
+  /// A hash of all but the problem.
+  std::uint64_t intent() const {
+    auto copy = *this;
+    copy.problem.fill('\0');
+    static_assert(sizeof(call_signature) % sizeof(std::uint64_t) == 0);
+    return hash(std::bit_cast<std::array<std::uint64_t, sizeof(call_signature) / sizeof(std::uint64_t)>>(copy));
+  }
+
   /// What segments, stages and rules' parameters hash to is compared apart.
   bool equals_but_boundaries(const call_signature& other) const {
     return length == other.length && segments == other.segments && scalar == other.scalar && rule == other.rule &&
@@ -97,10 +106,11 @@ std::uint64_t parameters_hash(const Rule& rule) {
 
 /// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
 /// @param location  where the gradient lies
-template <scalar T, schedule Schedule, class Space, rule Rule, rule Inner>
-call_signature signature_of(const Space& space, segments_view segments, const Rule& rule, const Inner& inner,
-                            std::string_view location, std::string_view options) {
+template <scalar T, schedule Schedule, rule Rule, rule Inner>
+call_signature signature_of(segments_view segments, const Rule& rule, const Inner& inner, std::string_view location,
+                            std::string_view options) {
   call_signature mine;
+  mine.length = segments.all().end;
   mine.set_segments(segments);
   mine.set(mine.scalar, to_string(format_of<T>));
   mine.set(mine.rule, Rule::name);
@@ -110,10 +120,15 @@ call_signature signature_of(const Space& space, segments_view segments, const Ru
   mine.inner_rule_hash = parameters_hash(inner);
   mine.set(mine.location, location);
   mine.set(mine.options, options);
+  return mine;
+}
+
+/// How a space rounds: its name, and what else tells.
+template <class Space>
+std::string arithmetic_of(const Space& space) {
   std::string name(Space::name);
   if constexpr (requires { space.arithmetic(); }) name += " " + std::string(space.arithmetic());
-  mine.set(mine.space, name);
-  return mine;
+  return name;
 }
 
 }  // namespace adasum::detail

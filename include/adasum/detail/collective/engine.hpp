@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
 #include "../../core/report.hpp"
 #include "agreement.hpp"
@@ -138,26 +139,22 @@ class engine final : public engine_interface<T> {
     if (!error_) error_ = std::move(problem);
     at_ = steps_.size();
     waits_ = false;
-    run_.end();
   }
 
   /// Something failed: walks through all the steps again, which skips the exchanges that were made and makes the others
   /// with empty messages. Nobody waits for this rank then; what it gets is thrown away.
   void fail(std::exception_ptr problem) noexcept {
     if (run_.withdrawn()) return end(nullptr);
-    error_ = std::move(problem);
-    try {
-      const bool isolates = run_.withdraw() == progress::waits;
-      go_to(step_kind::exclude);
-      waits_ = isolates;
-    } catch (...) {  // no memory: the others wait for messages that cannot be sent
-      end(nullptr);
-    }
+    // Others may have heard of this rank's failure, and failed, before this rank was done with telling them.
+    error_ = run_.reason_to_give_up() ? run_.reason_to_give_up() : std::move(problem);
+    const bool isolates = run_.withdraw() == progress::waits;
+    go_to(step_kind::exclude);
+    waits_ = isolates;
   }
 
   /// In destroying a plan. The gradient may be gone; what is in flight arrives in buffers that are still there.
   void abandon() noexcept {
-    const auto problem = std::make_exception_ptr(communication_error("adasum: a reduction was abandoned"));
+    const auto problem = exception_from([] { return communication_error("adasum: a reduction was abandoned"); });
     run_.give_up(problem);
     // Until the second of these, nothing can be withheld.
     proceed(true, [](step_kind kind) { return kind == step_kind::agree || kind == step_kind::begin; });

@@ -4,6 +4,7 @@
 #include "../../core/config.hpp"
 
 #include <chrono>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@ namespace adasum::detail {
 /// For schedules without an inner rule.
 struct no_inner_rule {
   static constexpr std::string_view name = "none";
-  ADASUM_HOST_DEVICE pair_weights operator()(const pair_gram&) const { return {1, 1}; }
+  ADASUM_HOST_DEVICE pair_weights operator()(const pair_gram&) const noexcept { return {1, 1}; }
 };
 
 /// The rule that a schedule brings for its inner stages.
@@ -37,6 +38,9 @@ struct transport_settings {
   wire_format wire = wire_format::same;
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
   bool in_shared_memory = false;
+  /// Called just before that memory is made: where ranks wait for each other, and may find that one of them has failed
+  /// or disagrees. Whatever else can fail on one rank is done before or after both.
+  std::function<void()> before_sharing{};
 };
 
 /// What an engine is told when it is made: what the stages are, and how to go about them.

@@ -97,8 +97,7 @@ class local_stages {
   std::exception_ptr weigh(const stage& stage, const Observer& observe) {
     std::exception_ptr problem;
     with_rule(stage, [&](auto& rule) {
-      const auto limits = limits_for<T>(stage.members.size(), recombines_in_double<Space, T>);
-      weigh_window(rule, leaf_counts_of(stage), 0, memory_of(stage), limits, problem);
+      weigh_window(rule, leaf_counts_of(stage), 0, memory_of(stage), limits_of(stage), problem);
       if (problem) return;
       for_each_settled(memory_of(stage), weighs_whole_model(rule),
                        [&](std::size_t k) { observe(k, outcome_of(memory_of(stage), k)); });
@@ -118,6 +117,14 @@ class local_stages {
 
   // ── the segments that are not ──
 
+  /// Whether there may be some, and the rule may throw on a rank that then would not know. See may_leave_unsettled.
+  bool may_leave_unsettled(const stage& stage) {
+    bool may = false;
+    with_rule(stage, [&]<class R>(R& rule) {
+      if constexpr (may_fail_undecided<R>) may = detail::may_leave_unsettled(rule, memory_of(stage), limits_of(stage));
+    });
+    return may;
+  }
   bool has_unsettled() const { return !unsettled_.empty(); }
 
   /// @param problem  what this rank has failed with already, if it has
@@ -170,6 +177,9 @@ class local_stages {
       return by_inner_;
   }
 
+  static constexpr weighing_limits limits_of(const stage& stage) {
+    return limits_for<T>(stage.members.size(), recombines_in_double<Space, T>);
+  }
   slice window_of(const stage& stage) const { return {segments_, stage.part(), stage.part().begin}; }
   std::span<const T* const> vectors_of(const stage& stage) const {
     return std::span(vectors_).first(stage.members.size());

@@ -104,15 +104,19 @@ class plan_setup {
 
   // ── agreement ──
 
-  /// What this rank does at every run, and memory for what the others do. Where ranks do not compare, nothing.
+  /// What this rank does at every run, and memory for what the others do. Where ranks do not compare, only what decides
+  /// about messages, and no memory.
   void prepare_agreement(const Rule& rule, std::string_view location) {
+    if (comm_.size() == 1) return;
+    signature_ = signature_of<T, Schedule>(segments(), rule, inner_rule_of(schedule_), location, describe(options_));
     if (!compares()) return;
-    signature_ =
-        signature_of<T, Schedule>(space_, segments(), rule, inner_rule_of(schedule_), location, describe(options_));
+    memory_ = agreement_memory(comm_.size());
+    signature_.set(signature_.space, arithmetic_of(space_));
     if (problem_.empty()) signature_.add_stages_of(schedule_, comm_.size(), input());
     signature_.set(signature_.problem, problem_);
-    memory_ = agreement_memory(comm_.size());
   }
+  /// What this rank sets up.
+  const call_signature& signature() const { return signature_; }
   /// For one run. @param problem  what is wrong with this rank's input; empty if nothing
   call_signature signature(std::size_t length, const std::string& problem) const {
     auto mine = signature_;
@@ -122,7 +126,9 @@ class plan_setup {
   }
   agreement_memory& memory() { return memory_; }
   /// Compares now; blocks. @throws agreement_error
-  void agree(const call_signature& mine) { detail::agree(space_, comm_, mine, segments(), memory_); }
+  void agree(const call_signature& mine) {
+    detail::agree(space_, comm_, agreement(mine, true, segments(), comm_.rank(), comm_.size(), memory_));
+  }
 
   /// What is wrong with a gradient for this plan; empty if nothing. @param plan  what the user calls with it
   std::string problem_with(std::span<const T> elements, const char* plan) const {

@@ -12,10 +12,13 @@
 #include <utility>
 
 #include "../../core/concepts.hpp"
+#include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
 #include "../../core/options.hpp"
 #include "../../core/report.hpp"
 #include "engine.hpp"
+#include "joint_set_up.hpp"
+#include "one_in_flight.hpp"
 #include "plan_setup.hpp"
 
 namespace adasum::detail {
@@ -26,11 +29,13 @@ template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule
 class plan_state {
   using setup_type = plan_setup<T, Space, Comm, Rule, Schedule>;
   using engine_type = engine_interface<T>;
+  using set_up_type = joint_set_up<Space, Comm>;
   using buffer_type = decltype(std::declval<const Space&>().template allocate<T>(0));
 
  public:
-  /// See allreduce_plan's constructor. @param once  for a single run
-  plan_state(setup_type setup, Rule rule, bool once) : setup_(std::move(setup)), rule_(std::move(rule)) {
+  /// See allreduce_plan's constructor.
+  plan_state(setup_type setup, Rule rule, bool once, set_up_type& together)
+      : setup_(std::move(setup)), rule_(std::move(rule)) {
     setup_.once = once;
     if (setup_.choices().wire != wire_format::same && !packs<Space, T>)
       throw bad_input(std::string(setup_.call()) + ": options::wire rounds float gradients; the elements are " +
@@ -39,23 +44,37 @@ class plan_state {
     const auto use = shared_memory_use_of_schedule();
     const bool shares = use == shared_memory_use::preferred && can_share;
     setup_.prepare_agreement(rule_, shares ? copied : of_caller);
-    // A rank that disagrees makes no such memory, perhaps. It compares when it runs: then this is the same exchange.
-    if (shares && setup_.compares()) setup_.agree(setup_.signature(setup_.length(), {}));
-    if (shares || use == shared_memory_use::required) make_in_place(use);
+    if (shares || use == shared_memory_use::required) make_in_place(use, together);
     if (!in_place_) by_messages_ = new_engine(std::move(messages));
     if (use == shared_memory_use::required) require_in_place();
     last_ = &usual().last_report();
+    meet(together);
   }
   plan_state(const plan_state&) = delete;
   plan_state& operator=(const plan_state&) = delete;
+  ~plan_state() {
+    by_messages_.reset();
+    in_place_.reset();
+    if (in_flight_) set_reduction_in_flight(setup_.comm(), false);
+  }
 
   const setup_type& setup() const { return setup_; }
   Rule& rule() { return rule_; }
   const report& last_report() const { return *last_; }
   bool is_in_flight() const { return in_flight_ != nullptr; }
 
-  std::span<T> buffer() {
-    if (!buffer_) make_buffer();
+  /// Collective the first time.
+  std::span<T> buffer(const char* call) {
+    if (!buffer_) {
+      require_idle(call);
+      set_up_type("adasum::allreduce_plan::buffer", setup_.space(), setup_.comm(), setup_.compares())
+          .run([&](auto& together) { make_buffer(together); });
+    }
+    return {*buffer_, setup_.length()};
+  }
+  /// The same as a part of a larger set-up.
+  std::span<T> buffer(set_up_type& together) {
+    if (!buffer_) make_buffer(together);
     return {*buffer_, setup_.length()};
   }
 
@@ -65,10 +84,10 @@ class plan_state {
 
   /// @param posts  whether the reduction goes on in test(), too
   engine_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
-    if (in_flight_)
-      throw bad_input(std::string("adasum::allreduce_plan::") + call + ": a reduction is in flight; wait() ends it");
+    require_idle(call);
+    require_no_reduction(setup_.comm(), name, call);
     auto& chosen = engine_for(elements);
-    if (setup_.compares()) {
+    if (setup_.compares() && !setup_.once) {  // a single call has done so when the plan was made
       auto mine = setup_.signature(elements.size(), problem);
       if (is_buffer(elements))
         mine.set(mine.location, of_plan);
@@ -76,26 +95,33 @@ class plan_state {
         mine.set(mine.location, of_caller);
       chosen.start(elements.data(), posts, mine, setup_.memory());
     } else if (!problem.empty()) {
-      chosen.start_refusing(std::make_exception_ptr(bad_input(problem)), posts);
+      chosen.start_refusing(exception_from([&] { return bad_input(problem); }), posts);
     } else {
       chosen.start(elements.data(), posts);
     }
     in_flight_ = &chosen;
+    set_reduction_in_flight(setup_.comm(), true);
     return chosen;
   }
 
+  void require_idle(const char* call) const {
+    if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; wait() ends it");
+  }
   engine_type& in_flight(const char* call) const {
-    if (!in_flight_) throw bad_input(std::string("adasum::allreduce_plan::") + call + ": nothing was started");
+    if (!in_flight_) throw bad_input(call_name(call) + ": nothing was started");
     return *in_flight_;
   }
 
   const report& finish(engine_type& running) {
     in_flight_ = nullptr;
+    set_reduction_in_flight(setup_.comm(), false);  // wait() ends it, well or not
     last_ = &running.wait();
     return *last_;
   }
 
  private:
+  static constexpr const char* name = "adasum::allreduce_plan::";
+  static std::string call_name(const char* call) { return std::string(name) + call; }
   static constexpr bool can_share = shares_gradients<Comm, Space>;
   static constexpr std::string_view of_caller = "in the caller's memory", copied = "copied to shared memory",
                                     of_plan = "in the plan's buffer";
@@ -109,14 +135,19 @@ class plan_state {
     return setup_.schedule_problem().empty() ? setup_.uses_shared_memory() : shared_memory_use::none;
   }
 
-  void make_in_place(shared_memory_use use) {
+  /// All ranks are there, and are about to make the same.
+  void meet(set_up_type& together) { together.meet(setup_.signature(), setup_.segments(), setup_.memory()); }
+
+  void make_in_place(shared_memory_use use, set_up_type& together) {
     if (std::exchange(tried_to_share_, true) || use == shared_memory_use::none) return;
     if constexpr (can_share) {
       const bool all_of_them = use == shared_memory_use::preferred || use == shared_memory_use::buffer_if_all;
       if constexpr (requires { setup_.comm().all_share_memory(); })
         if (all_of_them && !setup_.comm().all_share_memory()) return;
       try {
-        in_place_ = new_engine(setup_.settings(true));
+        auto settings = setup_.settings(true);
+        settings.carried.before_sharing = [&] { meet(together); };
+        in_place_ = new_engine(std::move(settings));
       } catch (const shared_memory_error&) {  // on all ranks: by messages, then
         if (use == shared_memory_use::required) throw;
         return;
@@ -130,16 +161,18 @@ class plan_state {
                       " needs ranks that all share memory");
   }
 
-  void make_buffer() {
-    make_in_place(shared_memory_use_of_schedule());
-    buffer_ = usual().shared_gradient();
-    if (!*buffer_) {
-      own_memory_ = setup_.space().template allocate<T>(setup_.length());
-      buffer_ = own_memory_->data();
+  void make_buffer(set_up_type& together) {
+    make_in_place(shared_memory_use_of_schedule(), together);
+    T* memory = usual().shared_gradient();
+    if (!memory) {
+      if (!own_memory_) own_memory_ = setup_.space().template allocate<T>(setup_.length());
+      memory = own_memory_->data();
     } else if (!by_messages_) {
       // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
       by_messages_ = new_engine(setup_.settings(false));
     }
+    meet(together);
+    buffer_ = memory;
   }
 
   /// What reduces a plan's gradients, unless they lie elsewhere than in buffer().

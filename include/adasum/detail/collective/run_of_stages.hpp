@@ -60,12 +60,13 @@ class run_of_stages {
     data_ = data;
     posts_ = posts;
     withdrawn_ = false;
+    agrees_ = false;
     gives_up_ = nullptr;
     by_message().begin_run(data, posts);  // agree comes before begin
   }
   /// For the step agree.
   void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
-    agreement_ = agreement(mine, segments_, comm_.rank(), comm_.size(), memory);
+    agreement_ = agreement(mine, true, segments_, comm_.rank(), comm_.size(), memory);
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
@@ -87,35 +88,34 @@ class run_of_stages {
     return progress::done;
   }
   /// Whether what the last step waits for is there. @param block  wait until it is
-  bool arrived(bool block) { return waits_for_->arrived(block); }
+  bool arrived(bool block) {
+    if (!agrees_) return waits_for_->arrived(block);
+    try {
+      return waits_for_->arrived(block);
+    } catch (...) {  // the others wait for the messages that follow
+      if (!agreement_.fail()) throw;
+      return true;
+    }
+  }
 
   // ── a rank that has failed ──
 
   /// From here on, steps only let nobody wait: this rank's exchanges are made, with empty messages, and what it gets is
   /// thrown away.
   /// @return waits: others are still at work on this rank's gradient
-  /// @throws std::bad_alloc  there is no memory for what the others send
   progress withdraw() {
     withdrawn_ = true;
     local_.forget_recombining();
     transport<T>* const isolation = stages_.withdraw();
-    if constexpr (device_space<Space>) {
-      // The device may be what failed. What it would receive is discarded, so nobody follows this address.
-      if (!data_) data_ = reinterpret_cast<T*>(alignof(std::max_align_t));
-    } else {
-      discarded_.emplace(space_.template allocate<T>(segments_.all().end));
-      data_ = discarded_->data();
-    }
+    data_ = nullptr;
     return isolation ? wait_for(*isolation, progress::waits) : progress::done;
   }
   bool withdrawn() const { return withdrawn_; }
   /// The gradient may be gone: from here on, it is not touched, and sums of a recombination say that this rank fails.
   void give_up(const std::exception_ptr& problem) { gives_up_ = problem; }
-  void end() { discarded_.reset(); }
+  const std::exception_ptr& reason_to_give_up() const { return gives_up_; }
 
  private:
-  using buffer = decltype(std::declval<const Space&>().template allocate<T>(0));
-
   std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
   static std::size_t most_members(const std::vector<stage>& stages) {
     std::size_t most = 1;
@@ -133,7 +133,8 @@ class run_of_stages {
   // ── beginning and end ──
 
   progress agree() {
-    if (wait_for(by_message(), by_message().next_of(agreement_)) == progress::waits) return progress::waits;
+    agrees_ = wait_for(by_message(), by_message().next_of(agreement_)) == progress::waits;
+    if (agrees_) return progress::waits;
     agreement_.require();
     return progress::done;
   }
@@ -158,15 +159,12 @@ class run_of_stages {
   }
 
   progress round_result(const bound_stage<T>& stage) {
-    by_message().round({data_ + stage.part().begin, stage.part().size()});
+    if (!withdrawn_) by_message().round({data_ + stage.part().begin, stage.part().size()});
     return progress::done;
   }
 
   progress finish() {
-    if (withdrawn_) {
-      discarded_.reset();
-      return progress::done;
-    }
+    if (withdrawn_) return progress::done;
     space_.fence();
     stages_.end_run();
     auto& found = report_.written();
@@ -192,17 +190,37 @@ class run_of_stages {
 
   progress combine(const bound_stage<T>& stage, bool last) {
     if (withdrawn_) return progress::done;
-    if (turn_ == 0) {
-      weigh(stage);
+    if (turn_ == 0) weigh(stage);
+    if (part_ == part::confirm && confirm(stage) == progress::waits) return progress::waits;
+    if (part_ == part::mix) {
       mix(stage, last);
       if (!local_.has_unsettled()) return progress::done;
+      begin_recombining(stage);
     }
     return recombine(stage, last);
   }
 
   void weigh(const bound_stage<T>& stage) {
     const auto problem = local_.weigh(stage, note_in_report(stage));
-    if (problem) fail_after_recombining(problem);
+    part_ = stage.sum_over.size() > 1 && local_.may_leave_unsettled(stage) ? part::confirm : part::mix;
+    if (part_ == part::confirm) {
+      if (problem && !gives_up_) gives_up_ = problem;
+      failures_ = gives_up_ ? 1 : 0;
+      products_ = std::span(&failures_, 1);
+      products_turn_ = 0;
+    } else if (problem) {
+      fail_after_recombining(problem);
+    }
+  }
+
+  /// Where the others may go on to recombine segments, and a rank whose rule has thrown does not know: a sum of how many
+  /// ranks have failed.
+  progress confirm(const bound_stage<T>& stage) {
+    if (add_unscheduled(stage) == progress::waits) return progress::waits;
+    part_ = part::mix;
+    if (failures_ == 0) return progress::done;
+    if (gives_up_) std::rethrow_exception(gives_up_);
+    throw communication_error("adasum: another rank failed while gradients were weighed");
   }
 
   /// The other ranks may go on to recombine segments: this one takes part in that first, and says there that it fails.
@@ -227,12 +245,13 @@ class run_of_stages {
   }
 
   /// How many sums there are depends on the numbers. Every rank that adds them knows the same numbers.
+  void begin_recombining(const bound_stage<T>& stage) {
+    local_.begin_recombining(stage, gives_up_);
+    products_ = local_.recombine(stage);
+    products_turn_ = 0;
+    part_ = part::recombine;
+  }
   progress recombine(const bound_stage<T>& stage, bool last) {
-    if (turn_ == 0) {
-      local_.begin_recombining(stage, gives_up_);
-      products_ = local_.recombine(stage);
-      products_turn_ = 0;
-    }
     if (gives_up_) local_.fail_recombining(stage, gives_up_);
     while (!products_.empty()) {
       if (stage.sum_over.size() > 1 && add_unscheduled(stage) == progress::waits) return progress::waits;
@@ -268,10 +287,12 @@ class run_of_stages {
   bool withdrawn_ = false;
   std::exception_ptr gives_up_;  // why this rank will withdraw, once the others need not wait for it in between
   agreement agreement_;
+  bool agrees_ = false;  // whether it is what is waited for
   allgather flags_;
-  std::span<double> products_;       // of a recombination: what is being added
-  std::size_t products_turn_ = 0;    // how often that has waited
-  std::optional<buffer> discarded_;  // what a rank that has withdrawn works on
+  enum class part { confirm, mix, recombine } part_ = part::mix;  // of the step combine
+  double failures_ = 0;                                           // see confirm
+  std::span<double> products_;                                    // what is being added besides the schedule's sums
+  std::size_t products_turn_ = 0;                                 // how often that has waited
   std::size_t fallbacks_before_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "../../core/concepts.hpp"
@@ -96,6 +97,48 @@ void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::siz
     if (quality == weighing::needs_vectors) memory.unsettled.push_back(k);
   }
   if (whole_model && memory.unsettled.empty()) copy_first_weights(memory);
+}
+
+/// Whether there are weights under which vectors that take part cancel beyond a threshold (weighing_limits):
+/// whether the Gram matrix of their unit vectors has an eigenvalue below it. By Cholesky's factors, which exist
+/// otherwise. @param factors  packed_size(n)
+inline bool can_cancel(gram_view gram, double threshold, std::span<double> factors) {
+  const auto n = gram.size();
+  const auto count = static_cast<double>(n);
+  const double shift = threshold + count * count * count * 0x1p-48;  // and what rounding may hide
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j <= i; ++j) {
+      const double norms = std::sqrt(gram(i, i)) * std::sqrt(gram(j, j));
+      double entry = i == j ? 1 - shift : norms > 0 ? gram(i, j) / norms : 0;
+      for (std::size_t k = 0; k < j; ++k) entry -= factors[packed_index(i, k)] * factors[packed_index(j, k)];
+      if (i == j && !(entry > 0)) return true;
+      factors[packed_index(i, j)] = i == j ? std::sqrt(entry) : entry / factors[packed_index(j, j)];
+    }
+  return false;
+}
+
+/// Whether a rule may throw where it also decides that a segment needs the vectors. For rules of n vectors at once, the
+/// squares alone decide that.
+template <rule Rule>
+constexpr bool may_fail_undecided = [] {
+  if constexpr (pairwise_rule<Rule> && needs_gram<Rule>)
+    return !noexcept(std::declval<Rule&>()(std::declval<const pair_gram&>()));
+  else
+    return false;
+}();
+
+/// Whether the rule may leave segments unsettled, by what is known without asking it: the same on all ranks, on those
+/// where it throws, too.
+template <rule Rule>
+bool may_leave_unsettled(const Rule& rule, const round_memory& memory, const weighing_limits& limits) {
+  const auto may = [&](gram_view gram) {
+    return weighing_of_squares(gram, limits.largest_square) == weighing::good &&
+           can_cancel(gram, std::max(limits.node, limits.root), memory.scratch.gram);
+  };
+  if (weighs_whole_model(rule)) return memory.segments() > 0 && may(add_segments(memory));
+  for (std::size_t k = 0; k < memory.segments(); ++k)
+    if (may(memory.gram_of(k))) return true;
+  return false;
 }
 
 /// What the Gram matrix says of segment k, once its weights are there.

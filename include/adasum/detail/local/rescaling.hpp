@@ -21,9 +21,10 @@ namespace adasum::detail {
 /// By which powers of two some vectors are multiplied, so that their squares and the result's stay in range.
 /// Pure: told the vectors' squares, says what to multiply by.
 ///
-/// Vectors whose squares leave double's range, or whose terms might leave that of float, are multiplied alike, so that the middle between the largest norm and the
-/// smallest comes near 1: then squares of norms at ratios of up to 2^1000 are in range, and a rule that chooses a small
-/// vector sees it as small as it is. Smaller ones lose digits, and count as zero where even their squares vanish.
+/// Vectors whose squares leave double's range, or whose terms might leave that of float, are multiplied alike, so that the
+/// middle between the largest norm and the smallest comes near 1: then squares of norms at ratios of up to 2^1000 are in
+/// range, and a rule that chooses a small vector sees it as small as it is. Smaller ones lose digits, and count as zero
+/// where even their squares vanish.
 ///
 /// Where of so small a vector only the direction counts, as under pairwise rules, the largest norm comes near 1, and no
 /// other is left below 2^-lift: such a vector is enlarged, which changes the result by less than its rounding where lift
@@ -41,7 +42,8 @@ class rescaling {
       format_of<T> == number_format::binary64 ? number_range{largest_mixed_square<T>, 600, 500}
                                               : number_range{largest_mixed_square<T>, 128, 125};
 
-  rescaling(std::size_t n, const number_range& range) : norms(n), exponent(n), wanted(n), magnitude(n), range_(range) {}
+  rescaling(std::size_t n, const number_range& range)
+      : norms(n), by(n), exponent(n), wanted(n), magnitude(n), range_(range) {}
 
   /// First: brings squares that leave the range back into it. @return whether any vector is to be multiplied, by
   /// 2^by(i)

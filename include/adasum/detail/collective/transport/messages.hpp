@@ -39,11 +39,14 @@ struct message_sizes {
     received = std::max(received, others * own);
     packed = std::max({packed, to_survivors, others * own});
     unpacked = std::max({unpacked, others * own, stage.held.size()});
+    // A rank that has withdrawn receives the result there, too.
+    if (!stage.survives() || !stage.replicated()) received = std::max(received, stage.held.size() - own);
   }
 };
 
 /// The transport by messages, for any communicator. What is received before a stage lies in a buffer of its own, in the
-/// order of the members; the result is received in place.
+/// order of the members; the result is received in place. A rank that has withdrawn touches its gradient no more: it
+/// receives everything in that buffer.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
 class messages final : public transport<T> {
  public:
@@ -64,7 +67,8 @@ class messages final : public transport<T> {
 
   progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
-    if (turn == 0 && stage.survives() && stage.replicated()) round({gradient + stage.held.begin, stage.held.size()});
+    if (turn == 0 && stage.survives() && stage.replicated() && !withdrawn())
+      round({gradient + stage.held.begin, stage.held.size()});
     return exchange(stage, stage.to_combine, turn, [&] {
       T* to = received_at_;
       for (const auto& one : stage.to_combine.sends) send(stage, one, gradient);
@@ -90,8 +94,12 @@ class messages final : public transport<T> {
   progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     return exchange(stage, stage.to_deliver, turn, [&] {
       for (const auto& one : stage.to_deliver.sends) send(stage, one, gradient);
-      for (const auto& one : stage.to_deliver.receives)
-        messenger_.receive(stage.members[one.member], {gradient + one.elements.begin, one.elements.size()});
+      T* aside = received_at_;
+      for (const auto& one : stage.to_deliver.receives) {
+        const auto size = one.elements.size();
+        T* const to = withdrawn() ? std::exchange(aside, aside + size) : gradient + one.elements.begin;
+        messenger_.receive(stage.members[one.member], {to, size});
+      }
     });
   }
 
@@ -141,7 +149,8 @@ class messages final : public transport<T> {
     return progress::done;
   }
   void send(const bound_stage<T>& stage, const transfer& one, const T* gradient) {
-    messenger_.send(stage.members[one.member], {gradient + one.elements.begin, one.elements.size()});
+    const T* const from = withdrawn() ? received_at_ : gradient + one.elements.begin;  // what is withheld is not read
+    messenger_.send(stage.members[one.member], {from, one.elements.size()});
   }
 
   int rank_;

@@ -14,6 +14,7 @@
 #include "../../../core/options.hpp"
 #include "../../../core/pending.hpp"
 #include "../../../schedule/sum_order.hpp"
+#include "../attempt.hpp"
 #include "wire.hpp"
 
 /// The messages of one reduction, and how a rank that fails lets no other wait.
@@ -66,7 +67,7 @@ class messenger {
   void send(int peer, std::span<const T> elements) {
     if (elements.empty()) return;
     // What is withheld need not be made: the execution space may be what failed.
-    out_.push_back(withdrawn_ ? outgoing{peer, std::as_bytes(elements), memory_kind::space}
+    out_.push_back(withdrawn_ ? outgoing{peer, wire_.as_long_as(elements), memory_kind::space}
                               : wire_.pack(space_, peer, elements));
   }
   void receive(int peer, std::span<T> to) {
@@ -96,7 +97,7 @@ class messenger {
       for (auto& buffer : in_) buffer.discarded = withdrawn_ && buffer.where == memory_kind::space;
     bool posted = true;
     if constexpr (can_post)
-      if (posts_) posted = unless_withdrawn([&] { comm_.post(space_, out_, in_, pending_); });
+      if (posts_) posted = unless_withdrawn([&] { attempt([&] { comm_.post(space_, out_, in_, pending_); }); });
     if (scheduled_) ++steps_done_;  // what could not be posted is withheld later
     return posted;
   }
@@ -117,7 +118,7 @@ class messenger {
         unless_withdrawn([&] { block ? pending_.wait() : void(ended = pending_.test()); });
         return ended;
       }
-    if (block) unless_withdrawn([&] { comm_.exchange(space_, out_, in_); });
+    if (block) unless_withdrawn([&] { attempt([&] { comm_.exchange(space_, out_, in_); }); });
     return block;
   }
   void unpack() {
@@ -125,9 +126,7 @@ class messenger {
   }
 
   /// Elements as the others will see them.
-  void round(std::span<T> elements) {
-    if (!withdrawn_) wire_.round(space_, elements);
-  }
+  void round(std::span<T> elements) { wire_.round(space_, elements); }
 
   /// Whether the exchanges from here on are called for by the stages alone: others, who withdraws must not count.
   void set_scheduled(bool scheduled) { scheduled_ = scheduled; }

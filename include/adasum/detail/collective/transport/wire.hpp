@@ -87,6 +87,11 @@ class wire {
     return {peer, std::as_bytes(packed), memory_kind::space};
   }
 
+  /// As many bytes as these elements take on their way, which nobody reads.
+  std::span<const std::byte> as_long_as(std::span<const T> elements) const {
+    return std::as_bytes(elements).first(elements.size() * (rounds() ? sizeof(bits) : sizeof(T)));
+  }
+
   incoming buffer_for(int peer, std::span<T> elements) {
     if (!rounds()) return {peer, std::as_writable_bytes(elements), memory_kind::space};
     const auto packed = std::span(received_.data() + received_count_, elements.size());

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "../../core/error.hpp"
+#include "agreement.hpp"
+#include "one_in_flight.hpp"
+
+namespace adasum::detail {
+
+/// What all ranks set up together: a plan, its buffer. Where they meet in it, and that a rank on which something fails
+/// tells the others at the next of these points, so that all of them throw and none waits for another.
+///
+///     joint_set_up(call, space, comm, compares).run([&](auto& together) { …; together.meet(…); …; together.meet(…); });
+///
+/// The last of these is at the end: after it, nothing can fail.
+template <class Space, class Comm>
+class joint_set_up {
+ public:
+  /// @param compares  options::check_agreement
+  /// @throws bad_input  a plan is in flight on this communicator; nothing has been sent
+  joint_set_up(const char* call, const Space& space, const Comm& comm, bool compares)
+      : space_(space), comm_(comm), compares_(compares && comm.size() > 1) {
+    require_no_reduction(comm, call, "");
+  }
+  joint_set_up(const joint_set_up&) = delete;
+  joint_set_up& operator=(const joint_set_up&) = delete;
+
+  int size() const { return comm_.size(); }
+
+  /// Waits for the other ranks. @throws agreement_error, communication_error  one of them has failed, or they disagree;
+  ///                                                                           on all ranks
+  void meet(const call_signature& mine, segments_view segments, agreement_memory& memory) {
+    all_know_ = true;
+    agree(space_, comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory));
+    all_know_ = false;
+  }
+
+  /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input
+  [[noreturn]] void refuse(const std::string& problem) {
+    if (compares_) {
+      call_signature mine;
+      mine.set(mine.problem, problem);
+      agreement_memory memory(comm_.size());
+      const std::size_t none[] = {0};
+      meet(mine, segments_view{none}, memory);
+    }
+    throw bad_input(problem);
+  }
+
+  /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told
+  template <class SetUp>
+  auto run(SetUp&& set_up) {
+    try {
+      return std::forward<SetUp>(set_up)(*this);
+    } catch (const error& problem) {
+      tell(problem.what());
+      throw;
+    } catch (...) {
+      tell(nullptr);
+      throw;
+    }
+  }
+
+ private:
+  /// @param problem  for the others' messages; null if it is not this library's
+  void tell(const char* problem) const noexcept {
+    if (all_know_) return;
+    call_signature mine;
+    agreement_memory memory;
+    try {
+      if (problem) {
+        mine.set(mine.problem, problem);
+        if (compares_) memory = agreement_memory(comm_.size());
+      }
+    } catch (const std::bad_alloc&) {  // then they are told that, and not what
+    }
+    try {
+      const std::size_t none[] = {0};
+      const bool can_say = problem != nullptr && (!compares_ || !memory.empty());
+      if (!can_say) mine.set(mine.problem, "failed");
+      agree(space_, comm_, agreement(mine, compares_, segments_view{none}, comm_.rank(), comm_.size(), memory));
+    } catch (...) {  // this rank throws what it has
+    }
+  }
+
+  const Space& space_;
+  const Comm& comm_;
+  bool compares_;
+  bool all_know_ = false;  // of the exception that is thrown
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <new>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+
+#include "support/disagreements.hpp"
+#include "support/random_gradients.hpp"
+#include "support/thread_reduction.hpp"
+
+/// Memory that is short on one rank: whichever allocation fails there, no rank waits for ever, and the communicator
+/// works afterwards.
+
+namespace {
+
+constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+thread_local std::size_t allocations_left = never;
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (allocations_left != never && allocations_left-- == 0) {
+    allocations_left = never;
+    throw std::bad_alloc();
+  }
+  const std::size_t bytes = (size + alignment) / alignment * alignment;
+  if (void* const memory = std::aligned_alloc(alignment, bytes)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+// The array forms call these. Not inlined, so that the compiler does not see malloc on one side and delete on the other.
+[[gnu::noinline]] void* operator new(std::size_t size) { return allocate(size, 16); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+using namespace adasum::test;
+
+namespace {
+
+const adasum::segments segs{9, 0, 12, 5, 7};
+const adasum::serial_space space;
+
+/// Segment 2 has squares beyond double, in segment 3 the gradients of two neighbours are opposed: these are recombined.
+std::vector<std::vector<double>> gradients_of(int size) {
+  auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 41);
+  for (std::size_t r = 0; r < gradients.size(); ++r) {
+    for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradients[r][x] *= 1e170;
+    if (r % 2 == 1)
+      for (auto x = segs.offset(3); x < segs.offset(4); ++x) gradients[r][x] = -gradients[r - 1][x];
+  }
+  return gradients;
+}
+
+/// What one rank saw.
+struct seen {
+  ending end;
+  bool ran_out = false;                 ///< whether an allocation failed
+  std::vector<double> midway;           ///< the gradient, where the calls returned
+  std::vector<double> single, planned;  ///< what reductions gave afterwards
+};
+
+/// calls(comm, gradient) on each rank, with the n'th allocation of one of them failing, for each n in turn; then a single
+/// call and a plan on the same communicator, which must be right.
+template <class Schedule, class Calls>
+void check_every_allocation(const std::string& name, int size, const Schedule& order, const Calls& calls) {
+  const auto inputs = gradients_of(size);
+  const auto right = reduce_on_threads<double>(inputs, segs, adasum::rules::adasum{}, order, unchecked);
+  const auto from_plan = [&](const auto& comm) {
+    auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
+    auto plan = adasum::plan_allreduce<double>(space, comm, segs, order, unchecked);
+    plan(gradient);
+    return gradient;
+  };
+  const auto planned = results_of(on_ranks(size, from_plan));
+  for (const int culprit : {0, size - 1}) {
+    bool ran_out = true;
+    for (std::size_t n = 0; ran_out; ++n) {
+      case_under_test() = name + " on " + std::to_string(size) + " ranks, where allocation " + std::to_string(n) +
+                          " of rank " + std::to_string(culprit) + " fails";
+      CAPTURE(case_under_test());
+      const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+        seen found;
+        auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
+        found.midway.reserve(gradient.size());
+        found.end = end_of(std::vector<double>{}, [&](auto&) {
+          allocations_left = comm.rank() == culprit ? n : never;
+          try {
+            calls(comm, gradient);
+          } catch (...) {
+            found.ran_out = allocations_left == never;
+            allocations_left = never;
+            throw;
+          }
+          found.ran_out = allocations_left == never;
+          allocations_left = never;
+          found.midway = gradient;
+        });
+        found.single = inputs[static_cast<std::size_t>(comm.rank())];
+        adasum::adasum_allreduce(space, comm, found.single, segs, order, unchecked);
+        found.planned = from_plan(comm);
+        return found;
+      });
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+        const auto& rank = *ranks[r].value;
+        CAPTURE(r);
+        CAPTURE(rank.end.message);
+        CHECK(same_bits(rank.single, right[r].gradient));
+        CHECK(same_bits(rank.planned, planned[r]));
+        const auto how = rank.end.how;
+        if (static_cast<int>(r) != culprit)  // what fails after the last exchange concerns the culprit alone
+          CHECK((how == way::returned || how == way::communication_error || how == way::agreement_error));
+      }
+      ran_out = ranks[static_cast<std::size_t>(culprit)].value->ran_out;
+      const auto& end = ranks[static_cast<std::size_t>(culprit)].value->end;
+      CAPTURE(end.message);
+      if (end.how == way::returned) {  // it could do without
+        for (const auto& rank : ranks) CHECK(rank.value->end.how == way::returned);
+        for (const auto& rank : ranks) CHECK(same_bits(rank.value->midway, ranks[0].value->midway));
+      } else {
+        CHECK(end.how == way::other);
+        CHECK(end.message == std::bad_alloc().what());
+      }
+    }
+  }
+}
+
+/// visit(schedule, name, size, options)
+template <class Visitor>
+void for_each_case(const Visitor& visit) {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    for (const int size : {2, 3, 5})
+      for (const bool check : {false, true})
+        visit(order, name + (check ? ", checked" : ", unchecked"), size, check ? checked : unchecked);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("in a single call") {
+  for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
+    check_every_allocation("a single call, " + name, size, order, [&](const auto& comm, auto& gradient) {
+      adasum::adasum_allreduce(space, comm, gradient, segs, order, choices);
+    });
+  });
+}
+
+TEST_CASE("while a plan is made") {
+  for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
+    check_every_allocation("making a plan, " + name, size, order, [&](const auto& comm, auto& gradient) {
+      adasum::plan_allreduce<double>(space, comm, segs, order, choices);
+      std::ranges::fill(gradient, 0.0);
+    });
+  });
+}
+
+TEST_CASE("while a plan's buffer is made, and in the first run") {
+  for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
+    check_every_allocation("a plan's buffer, " + name, size, order, [&](const auto& comm, auto& gradient) {
+      const auto left = std::exchange(allocations_left, never);
+      auto plan = adasum::plan_allreduce<double>(space, comm, segs, order, choices);
+      allocations_left = left;
+      const auto buffer = plan.buffer();
+      std::ranges::copy(gradient, buffer.begin());
+      plan();
+      std::ranges::copy(buffer, gradient.begin());
+    });
+  });
+}
+
+TEST_CASE("in the first and in the second run of a plan") {
+  for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
+    check_every_allocation("the runs of a plan, " + name, size, order, [&](const auto& comm, auto& gradient) {
+      const auto left = std::exchange(allocations_left, never);
+      auto plan = adasum::plan_allreduce<double>(space, comm, segs, order, choices);
+      auto first = gradient;
+      allocations_left = left;
+      // A run that fails does so on all ranks: they all go on, or none.
+      std::exception_ptr problem;
+      try {
+        plan(first);
+      } catch (...) {
+        problem = std::current_exception();
+      }
+      plan(gradient);
+      if (problem) std::rethrow_exception(problem);
+    });
+  });
+}
+
+TEST_CASE("in start(), test() and wait()") {
+  for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
+    check_every_allocation("start, test and wait, " + name, size, order, [&](const auto& comm, auto& gradient) {
+      const auto left = std::exchange(allocations_left, never);
+      auto plan = adasum::plan_allreduce<double>(space, comm, segs, order, choices);
+      allocations_left = left;
+      plan.start(gradient);
+      while (!plan.test()) std::this_thread::yield();
+      plan.wait();
+    });
+  });
+}
+
+TEST_CASE("in buckets, from making them to the end of a pass") {
+  for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
+    check_every_allocation("buckets, " + name, size, order, [&](const auto& comm, auto& gradient) {
+      const std::size_t lengths[] = {20, 13};
+      auto buckets = adasum::plan_bucketed<double>(space, comm, lengths, 150, order, choices);
+      const std::span<double> all(gradient);
+      buckets.ready(1, all.subspan(20));
+      buckets.ready(0, all.first(20));
+      buckets.wait();
+    });
+  });
+}
