@@ -311,6 +311,7 @@ TEST_CASE("unchecked: plans that differ are an error on all ranks, before memory
        {std::pair(segments{2000, 3000}, segments{1000, 4000}), std::pair(segments{5000}, segments{1000, 4000}),
         std::pair(segments{5000}, segments{4990}), std::pair(segments{5000}, segments{50})})
     for (int culprit = 0; culprit < 3; ++culprit) {
+      const auto &cut = both.first, &other = both.second;
       CAPTURE(other.total());
       CAPTURE(culprit);
       check([&](const auto& comm) { make(0.0f, comm, comm.rank() == culprit ? other : cut); });

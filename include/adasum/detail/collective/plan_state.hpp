@@ -146,7 +146,7 @@ class plan_state {
         if (all_of_them && !setup_.comm().all_share_memory()) return;
       try {
         auto settings = setup_.settings(true);
-        settings.carried.before_sharing = [&] { meet(together); };
+        settings.transport.before_sharing = [&] { meet(together); };
         in_place_ = new_engine(std::move(settings));
       } catch (const shared_memory_error&) {  // on all ranks: by messages, then
         if (use == shared_memory_use::required) throw;
