@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -62,6 +63,31 @@ TEST_CASE("multi_krum: whatever f ranks send, they are not chosen") {
   CHECK(c[2] == 0);
   CHECK(c[7] == 0);
   CHECK(std::ranges::count(c, 0.2) == 5);
+}
+
+TEST_CASE("multi_krum: Inf, NaN and numbers whose squares overflow are left out, in whatever segment they are") {
+  const auto honest = random_gradients<double>(6, 15, 1, gradient_kind::near_parallel);
+  const rules::multi_krum rule{.byzantine = 2, .selected = 3};
+  const auto expected = combined(rule, honest);
+  for (const double sent :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e200, -1e150})
+    for (const std::size_t at : {0u, 14u}) {
+      CAPTURE(sent);
+      CAPTURE(at);
+      auto g = honest;
+      g.insert(g.begin() + 2, honest[0]);
+      g.push_back(honest[1]);
+      g[2][at] = g.back()[at] = sent;
+      CHECK(combined(rule, g) == expected);
+      vec out(15);
+      const auto found = combine(serial_space{}, g, out, rule, segments{10, 5});
+      CHECK(out == expected);
+      CHECK(found.weight(2, 0) == 0);
+      CHECK(found.weight(7, 1) == 0);
+      CHECK(found.result_norm(0) == doctest::Approx(norm_of(vec(out.begin(), out.begin() + 10))));
+    }
+  const std::vector<vec> all(3, vec{std::numeric_limits<double>::quiet_NaN()});
+  CHECK(std::isnan(combined(rule, all)[0]));
 }
 
 TEST_CASE("multi_krum: of equals the first, never more than there are") {

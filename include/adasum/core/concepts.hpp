@@ -52,6 +52,10 @@ namespace adasum {
 //                                                it looks at differences of nearly equal numbers, such as a matrix's
 //                                                small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖,
 //                                                wherever the space can do that
+//   static constexpr bool leaves_out_nonfinite = true
+//                                                for rules of n vectors: those that hold Inf or NaN, and those whose
+//                                                squares leave the range of double while others' do not, have weight 0,
+//                                                and the rule is asked about the others
 //   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
 //                                                same result (rules that mix unit vectors). Asked for where squares
 //                                                leave the range of double, and vectors are rescaled
@@ -361,6 +365,17 @@ inline constexpr bool measures_in_double =
       space.measure_in_double(part, vectors, gram);
     };
 }  // namespace detail
+
+/// Whether vectors that are not finite are left out under a rule.
+template <rule R>
+constexpr bool leaves_out_nonfinite = [] {
+  if constexpr (requires {
+                  { R::leaves_out_nonfinite } -> std::convertible_to<bool>;
+                })
+    return static_cast<bool>(R::leaves_out_nonfinite);
+  else
+    return false;
+}();
 
 /// How the result follows the gradients' scale: s·gradients give s^degree·result.
 template <rule R>

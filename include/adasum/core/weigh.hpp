@@ -209,6 +209,20 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram, double
   return quality;
 }
 
+/// For a rule that leaves out what is not finite: `leaves`, with 0 for the vectors that it leaves out, in scratch.leaves.
+/// Where no vector or every one is such, nothing is changed, and the answer is empty.
+inline std::span<const std::size_t> leaves_of_finite(gram_view gram, std::span<const std::size_t> leaves,
+                                                     double largest, weigh_scratch& scratch) {
+  std::size_t finite = 0;
+  for (std::size_t i = 0; i < gram.size(); ++i) {
+    const bool takes_part = is_finite(gram(i, i)) && gram(i, i) <= largest;
+    scratch.leaves[i] = takes_part ? leaves[i] : 0;
+    finite += takes_part;
+  }
+  if (finite == 0 || finite == gram.size()) return {};
+  return std::span(scratch.leaves).first(gram.size());
+}
+
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
@@ -216,6 +230,11 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram, double
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
                std::size_t segment, weigh_scratch& scratch, const weighing_limits& limits = usual_limits) {
+  if constexpr (leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>)
+    if (const auto some = leaves_of_finite(gram, leaves, limits.largest_square, scratch); !some.empty()) {
+      weigh_all_at_once(rule, gram, some, weights, segment, scratch);
+      return weighing::good;
+    }
   const auto quality = weighing_of_squares(gram, limits.largest_square);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
@@ -234,12 +253,14 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
   return weighing::good;
 }
 
-/// ‖Σ wᵢ gᵢ‖² from inner products; clamped at 0.
+/// ‖Σ wᵢ gᵢ‖² from inner products; clamped at 0. A vector of weight 0 may hold Inf or NaN.
 inline double squared_norm(gram_view gram, std::span<const double> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < gram.size(); ++i) {
+    if (is_zero(weights[i])) continue;
     sum += weights[i] * gram(i, i) * weights[i];
-    for (std::size_t j = 0; j < i; ++j) sum += 2 * (weights[i] * gram(i, j) * weights[j]);
+    for (std::size_t j = 0; j < i; ++j)
+      if (!is_zero(weights[j])) sum += 2 * (weights[i] * gram(i, j) * weights[j]);
   }
   return is_nan(sum) ? sum : std::max(0.0, sum);
 }

@@ -16,15 +16,18 @@
 
 namespace adasum::rules {
 
-/// The mean of the m gradients that lie closest to their neighbours. Up to f ranks may send anything at all.
+/// The mean of the m gradients that lie closest to their neighbours. Up to f ranks may send anything at all, Inf and NaN
+/// too: such a gradient is left out, and n is the number of the others then.
 ///
 ///     score(i) = Σ of the n - f - 2 smallest ‖gᵢ - gⱼ‖², j ≠ i;     cᵢ = 1/m for the m lowest scores, 0 for the others
 ///
 /// Other implementations add up one neighbour more, or distances that are not squared: `neighbours` and `distance`.
-/// Distances follow from inner products: Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ. Of equal scores, the lower index wins. Source: Blanchard et
+/// Distances follow from inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ, so that those below about 1e-8 of the gradients' lengths are
+/// rounding errors: gradients with a large common part are told apart only down to there. Of equal scores, the lower index wins. Source: Blanchard et
 /// al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, sections 3 and 4.
 struct multi_krum {
   static constexpr std::string_view name = "multi_krum";
+  static constexpr bool leaves_out_nonfinite = true;
 
   /// How many neighbours' distances are added up.
   enum class neighbourhood {
