@@ -29,6 +29,9 @@ enum class asked_for {
   arithmetic,
   can_reach,
   for_pairs,
+  for_recombining,
+  measure_in_double,
+  parameters,
   whole_model,
   degree,
   all_share_memory,
@@ -74,6 +77,11 @@ class complete_space {
     serial_.measure(window, vectors, gram, bytes);
   }
   template <scalar T>
+  void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    asked_.note(asked_for::measure_in_double);
+    serial_.measure_in_double(window, vectors, gram);
+  }
+  template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     serial_.mix(window, vectors, weights, out);
   }
@@ -101,6 +109,10 @@ class complete_space {
   friend const complete_space& for_pairs(const complete_space& space) {
     space.asked_.note(asked_for::for_pairs);
     return space;
+  }
+  friend auto for_recombining(const complete_space& space) {
+    space.asked_.note(asked_for::for_recombining);
+    return for_recombining(space.serial_);
   }
 
  private:
@@ -135,6 +147,8 @@ struct complete_pairwise_rule {
 struct complete_gram_rule {
   static constexpr std::string_view name = "complete gram rule";
   static constexpr bool needs_gram = true;
+  static constexpr bool needs_accurate_gram = true;
+  static constexpr bool leaves_out_nonfinite = true;
   question_counts asked;
   bool per_segment = false;
   std::size_t fallbacks = 0;
@@ -147,6 +161,10 @@ struct complete_gram_rule {
   int degree() const {
     asked.note(asked_for::degree);
     return 1;
+  }
+  std::array<double, 1> parameters() const {
+    asked.note(asked_for::parameters);
+    return {static_cast<double>(per_segment)};
   }
   void operator()(gram_view gram, std::span<double> weights, std::size_t k) {
     ++fallbacks;

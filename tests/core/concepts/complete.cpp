@@ -50,8 +50,11 @@ TEST_CASE("calls of one process ask a space and a rule for all that they may off
   run_every_local_call<float>(complete_space(asked), complete_pairwise_rule{asked}, complete_gram_rule{asked});
   CHECK(asked.of(asked_for::degree) == 0);
   run_every_local_call<double>(complete_space(asked), complete_pairwise_rule{asked}, complete_gram_rule{asked});
-  check_asked(asked, {asked_for::measure_with_bytes, asked_for::can_reach, asked_for::for_pairs, asked_for::whole_model,
-                      asked_for::degree});
+  // Floats that cancel.
+  std::vector<float> a(40, 1), b(40, -1), out(40);
+  CHECK(combine(complete_space(asked), std::vector{a, b}, out).recombined_segments() == 1);
+  check_asked(asked, {asked_for::for_recombining, asked_for::measure_in_double, asked_for::measure_with_bytes,
+                      asked_for::can_reach, asked_for::for_pairs, asked_for::whole_model, asked_for::degree});
 }
 
 TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule for all that they may offer") {
@@ -69,10 +72,10 @@ TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule 
       return true;
     });
   }
-  check_asked(asked,
-              {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::arithmetic, asked_for::can_reach,
-               asked_for::whole_model, asked_for::all_share_memory, asked_for::alive, asked_for::bytes,
-               asked_for::uses_shared_memory, asked_for::stages_in_place, asked_for::chosen_name});
+  check_asked(asked, {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::arithmetic,
+                      asked_for::can_reach, asked_for::whole_model, asked_for::all_share_memory, asked_for::alive,
+                      asked_for::bytes, asked_for::uses_shared_memory, asked_for::stages_in_place,
+                      asked_for::chosen_name, asked_for::parameters});
 }
 
 TEST_CASE("a rank that waits in shared memory asks whether the other has left, and lets messages move") {
