@@ -174,7 +174,7 @@ class bucketed {
   /// All ranks have made as many buckets.
   void meet_at_the_end(detail::joint_set_up<Space, Comm>& together, bool compares) const {
     detail::call_signature mine;
-    mine.set(mine.location, "in buckets");
+    mine.set(mine.activity, "making buckets");
     mine.length = buckets_.size();
     detail::agreement_memory memory(compares ? together.size() : 0);
     together.meet(mine, {}, memory);

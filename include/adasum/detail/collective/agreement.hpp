@@ -45,6 +45,7 @@ inline std::string difference_between(std::span<const call_signature> all) {
   if (std::ranges::all_of(all, same)) return {};
   using signature = const call_signature&;
   const compared_field fields[] = {
+      {"call", [](signature c) { return call_signature::get(c.activity); }},
       {"scalar type", [](signature c) { return call_signature::get(c.scalar); }},
       {"length of the gradient", [](signature c) { return std::to_string(c.length); }},
       {"number of segments", [](signature c) { return std::to_string(c.segments); }},

@@ -39,6 +39,7 @@ struct call_signature {
   std::uint64_t schedule_hash = 0;
   std::uint64_t rule_hash = 0;  ///< of its parameters
   std::uint64_t inner_rule_hash = 0;
+  text<32> activity{};  ///< whether a plan is made, or run
   text<16> scalar{};
   text<32> rule{};
   text<32> schedule{};
@@ -69,9 +70,10 @@ struct call_signature {
 
   /// What segments, stages and rules' parameters hash to is compared apart.
   bool equals_but_boundaries(const call_signature& other) const {
-    return length == other.length && segments == other.segments && scalar == other.scalar && rule == other.rule &&
-           schedule == other.schedule && inner_rule == other.inner_rule && location == other.location &&
-           options == other.options && space == other.space;
+    return activity == other.activity && length == other.length && segments == other.segments &&
+           scalar == other.scalar && rule == other.rule && schedule == other.schedule &&
+           inner_rule == other.inner_rule && location == other.location && options == other.options &&
+           space == other.space;
   }
 
   void set_segments(segments_view segs) {
@@ -110,6 +112,7 @@ template <scalar T, schedule Schedule, rule Rule, rule Inner>
 call_signature signature_of(segments_view segments, const Rule& rule, const Inner& inner, std::string_view location,
                             std::string_view options) {
   call_signature mine;
+  mine.set(mine.activity, "making a plan");
   mine.length = segments.all().end;
   mine.set_segments(segments);
   mine.set(mine.scalar, to_string(format_of<T>));

@@ -117,9 +117,11 @@ class plan_setup {
   }
   /// What this rank sets up.
   const call_signature& signature() const { return signature_; }
+  void begin_buffer() { signature_.set(signature_.activity, "making plan.buffer()"); }
   /// For one run. @param problem  what is wrong with this rank's input; empty if nothing
   call_signature signature(std::size_t length, const std::string& problem) const {
     auto mine = signature_;
+    mine.set(mine.activity, "running a plan");
     mine.length = length;
     if (!problem.empty()) mine.set(mine.problem, problem);
     return mine;

@@ -162,6 +162,7 @@ class plan_state {
   }
 
   void make_buffer(set_up_type& together) {
+    setup_.begin_buffer();
     make_in_place(shared_memory_use_of_schedule(), together);
     T* memory = usual().shared_gradient();
     if (!memory) {
