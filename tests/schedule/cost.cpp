@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/all_to_all.hpp>
 #include <adasum/schedule/cost.hpp>
+#include <adasum/schedule/recursive_doubling.hpp>
+#include <adasum/schedule/recursive_halving.hpp>
 
 #include <doctest/doctest.h>
 
@@ -9,7 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-/// The model of docs/scale.md. That it counts what is really sent is tested with messages (distributed.threads_float).
+/// The model of docs/scale.md. That it counts what is really sent is tested with messages (tests/allreduce).
 
 using namespace adasum::schedules;
 using adasum::schedule_input;
@@ -36,7 +38,7 @@ std::size_t elements(const std::vector<cost>& all) {
 }
 
 std::size_t nodes(int size) { return std::bit_floor(static_cast<unsigned>(size)); }
-std::size_t levels(int size) { return static_cast<std::size_t>(std::countr_zero(nodes(size))); }
+std::size_t log2_of_nodes(int size) { return static_cast<std::size_t>(std::countr_zero(nodes(size))); }
 
 /// Exchanges of a sum over so many ranks, of so many numbers.
 std::size_t sum_exchanges(std::size_t size, std::size_t numbers) {
@@ -50,7 +52,7 @@ std::size_t sum_exchanges(std::size_t size, std::size_t numbers) {
 
 TEST_CASE("halving, splitting and gram send 2(P-1)·N elements in all, for any number of ranks and elements") {
   // gram: rank r sends N less its slice, and its slice to P - 1 others: Σ = PN - N + (P - 1)N.
-  // splitting over 2^k nodes likewise at each level: Σ = 2(2^k - 1)N; each of the P - 2^k folded ranks sends its N
+  // splitting over 2^k nodes likewise in each stage: Σ = 2(2^k - 1)N; each of the P - 2^k folded ranks sends its N
   // elements and is sent the N of the result: 2(P - 2^k)N more.
   for (const int size : rank_counts)
     for (const auto length : lengths) {
@@ -62,7 +64,8 @@ TEST_CASE("halving, splitting and gram send 2(P-1)·N elements in all, for any n
       CHECK(elements(costs(recursive_halving{.radix = 16}, size, length)) == expected);
       if (size <= 256) CHECK(elements(costs(all_to_all{}, size, length)) == expected);
       const auto folded = static_cast<std::size_t>(size) - nodes(size);
-      CHECK(elements(costs(recursive_doubling{}, size, length)) == (nodes(size) * levels(size) + 2 * folded) * length);
+      CHECK(elements(costs(recursive_doubling{}, size, length)) ==
+            (nodes(size) * log2_of_nodes(size) + 2 * folded) * length);
     }
 }
 
@@ -86,11 +89,11 @@ TEST_CASE("exchanges, one after another") {
   for (const int size : rank_counts) {
     if (size == 1) continue;
     CAPTURE(size);
-    const std::size_t k = levels(size), folding = nodes(size) == static_cast<std::size_t>(size) ? 0 : 2;
+    const std::size_t k = log2_of_nodes(size), folding = nodes(size) == static_cast<std::size_t>(size) ? 0 : 2;
     const auto of = [&](const auto& order) { return cost_of(order, 0, size, floats(102'400)).exchanges; };
     CHECK(of(recursive_doubling{}) == k + folding);
     std::size_t of_sums = 0;
-    for (std::size_t level = 1; level <= k; ++level) of_sums += (level + 2) / 3;  // 3 numbers over 2^level ranks, by 8
+    for (std::size_t i = 1; i <= k; ++i) of_sums += (i + 2) / 3;  // 3 numbers over 2^i ranks, by 8
     CHECK(of(recursive_halving{}) == 2 * k + of_sums + folding);
     const auto ranks = static_cast<std::size_t>(size);
     if (size <= 256) {  // where parts of a sum are uneven, some ranks have nothing to do at first
@@ -106,7 +109,7 @@ TEST_CASE("exchanges, one after another") {
   }
 }
 
-TEST_CASE("arithmetic of one level, from its stage") {
+TEST_CASE("arithmetic of one stage") {
   const auto two = cost_of(recursive_halving{}, 0, 2, floats(1000));
   CHECK(two.pair_elements == 500);
   CHECK(two.products == 0);
@@ -121,45 +124,4 @@ TEST_CASE("seconds are linear in what is counted") {
       .latency = 1, .per_message = 10, .per_byte = 100, .per_pair_element = 1e3, .per_product = 1e4, .per_term = 1e5};
   CHECK(seconds({.exchanges = 1, .messages = 2, .busier_bytes = 3, .pair_elements = 4, .products = 5, .terms = 6},
                 on) == 654'321);
-}
-
-TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
-  using kind = automatic::kind;
-  const auto choose = [](int size, std::size_t bytes) {
-    return automatic::choose(size, floats(bytes / float_size)).which;
-  };
-  CHECK(choose(2, 8 << 10) == kind::doubling);
-  CHECK(choose(2, (8 << 10) + 4) == kind::halving);
-  CHECK(choose(3, 1 << 10) == kind::doubling);    // whatever the model says
-  CHECK(choose(3, 4 << 10) == kind::all_to_all);  // folding would send the whole gradient twice more
-  CHECK(choose(4, 16 << 10) == kind::doubling);   // latency
-  CHECK(choose(4, 1 << 20) == kind::halving);     // one level in place of two
-  CHECK(choose(5, 1 << 10) == kind::doubling);
-  CHECK(choose(5, (1 << 10) + 4) == kind::all_to_all);  // one sum among all costs less latency than folding twice
-  for (const int size : {6, 7}) {                       // folding would send the whole gradient twice more
-    CAPTURE(size);
-    CHECK(choose(size, 1 << 10) == kind::doubling);
-    CHECK(choose(size, 1 << 20) == kind::all_to_all);
-  }
-  for (const int size : {16, 64, 100, 256, 1000, 1024}) {
-    CAPTURE(size);
-    CHECK(choose(size, 1 << 10) == kind::doubling);  // latency
-    CHECK(choose(size, 64 << 10) == kind::halving);  // fewer sums than halving
-    // Less arithmetic than wider ones: four vectors are measured and mixed in less time than three pairs.
-    CHECK(automatic::choose(size, floats((64 << 20) / float_size)).radix == 4);
-  }
-  CHECK(automatic::choose(16, {1000, float_size, 1, false}).which ==
-        kind::all_to_all);  // another rule than a pairwise one
-}
-
-TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
-  // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
-  const machine free_arithmetic{.per_message = 0, .per_pair_element = 0, .per_product = 0, .per_term = 0};
-  CHECK(automatic::cheapest(64, floats(1 << 20), free_arithmetic).which == automatic::kind::halving);
-  const machine slow_processor{.per_product = 1e-6, .per_term = 1e-6};
-  CHECK(automatic::cheapest(64, floats(1 << 16), slow_processor).which == automatic::kind::halving);
-  // Many segments: the Gram matrices of wide stages are longer messages than the gradient.
-  const schedule_input layers{1 << 18, float_size, 5000, true};
-  const auto chosen = automatic::choose(64, layers);
-  CHECK(chosen.radix == 2);
 }

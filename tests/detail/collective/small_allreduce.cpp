@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/core/gram.hpp>
+#include <adasum/core/message.hpp>
 #include <adasum/detail/collective/small_allreduce.hpp>
+#include <adasum/schedule/sum_order.hpp>
 
 #include <doctest/doctest.h>
 
@@ -31,10 +32,10 @@ std::vector<std::vector<double>> sums(std::vector<std::vector<double>> values, s
   const auto size = values.size(), count = values.front().size();
   std::vector<int> group(size);
   for (std::size_t place = 0; place < size; ++place) group[place] = static_cast<int>(3 * (size - place));
-  std::vector<std::vector<double>> rooms(size, std::vector<double>(sum_order::most_received(size, radix) * count));
+  std::vector<std::vector<double>> scratch(size, std::vector<double>(sum_order::most_received(size, radix) * count));
   std::vector<small_allreduce> ranks;
   for (std::size_t place = 0; place < size; ++place)
-    ranks.emplace_back(group, place, radix, values[place], rooms[place]);
+    ranks.emplace_back(group, place, radix, values[place], scratch[place]);
   for (;;) {
     std::map<std::pair<int, int>, std::span<const std::byte>> sent;
     std::vector<std::vector<adasum::incoming>> received(size);
@@ -51,11 +52,11 @@ std::vector<std::vector<double>> sums(std::vector<std::vector<double>> values, s
     if (going_on == 0) return values;
     CHECK(going_on == size);  // all ranks count the same exchanges
     for (std::size_t place = 0; place < size; ++place)
-      for (const auto& room : received[place]) {
-        const auto message = sent.extract(std::pair(room.peer, group[place]));
+      for (const auto& buffer : received[place]) {
+        const auto message = sent.extract(std::pair(buffer.peer, group[place]));
         REQUIRE(message);
-        REQUIRE(message.mapped().size() == room.bytes.size());
-        std::ranges::copy(message.mapped(), room.bytes.begin());
+        REQUIRE(message.mapped().size() == buffer.bytes.size());
+        std::ranges::copy(message.mapped(), buffer.bytes.begin());
       }
     CHECK(sent.empty());
   }
@@ -63,15 +64,6 @@ std::vector<std::vector<double>> sums(std::vector<std::vector<double>> values, s
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
-
-/// Exchanges of this rank, and messages that it sends.
-std::pair<std::size_t, std::size_t> traffic(std::size_t size, std::size_t self, std::size_t radix) {
-  const sum_order order(size, self, radix);
-  std::size_t messages = 0;
-  for (std::size_t i = 0; i < order.exchanges(); ++i)
-    order.visit(i, [&](std::size_t) { ++messages; }, [](std::size_t) {});
-  return {order.exchanges(), messages};
 }
 
 }  // namespace
@@ -114,46 +106,3 @@ TEST_CASE("each rank's number counts once") {
 }
 
 TEST_CASE("no numbers, no messages' bytes") { CHECK(sums(std::vector<std::vector<double>>(5), 8).size() == 5); }
-
-TEST_CASE("exchanges: log P to the base of the radix, rounded up") {
-  for (const auto size : group_sizes) {
-    CAPTURE(size);
-    for (const auto radix : radices) {
-      CAPTURE(radix);
-      std::size_t exchanges = 0;
-      for (std::size_t reached = 1; reached < size; reached *= radix) ++exchanges;
-      for (std::size_t self = 0; self < size; ++self) CHECK(traffic(size, self, radix).first == exchanges);
-    }
-  }
-}
-
-TEST_CASE("messages: where the group is a product of radices, as many from each rank") {
-  const auto messages = [](std::size_t size, std::size_t radix) {
-    const auto first = traffic(size, 0, radix).second;
-    for (std::size_t self = 1; self < size; ++self) CHECK(traffic(size, self, radix).second == first);
-    return first;
-  };
-  CHECK(messages(4, 8) == 3);
-  CHECK(messages(6, 8) == 5);
-  CHECK(messages(32, 8) == 7 + 3);
-  CHECK(messages(64, 8) == 7 + 7);
-  CHECK(messages(100, 8) == 4 + 4 + 3);
-  CHECK(messages(1000, 8) == 7 + 4 + 4 + 4);
-  CHECK(messages(32, 4) == 3 + 3 + 1);
-  CHECK(messages(64, 4) == 3 + 3 + 3);
-  CHECK(messages(64, 2) == 6);
-}
-
-TEST_CASE("the radix, by the number of vectors: one segment's inner products fill 512 bytes, and 8 KiB") {
-  using adasum::packed_size;
-  using adasum::detail::sum_radix;
-  CHECK(sum_radix(2) == 8);
-  CHECK(sum_radix(10) == 8);
-  CHECK(packed_size(10) * sizeof(double) <= 512);
-  CHECK(sum_radix(11) == 4);
-  CHECK(packed_size(11) * sizeof(double) > 512);
-  CHECK(sum_radix(44) == 4);
-  CHECK(packed_size(44) * sizeof(double) <= 8192);
-  CHECK(sum_radix(45) == 2);
-  CHECK(packed_size(45) * sizeof(double) > 8192);
-}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/schedule/automatic.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+
+using adasum::schedule_input;
+using adasum::shared_memory_use;
+using namespace adasum::schedules;
+
+namespace {
+
+constexpr std::size_t float_size = 4;
+
+schedule_input floats(std::size_t length) { return {length, float_size, 1, true}; }
+
+}  // namespace
+
+TEST_CASE("automatic runs what it says") {
+  const auto same = [](const auto& order, int size, const schedule_input& what) {
+    CHECK(automatic::chosen_name(size, what) == order.name);
+    for (int rank = 0; rank < size; ++rank) {
+      const auto chosen = automatic{}.stages(rank, size, what), expected = order.stages(rank, size, what);
+      REQUIRE(chosen.size() == expected.size());
+      for (std::size_t i = 0; i < chosen.size(); ++i) {
+        CHECK(chosen[i].members == expected[i].members);
+        CHECK(chosen[i].parts == expected[i].parts);
+      }
+    }
+  };
+  const schedule_input few{10, 4, 1, true}, many{1'000'000, 4, 1, true}, not_pairwise{10, 4, 1, false};
+  same(recursive_doubling{}, 4, few);
+  same(recursive_halving{}, 2, many);
+  same(recursive_halving{.radix = 4}, 4, many);
+  same(all_to_all{}, 4, not_pairwise);
+  same(all_to_all{}, 7, many);
+  const schedule_input middle{16'000, 4, 1, true};
+  same(recursive_halving{.radix = automatic::choose(64, middle).radix}, 64, middle);
+}
+
+TEST_CASE("automatic works in place where that pays, and only if it may") {
+  const auto use = [](automatic order, int size, schedule_input input) {
+    return order.uses_shared_memory(size, input);
+  };
+  const auto long_ones = floats(1 << 20);
+  CHECK(use({}, 4, long_ones) == shared_memory_use::preferred);
+  CHECK(use({.in_place = false}, 4, long_ones) == shared_memory_use::buffer_if_all);
+  CHECK(use({}, 1, long_ones) == shared_memory_use::buffer_if_all);
+  CHECK(use({}, automatic::most_ranks_in_place, long_ones) == shared_memory_use::preferred);
+  CHECK(use({}, automatic::most_ranks_in_place + 1, long_ones) == shared_memory_use::buffer_if_all);
+  auto once = long_ones;
+  once.once = true;  // making the memory takes longer than one reduction
+  CHECK(use({}, 4, once) == shared_memory_use::buffer_if_all);
+  // The Gram matrices of 4 ranks: 10 · 8 · 4 bytes for each segment.
+  CHECK(use({}, 4, {800'000, 4, 10'000, true}) == shared_memory_use::preferred);
+  CHECK(use({}, 4, {799'999, 4, 10'000, true}) == shared_memory_use::buffer_if_all);
+}
+
+TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
+  using kind = automatic::kind;
+  const auto choose = [](int size, std::size_t bytes) {
+    return automatic::choose(size, floats(bytes / float_size)).which;
+  };
+  CHECK(choose(2, 8 << 10) == kind::doubling);
+  CHECK(choose(2, (8 << 10) + 4) == kind::halving);
+  CHECK(choose(3, 1 << 10) == kind::doubling);    // whatever the model says
+  CHECK(choose(3, 4 << 10) == kind::all_to_all);  // folding would send the whole gradient twice more
+  CHECK(choose(4, 16 << 10) == kind::doubling);   // latency
+  CHECK(choose(4, 1 << 20) == kind::halving);     // one stage in place of two
+  CHECK(choose(5, 1 << 10) == kind::doubling);
+  CHECK(choose(5, (1 << 10) + 4) == kind::all_to_all);  // one sum among all costs less latency than folding twice
+  for (const int size : {6, 7}) {                       // folding would send the whole gradient twice more
+    CAPTURE(size);
+    CHECK(choose(size, 1 << 10) == kind::doubling);
+    CHECK(choose(size, 1 << 20) == kind::all_to_all);
+  }
+  for (const int size : {16, 64, 100, 256, 1000, 1024}) {
+    CAPTURE(size);
+    CHECK(choose(size, 1 << 10) == kind::doubling);  // latency
+    CHECK(choose(size, 64 << 10) == kind::halving);  // fewer sums than halving
+    // Less arithmetic than wider ones: four vectors are measured and mixed in less time than three pairs.
+    CHECK(automatic::choose(size, floats((64 << 20) / float_size)).radix == 4);
+  }
+  CHECK(automatic::choose(16, {1000, float_size, 1, false}).which ==
+        kind::all_to_all);  // another rule than a pairwise one
+}
+
+TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
+  // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
+  const machine free_arithmetic{.per_message = 0, .per_pair_element = 0, .per_product = 0, .per_term = 0};
+  CHECK(automatic::cheapest(64, floats(1 << 20), free_arithmetic).which == automatic::kind::halving);
+  const machine slow_processor{.per_product = 1e-6, .per_term = 1e-6};
+  CHECK(automatic::cheapest(64, floats(1 << 16), slow_processor).which == automatic::kind::halving);
+  // Many segments: the Gram matrices of wide stages are longer messages than the gradient.
+  const schedule_input layers{1 << 18, float_size, 5000, true};
+  const auto chosen = automatic::choose(64, layers);
+  CHECK(chosen.radix == 2);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/schedule/recursive_doubling.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using adasum::index_range;
+using adasum::schedules::recursive_doubling;
+
+TEST_CASE("doubling: whole vectors at distances 1, 2, 4, and no sum over ranks") {
+  const auto stages = recursive_doubling{}.stages(5, 8, {1000, 4, 1, true});
+  REQUIRE(stages.size() == 3);
+  CHECK(stages[0].members == std::vector{4, 5});
+  CHECK(stages[1].members == std::vector{5, 7});
+  CHECK(stages[2].members == std::vector{1, 5});
+  for (const auto& one : stages) {
+    CHECK(one.held == index_range{0, 1000});
+    CHECK(one.part() == one.held);
+    CHECK(one.replicated());
+    CHECK(one.sum_over == std::vector{5});
+  }
+}
+
+TEST_CASE("doubling: ranks beyond a power of two are folded first") {
+  const auto number = [](int rank, int size) {
+    return recursive_doubling{}.stages(rank, size, {10, 4, 1, true}).size();
+  };
+  CHECK(number(3, 16) == 4);
+  CHECK(number(0, 17) == 5);   // keeps a folded pair
+  CHECK(number(1, 17) == 1);   // is folded away
+  CHECK(number(16, 17) == 4);  // is a node by itself
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/core/error.hpp>
+#include <adasum/schedule/recursive_halving.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using adasum::index_range;
+using adasum::schedule_input;
+using adasum::schedules::recursive_halving;
+
+namespace {
+
+std::vector<adasum::stage> stages(std::size_t radix, int rank, int size) {
+  return recursive_halving{.radix = radix}.stages(rank, size, schedule_input{1000, 4, 1, true});
+}
+
+}  // namespace
+
+TEST_CASE("halving: each stage halves what a rank holds, and doubles the distance") {
+  const auto of_five = stages(2, 5, 8);
+  REQUIRE(of_five.size() == 3);
+  CHECK(of_five[0].members == std::vector{4, 5});
+  CHECK(of_five[0].part() == index_range{500, 1000});
+  CHECK(of_five[1].members == std::vector{5, 7});
+  CHECK(of_five[1].part() == index_range{500, 750});
+  CHECK(of_five[1].sum_over == std::vector{4, 5, 6, 7});
+  CHECK(of_five[2].members == std::vector{1, 5});
+  CHECK(of_five[2].part() == index_range{625, 750});
+  CHECK(of_five[2].sum_over == std::vector{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST_CASE("halving: numbers of stages") {
+  CHECK(stages(2, 3, 16).size() == 4);
+  CHECK(stages(4, 3, 16).size() == 2);
+  CHECK(stages(4, 3, 32).size() == 3);  // 4 · 4 · 2
+  CHECK(stages(8, 3, 4).size() == 1);
+  CHECK(stages(2, 0, 17).size() == 5);   // keeps a folded pair
+  CHECK(stages(2, 1, 17).size() == 1);   // is folded away
+  CHECK(stages(2, 16, 17).size() == 4);  // is a node by itself
+}
+
+TEST_CASE("the radix of halving is a power of two") {
+  for (const std::size_t radix : {0u, 1u, 3u, 6u, 12u}) {
+    CAPTURE(radix);
+    const auto build = [&] { return recursive_halving{.radix = radix}.stages(0, 4, schedule_input{8, 4, 1, true}); };
+    CHECK_THROWS_WITH_AS(build(), doctest::Contains(("radix " + std::to_string(radix)).c_str()), adasum::bad_input);
+  }
+}
