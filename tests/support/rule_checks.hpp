@@ -59,6 +59,7 @@ struct rule_properties {
   int degree;                 ///< rule(s·g) = s^degree · rule(g)
   bool symmetric = true;      ///< the order of the gradients does not matter
   bool one_is_itself = true;  ///< a single gradient is its own combination; if not, the unit vector along it
+  double one_times = 1;       ///< … times this
   double accuracy = 1e-9;     ///< relative, of results that should be equal
   double widest_scale = 1e20;
 };
@@ -93,6 +94,7 @@ void check_rule(const Rule& rule, const rule_properties& has) {
   auto one = g.front();
   const auto of_one = combined(Rule(rule), {one});
   if (!has.one_is_itself) one = times({one}, 1 / norm_of(one)).front();
+  one = times({one}, has.one_times).front();
   CHECK(distance(of_one, one) <= 1e-7 * norm_of(one));
 
   const vec zero(20, 0);

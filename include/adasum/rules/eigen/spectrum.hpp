@@ -9,12 +9,9 @@
 #include <cstddef>
 
 #include "../../core/gram.hpp"
+#include "../gram_accuracy.hpp"
 
 namespace adasum::rules {
-
-/// By how much an entry of a Gram matrix may be wrong, relative to the lengths of its two vectors: a few roundings of
-/// double, of the products and of their sums.
-inline constexpr double gram_accuracy = 0x1p-48;
 
 /// A Gram matrix taken apart into lengths and directions: Gᵢⱼ = dᵢ Rᵢⱼ dⱼ, Rᵢᵢ = 1. The matrix R of directions is as
 /// well conditioned as any diagonal scaling of G but for a factor n (van der Sluis, Numerische Mathematik 14, 1969), so

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/gram.hpp"
+#include "../core/weigh.hpp"
+
+namespace adasum::rules {
+
+/// Any rule, applied after each gradient has been replaced by the mean of the n - f gradients nearest to it, itself included
+/// (NNM). It makes robust rules robust also where the honest ranks' data differ; up to f ranks may send anything at all.
+///
+///     M(i, j) = 1/(n-f) if gⱼ is among the n - f nearest to gᵢ, else 0;   c = Mᵀ c',   c' by the rule from M G Mᵀ
+///
+/// Source: Allouah et al., "Fixing by Mixing: A Recipe for Optimal Byzantine ML under Heterogeneity", AISTATS 2023,
+/// section 4, algorithm 2. Distances follow from inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ; of equal distances, the lower index wins.
+///
+/// A rule for pairs (adasum, mean) is applied along the tree, as without mixing. Whether it is applied to the whole model
+/// or to each segment, its degree, state and fallbacks are the rule's; one that does not say is applied to the whole
+/// model. The weights change by jumps where neighbours change. The mixed gradients' inner products have errors of
+/// about 1e-15 times the squares of the gradients mixed. O(n³), in addition to the rule.
+template <rule Rule>
+struct nearest_neighbour_mixing {
+ private:
+  static constexpr std::string_view prefix = "nnm_", rule_name = Rule::name;
+  static constexpr auto text = [] {
+    std::array<char, prefix.size() + rule_name.size()> both{};
+    std::ranges::copy(rule_name, std::ranges::copy(prefix, both.begin()).out);
+    return both;
+  }();
+
+ public:
+  static constexpr std::string_view name{text.data(), text.size()};  ///< "nnm_" and the rule's
+  static constexpr bool needs_accurate_gram = true;
+
+  std::size_t byzantine = 0;  ///< f; at most n - 1 is taken
+  Rule rule{};
+  std::size_t fallbacks = 0;  ///< the rule's
+
+  bool whole_model() const {
+    if constexpr (requires { rule.whole_model(); })
+      return rule.whole_model();
+    else
+      return true;
+  }
+  int degree() const { return degree_of(rule); }
+  std::vector<double> parameters() const {
+    return with_parameters_of(rule, [&](std::span<const double> inner) {
+      std::vector<double> all{static_cast<double>(byzantine)};
+      all.insert(all.end(), inner.begin(), inner.end());
+      return all;
+    });
+  }
+
+  void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
+    const auto n = g.size();
+    const auto near = neighbours(g);
+    std::vector<double> mixed(packed_size(n)), rows(n * n), found(n);
+    // M G, then (M G) Mᵀ.
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (const auto k : near[i]) sum += g(k, j);
+        rows[i * n + j] = sum / static_cast<double>(near[i].size());
+      }
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = 0;
+        for (const auto k : near[j]) sum += rows[i * n + k];
+        mixed[packed_index(i, j)] = sum / static_cast<double>(near[j].size());
+      }
+    for (std::size_t i = 0; i < n; ++i) {
+      double& square = mixed[packed_index(i, i)];
+      square = std::max(square, 0.0);
+    }
+    apply({mixed.data(), n}, found, segment);
+    fallbacks = fallbacks_of(rule);
+    std::ranges::fill(weights, 0.0);
+    for (std::size_t i = 0; i < n; ++i)
+      for (const auto k : near[i]) weights[k] += found[i] / static_cast<double>(near[i].size());
+  }
+
+ private:
+  /// Of each gradient the n - f nearest, itself first.
+  std::vector<std::vector<std::size_t>> neighbours(gram_view g) const {
+    const auto n = g.size(), kept = n - std::min(byzantine, n - 1);
+    std::vector<std::vector<std::size_t>> near(n, std::vector<std::size_t>(n));
+    std::vector<double> squares(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) squares[j] = j == i ? -1 : std::max(0.0, g(i, i) + g(j, j) - 2 * g(i, j));
+      std::iota(near[i].begin(), near[i].end(), std::size_t{0});
+      std::ranges::stable_sort(near[i], {}, [&](std::size_t j) { return squares[j]; });
+      near[i].resize(kept);
+    }
+    return near;
+  }
+
+  void apply(gram_view gram, std::span<double> found, std::size_t segment) {
+    if constexpr (pairwise_rule<Rule>) {
+      const std::vector<std::size_t> leaves(gram.size(), 1);
+      detail::weigh_scratch scratch(gram.size());
+      detail::weigh_along_tree(rule, gram, leaves.data(), found.data(), scratch, detail::vanishing_threshold,
+                               detail::cancelled_node::is_zero);
+    } else if constexpr (requires { rule(gram, found, segment); }) {
+      rule(gram, found, segment);
+    } else {
+      rule(gram, found);
+    }
+  }
+};
+
+}  // namespace adasum::rules
