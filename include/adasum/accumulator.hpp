@@ -15,6 +15,7 @@
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
 #include "core/input_checks.hpp"
+#include "core/optional_members.hpp"
 #include "detail/arguments.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "detail/local/combine_window.hpp"

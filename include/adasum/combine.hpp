@@ -18,6 +18,7 @@
 #include "core/concepts.hpp"
 #include "core/gradient.hpp"
 #include "core/input_checks.hpp"
+#include "core/optional_members.hpp"
 #include "core/options.hpp"
 #include "core/report.hpp"
 #include "core/report_writer.hpp"

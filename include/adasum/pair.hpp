@@ -8,6 +8,7 @@
 #include <span>
 
 #include "combine.hpp"
+#include "core/optional_members.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {

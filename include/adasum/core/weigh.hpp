@@ -14,6 +14,7 @@
 #include "concepts.hpp"
 #include "float_bits.hpp"
 #include "gram.hpp"
+#include "optional_members.hpp"
 #include "tree_order.hpp"
 
 /// From a Gram matrix and a rule to the weights of one segment. Pure: numbers in, numbers out.

@@ -13,6 +13,7 @@
 
 #include "../core/concepts.hpp"
 #include "../core/gram.hpp"
+#include "../core/optional_members.hpp"
 #include "../core/weigh.hpp"
 
 namespace adasum::rules {

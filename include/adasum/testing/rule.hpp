@@ -18,6 +18,7 @@
 #include "../core/error.hpp"
 #include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
+#include "../core/optional_members.hpp"
 
 namespace adasum {
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
 #include "../local/combine_window.hpp"

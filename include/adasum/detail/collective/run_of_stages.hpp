@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/report.hpp"
 #include "agreement.hpp"
 #include "bound_stages.hpp"

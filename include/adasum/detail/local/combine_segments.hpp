@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 #include "combine_window.hpp"
 #include "recombine.hpp"
 #include "rounds.hpp"

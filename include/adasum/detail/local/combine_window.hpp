@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/weigh.hpp"
 
 /// Weigh → mix of one window of n vectors whose Gram matrices have been measured. What a local combination and every

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/tree_order.hpp"
 #include "../../core/weigh.hpp"

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 
 namespace adasum::detail {
 

@@ -10,6 +10,7 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/weigh.hpp"
 
 /// Weights on the device, so that the host need not wait for inner products.

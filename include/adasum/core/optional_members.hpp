@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "config.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+
+#include "concepts.hpp"
+
+/// What the optional members of rules and execution spaces (concepts.hpp) say, or what holds where they are absent.
+namespace adasum {
+
+// ── rules ──
+
+/// Whether a rule looks at inner products at all.
+template <rule R>
+constexpr bool needs_gram = [] {
+  if constexpr (requires {
+                  { R::needs_gram } -> std::convertible_to<bool>;
+                })
+    return static_cast<bool>(R::needs_gram);
+  else
+    return true;
+}();
+
+/// Whether inner products are to be made in double for a rule.
+template <rule R>
+constexpr bool needs_accurate_gram = [] {
+  if constexpr (requires {
+                  { R::needs_accurate_gram } -> std::convertible_to<bool>;
+                })
+    return static_cast<bool>(R::needs_accurate_gram);
+  else
+    return false;
+}();
+
+/// Whether vectors that are not finite are left out under a rule.
+template <rule R>
+constexpr bool leaves_out_nonfinite = [] {
+  if constexpr (requires {
+                  { R::leaves_out_nonfinite } -> std::convertible_to<bool>;
+                })
+    return static_cast<bool>(R::leaves_out_nonfinite);
+  else
+    return false;
+}();
+
+/// How the result follows the gradients' scale: s·gradients give s^degree·result.
+template <rule R>
+constexpr int degree_of(const R& rule) {
+  if constexpr (requires {
+                  { rule.degree() } -> std::same_as<int>;
+                })
+    return rule.degree();
+  else
+    return 1;
+}
+
+/// What a rule was made with, passed to visit as a span; an empty one if the rule does not say.
+template <rule R, class Visitor>
+constexpr auto with_parameters_of(const R& rule, Visitor&& visit) {
+  if constexpr (requires {
+                  { rule.parameters() } -> std::convertible_to<std::span<const double>>;
+                }) {
+    const auto parameters = rule.parameters();
+    return visit(std::span<const double>(parameters));
+  } else {
+    return visit(std::span<const double>());
+  }
+}
+
+/// How often a rule has fallen back; 0 for one that never does.
+template <rule R>
+constexpr std::size_t fallbacks_of(const R& rule) {
+  if constexpr (requires {
+                  { rule.fallbacks } -> std::convertible_to<std::size_t>;
+                })
+    return rule.fallbacks;
+  else
+    return 0;
+}
+
+// ── execution spaces ──
+
+namespace detail {
+
+/// Whether vectors of T are combined in double where their inner products do not decide.
+template <class Space, class T>
+inline constexpr bool recombines_in_double = std::same_as<T, double> || requires(const Space& space) {
+  { for_recombining(space) } -> execution_space<double>;
+};
+
+/// The space for copies of vectors of T that are combined vector by vector.
+template <scalar T, class Space>
+decltype(auto) space_of_copies(const Space& space) {
+  if constexpr (recombines_in_double<Space, T> && !std::same_as<T, double>)
+    return for_recombining(space);
+  else
+    return (space);
+}
+
+/// The space for calls that combine two vectors: what it offers for pairs, or itself.
+template <class Space>
+decltype(auto) space_for_pairs(const Space& space) {
+  if constexpr (requires { for_pairs(space); })
+    return for_pairs(space);
+  else
+    return (space);
+}
+
+/// Whether a space is to measure vectors of T in double for a rule, and can.
+template <rule R, class Space, class T>
+inline constexpr bool measures_in_double =
+    needs_accurate_gram<R> && !std::same_as<T, double> &&
+    requires(const Space& space, const slice& part, std::span<const T* const> vectors, double* gram) {
+      space.measure_in_double(part, vectors, gram);
+    };
+
+}  // namespace detail
+}  // namespace adasum
