@@ -110,7 +110,9 @@ struct nearest_neighbour_mixing {
     if constexpr (pairwise_rule<Rule>) {
       const std::vector<std::size_t> leaves(gram.size(), 1);
       detail::weigh_scratch scratch(gram.size());
-      detail::weigh_along_tree(rule, gram, leaves.data(), found.data(), scratch, detail::vanishing_threshold,
+      constexpr detail::weighing_limits limits{detail::vanishing_threshold, detail::vanishing_threshold,
+                                               detail::largest_safe_square};
+      detail::weigh_along_tree(rule, gram, leaves.data(), found.data(), scratch, limits,
                                detail::cancelled_node::is_zero);
     } else if constexpr (requires { rule(gram, found, segment); }) {
       rule(gram, found, segment);
