@@ -9,6 +9,7 @@
 #include <adasum/adasum.hpp>
 
 #include "support/disagreements.hpp"
+#include "support/minimal_types.hpp"
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
@@ -23,7 +24,7 @@ const adasum::segments segs{21, 0, 50, 3};
 template <class Rule, class Schedule, class Space = adasum::serial_space>
 std::vector<reduced<float>> reduce_by_mail(const std::vector<std::vector<float>>& gradients, const Rule& rule,
                                            const Schedule& order, const Space& space = {}) {
-  const auto ranks = on_each(mailbox_communicator::group(static_cast<int>(gradients.size())), [&](const auto& comm) {
+  const auto ranks = on_each(group_of<minimal_communicator>(static_cast<int>(gradients.size())), [&](const auto& comm) {
     auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
     const auto found = adasum::combine_allreduce(space, comm, gradient, rule, segs, order, checked);
     return reduced<float>{gradient, found};
@@ -137,6 +138,6 @@ TEST_CASE("a schedule of pairs refuses a rule of the whole Gram matrix when it i
   CHECK_FALSE(adasum::schedule_for<recursive_halving, mean_of_units>);
   CHECK_FALSE(adasum::schedule_for<binomial_tree, mean_of_units>);
   CHECK(adasum::schedule_for<binomial_tree, longest>);
-  CHECK(adasum::communicator_for<mailbox_communicator, failing_space>);
+  CHECK(adasum::communicator_for<minimal_communicator, failing_space>);
   CHECK(adasum::execution_space<failing_space, float>);
 }

@@ -14,6 +14,7 @@
 
 #include "support/allocations.hpp"
 #include "support/disagreements.hpp"
+#include "support/minimal_types.hpp"
 #include "support/played_plans.hpp"
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
@@ -185,8 +186,8 @@ TEST_CASE("a communicator that cannot post: start() does nothing, test() does th
     const auto inputs = gradients_of(size);
     const auto expected =
         reduce_on_threads<float>(inputs, segs, adasum::rules::adasum{}, adasum::schedules::automatic{}, unchecked);
-    CHECK_FALSE(adasum::posting_communicator<mailbox_communicator, adasum::serial_space>);
-    const auto ranks = on_each(mailbox_communicator::group(size), [&](const mailbox_communicator& comm) {
+    CHECK_FALSE(adasum::posting_communicator<minimal_communicator, adasum::serial_space>);
+    const auto ranks = on_each(group_of<minimal_communicator>(size), [&](const minimal_communicator& comm) {
       auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs);
       auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
       plan.start(gradient);

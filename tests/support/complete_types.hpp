@@ -223,7 +223,7 @@ struct inner_schedule : minimal_schedule {
   inner_schedule& operator=(const inner_schedule&) { return *this; }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     auto found = minimal_schedule::stages(rank, size, input);
-    for (auto& level : found) level.inner = true;
+    for (auto& stage : found) stage.inner = true;
     return found;
   }
 };
@@ -239,9 +239,9 @@ struct reversed_schedule : minimal_schedule {
   }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     auto found = minimal_schedule::stages(rank, size, input);
-    for (auto& level : found) {
-      std::ranges::reverse(level.members);
-      level.self = level.members.size() - 1 - level.self;
+    for (auto& stage : found) {
+      std::ranges::reverse(stage.members);
+      stage.self = stage.members.size() - 1 - stage.self;
     }
     return found;
   }

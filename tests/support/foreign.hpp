@@ -14,48 +14,12 @@
 #include <vector>
 
 #include <adasum/core/concepts.hpp>
-#include <adasum/core/error.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/schedule/partition.hpp>
 
-#include "post_office.hpp"
-
 /// Communicators, schedules, rules and execution spaces that a user could have written, from the concepts alone.
 namespace adasum::test {
-
-/// Ranks are threads; every pair of them has a queue of copied messages.
-class mailbox_communicator {
- public:
-  static std::vector<mailbox_communicator> group(int size) {
-    std::vector<mailbox_communicator> ranks;
-    const auto office = std::make_shared<post_office>(size);
-    for (int rank = 0; rank < size; ++rank) ranks.push_back(mailbox_communicator(office, rank));
-    return ranks;
-  }
-
-  int rank() const { return rank_; }
-  int size() const { return office_->size(); }
-
-  template <class Space>
-  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
-    for (const auto& message : out)
-      office_->send(rank_, message.peer, message.withheld ? message.bytes.first(0) : message.bytes);
-    bool complete = true;
-    for (const auto& room : in) {
-      const auto letter = *office_->receive(room.peer, rank_, true);
-      complete &= letter.size() == room.bytes.size();
-      if (letter.size() == room.bytes.size()) std::ranges::copy(letter, room.bytes.begin());
-    }
-    if (!complete) throw communication_error("a letter of another size");
-  }
-
- private:
-  mailbox_communicator(std::shared_ptr<post_office> office, int rank) : office_(std::move(office)), rank_(rank) {}
-
-  std::shared_ptr<post_office> office_;
-  int rank_;
-};
 
 /// Passes everything on, and counts what this rank sends.
 template <class Communicator>
@@ -90,22 +54,22 @@ class counting_communicator {
   std::shared_ptr<counts> counts_ = std::make_shared<counts>();
 };
 
-/// A binomial tree: at each level the left rank combines and the right one waits for the result. Powers of two only.
+/// A binomial tree: at each stage the left rank combines and the right one waits for the result. Powers of two only.
 struct binomial_tree {
   static constexpr std::string_view name = "binomial_tree";
   static constexpr bool supports_gram_rules = false;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& what) const {
     const index_range all{0, what.length};
-    std::vector<stage> levels;
+    std::vector<stage> stages;
     for (int distance = 1; distance < size && rank % distance == 0; distance *= 2) {
       const int left = rank / (2 * distance) * (2 * distance), right = left + distance;
       const auto leaf = static_cast<std::size_t>(left), width = static_cast<std::size_t>(distance);
-      levels.push_back(
+      stages.push_back(
           {{left, right}, rank == left ? 0u : 1u, {leaf, leaf + width, leaf + 2 * width}, 1, all, {all}, {left}});
     }
-    if (size == 1) levels.push_back({{0}, 0, {0, 1}, 1, all, {all}, {0}});
-    return levels;
+    if (size == 1) stages.push_back({{0}, 0, {0, 1}, 1, all, {all}, {0}});
+    return stages;
   }
 };
 
@@ -116,18 +80,17 @@ struct parameter_servers {
   int servers = 2;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& what) const {
-    stage level;
-    level.members.resize(static_cast<std::size_t>(size));
-    std::iota(level.members.begin(), level.members.end(), 0);
-    level.self = static_cast<std::size_t>(rank);
-    level.leaf_offsets.resize(static_cast<std::size_t>(size) + 1);
-    std::iota(level.leaf_offsets.begin(), level.leaf_offsets.end(), std::size_t{0});
-    level.survivors = static_cast<std::size_t>(std::min(servers, size));
-    level.held = {0, what.length};
-    for (std::size_t i = 0; i < level.survivors; ++i)
-      level.parts.push_back(detail::part_of(level.held, level.survivors, i));
-    level.sum_over.assign(level.members.begin(), level.members.begin() + static_cast<std::ptrdiff_t>(level.survivors));
-    return {level};
+    stage one;
+    one.members.resize(static_cast<std::size_t>(size));
+    std::iota(one.members.begin(), one.members.end(), 0);
+    one.self = static_cast<std::size_t>(rank);
+    one.leaf_offsets.resize(static_cast<std::size_t>(size) + 1);
+    std::iota(one.leaf_offsets.begin(), one.leaf_offsets.end(), std::size_t{0});
+    one.survivors = static_cast<std::size_t>(std::min(servers, size));
+    one.held = {0, what.length};
+    for (std::size_t i = 0; i < one.survivors; ++i) one.parts.push_back(detail::part_of(one.held, one.survivors, i));
+    one.sum_over.assign(one.members.begin(), one.members.begin() + static_cast<std::ptrdiff_t>(one.survivors));
+    return {one};
   }
 };
 

@@ -113,15 +113,17 @@ class minimal_communicator {
     for (const auto& message : out)
       office_->send(rank_, message.peer, message.withheld ? message.bytes.first(0) : message.bytes);
     bool complete = true;
-    for (const auto& room : in) {
-      const auto letter = *office_->receive(room.peer, rank_, true);
-      complete &= letter.size() == room.bytes.size();
-      if (letter.size() == room.bytes.size()) std::ranges::copy(letter, room.bytes.begin());
-    }
+    for (const auto& buffer : in) complete &= is_taken(*office_->receive(buffer.peer, rank_, true), buffer);
     if (!complete) throw communication_error("a message of another size");
   }
 
  protected:
+  /// Whether the message has the size of its buffer. If so, it is there.
+  static bool is_taken(std::span<const std::byte> message, const incoming& buffer) {
+    if (message.size() != buffer.bytes.size()) return false;
+    std::ranges::copy(message, buffer.bytes.begin());
+    return true;
+  }
   const std::shared_ptr<post_office>& office() const { return office_; }
 
  private:
@@ -147,11 +149,10 @@ class minimal_posting_communicator : public minimal_communicator {
     friend minimal_posting_communicator;
     bool go_on(bool waits) {
       for (; arrived_ < expected_.size(); ++arrived_) {
-        const auto& room = expected_[arrived_];
-        const auto message = office_->receive(room.peer, rank_, waits);
+        const auto& buffer = expected_[arrived_];
+        const auto message = office_->receive(buffer.peer, rank_, waits);
         if (!message) return false;
-        complete_ &= message->size() == room.bytes.size();
-        if (message->size() == room.bytes.size()) std::ranges::copy(*message, room.bytes.begin());
+        complete_ &= is_taken(*message, buffer);
       }
       if (!std::exchange(complete_, true)) throw communication_error("a message of another size");
       return true;

@@ -71,4 +71,13 @@ class post_office {
   std::vector<std::queue<std::vector<std::byte>>> mailboxes_;
 };
 
+/// A communicator for each rank of a group: Comm(office, rank, arguments...).
+template <class Comm, class... Arguments>
+std::vector<Comm> group_of(int size, const Arguments&... arguments) {
+  const auto office = std::make_shared<post_office>(size);
+  std::vector<Comm> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(office, rank, arguments...);
+  return ranks;
+}
+
 }  // namespace adasum::test

@@ -27,8 +27,8 @@ struct reduced {
 /// The exact result and how far a distributed one may be from it.
 ///
 /// The errors of oracle_errors.hpp grow along the tree from sources at its nodes. Pair by pair, a node adds what
-/// pairwise_error counts; inside a level of more than two members, what gram_error counts. A schedule may mix the two
-/// kinds of levels, and a segment may be combined directly in some of them. The recursion E_v(E_a, E_b, source) is
+/// pairwise_error counts; inside a stage of more than two members, what gram_error counts. A schedule may mix the two
+/// kinds of stages, and a segment may be combined directly in some of them. The recursion E_v(E_a, E_b, source) is
 /// increasing and subadditive, so the sum of the two bounds holds for every mixture.
 struct expectation {
   bounded_oracle exact;
@@ -71,7 +71,7 @@ void check_reduced(const reduced<T>& got, const expectation& expected, const std
       mass += std::abs(weight) * leaf_norm;
     }
     CHECK(norm(difference) <= expected.bounds[k]);
-    // ‖result‖² is a quadratic form in inner products of the last level, whose vectors are no longer than their masses:
+    // ‖result‖² is a quadratic form in inner products of the last stage, whose vectors are no longer than their masses:
     // off by at most δ = (η + 8u)·mass². Its root is off by at most √δ, and by δ/‖result‖.
     const real square_error = (eta + 8 * unit_of_double) * mass * mass;
     const real root_error = std::min(std::sqrt(square_error), exact_norm > 0 ? square_error / exact_norm : mass);

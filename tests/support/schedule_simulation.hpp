@@ -17,15 +17,15 @@ class schedule_simulation : public detail::schedule_simulation {
   /// Elements that a rank sends, from the meaning of a stage.
   std::size_t elements_sent(std::size_t rank) const {
     std::size_t sent = 0;
-    for (const auto& level : stages(rank)) {
-      for (std::size_t i = 0; i < level.survivors; ++i)
-        if (i != level.self) sent += level.parts[i].size();
-      if (!level.survives()) continue;
-      const auto waiting = level.members.size() - level.survivors;
-      if (!level.replicated())
-        sent += level.parts[level.self].size() * (level.members.size() - 1);
-      else if (level.self == 0)
-        sent += level.held.size() * waiting;
+    for (const auto& stage : stages(rank)) {
+      for (std::size_t i = 0; i < stage.survivors; ++i)
+        if (i != stage.self) sent += stage.parts[i].size();
+      if (!stage.survives()) continue;
+      const auto waiting = stage.members.size() - stage.survivors;
+      if (!stage.replicated())
+        sent += stage.parts[stage.self].size() * (stage.members.size() - 1);
+      else if (stage.self == 0)
+        sent += stage.held.size() * waiting;
     }
     return sent;
   }

@@ -185,11 +185,8 @@ class faulty_communicator {
 /// What the ranks of a group are told by check_communicator, one text for each that was told something.
 template <class Comm, class Space, class... Args>
 std::vector<std::string> faults_found(int size, const Space& space, const Args&... args) {
-  std::vector<Comm> group;
-  const auto office = std::make_shared<post_office>(size);
-  for (int rank = 0; rank < size; ++rank) group.emplace_back(office, rank, args...);
   std::vector<std::string> found;
-  for (const auto& rank : on_each(std::move(group), [&](const Comm& comm) {
+  for (const auto& rank : on_each(group_of<Comm>(size, args...), [&](const Comm& comm) {
          check_communicator(comm, space);
          return true;
        }))

@@ -28,13 +28,13 @@ struct chain {
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     const index_range all{0, input.length};
-    std::vector<stage> levels;
+    std::vector<stage> stages;
     for (int next = 1; next < size; ++next) {
       if (rank != 0 && rank != next) continue;
       const auto leaf = static_cast<std::size_t>(next);
-      levels.push_back({{0, next}, rank == 0 ? 0u : 1u, {0, leaf, leaf + 1}, 1, all, {all}, {0}});
+      stages.push_back({{0, next}, rank == 0 ? 0u : 1u, {0, leaf, leaf + 1}, 1, all, {all}, {0}});
     }
-    return levels;
+    return stages;
   }
 };
 
@@ -117,17 +117,17 @@ TEST_CASE("faults that all ranks share") {
   using schedules::recursive_halving;
   const auto everywhere = [](auto change) {
     return [=](std::vector<stage>& stages, int rank) {
-      for (auto& level : stages) change(level, rank);
+      for (auto& stage : stages) change(stage, rank);
     };
   };
   // Each rank adds the inner products of its own part alone; or those of rank 0, too.
-  check_found(recursive_halving{}, everywhere([](stage& level, int rank) { level.sum_over = {rank}; }),
+  check_found(recursive_halving{}, everywhere([](stage& stage, int rank) { stage.sum_over = {rank}; }),
               "misses elements or counts them twice");
-  check_found(recursive_halving{}, everywhere([](stage& level, int) {
-                if (std::ranges::find(level.sum_over, 0) == level.sum_over.end()) level.sum_over.push_back(0);
+  check_found(recursive_halving{}, everywhere([](stage& stage, int) {
+                if (std::ranges::find(stage.sum_over, 0) == stage.sum_over.end()) stage.sum_over.push_back(0);
               }),
               "sum");
-  check_found(schedules::all_to_all{}, everywhere([](stage& level, int rank) { level.sum_over.push_back(rank); }),
+  check_found(schedules::all_to_all{}, everywhere([](stage& stage, int rank) { stage.sum_over.push_back(rank); }),
               "not once in its own sum_over");
   // The last stage is left out: every rank ends with a half of the gradients.
   check_found(schedules::recursive_doubling{}, [](std::vector<stage>& stages, int) { stages.pop_back(); }, "tree");

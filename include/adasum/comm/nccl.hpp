@@ -83,7 +83,7 @@ class nccl_communicator {
   void enqueue(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     get();  // throws where NCCL would crash: on an empty communicator
     group together;
-    for (const auto& room : in) receive(space, room.bytes, room.peer);
+    for (const auto& buffer : in) receive(space, buffer.bytes, buffer.peer);
     for (const auto& message : out) send(space, message.bytes, message.peer);
     together.end();
   }
@@ -92,10 +92,10 @@ class nccl_communicator {
   /// a word that says its size, or that it is withheld. Bytes in memory of the host travel through pinned memory.
   template <device_space Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
-    rooms<Space>& room = get().template rooms_for<Space>();
+    staging<Space>& copies = get().template staging_for<Space>();
     const auto sent = bytes_of(out), received = bytes_of(in);
-    room.reserve(sent + received, space.device());
-    std::byte *const here = room.host.data(), *const there = room.device.get();
+    copies.reserve(sent + received, space.device());
+    std::byte *const here = copies.host.data(), *const there = copies.device.get();
 
     for_each(out, here, [](const outgoing& message, std::byte* word, std::byte* copy) {
       const std::uint64_t size = message.withheld ? withheld : message.bytes.size();
@@ -168,7 +168,7 @@ class nccl_communicator {
     check("ncclRecv", ncclRecv(bytes.data(), bytes.size(), ncclUint8, peer, native(), space.stream()));
   }
 
-  // A word for each message, and room for those of the host.
+  // A word for each message, and a copy of those of the host.
   static constexpr std::size_t word_bytes = 16;
   template <class Message>
   static std::size_t copied_bytes(const Message& message) {
@@ -198,7 +198,7 @@ class nccl_communicator {
 
   /// Not in the order of a stream: they may outlive the space's.
   template <class Space>
-  struct rooms {
+  struct staging {
     typename Space::host_memory host{0};
     std::unique_ptr<std::byte, free_device_memory> device;
     std::size_t capacity = 0;
@@ -235,15 +235,15 @@ class nccl_communicator {
     }
 
     template <class Space>
-    rooms<Space>& rooms_for() {
-      using kind = std::shared_ptr<rooms<Space>>;
-      if (auto* const known = std::any_cast<kind>(&device_rooms)) return **known;
-      return *device_rooms.emplace<kind>(std::make_shared<rooms<Space>>());
+    staging<Space>& staging_for() {
+      using kind = std::shared_ptr<staging<Space>>;
+      if (auto* const known = std::any_cast<kind>(&staging_of_device)) return **known;
+      return *staging_of_device.emplace<kind>(std::make_shared<staging<Space>>());
     }
 
     ncclComm_t comm;
     int rank = 0, size = 0;
-    std::any device_rooms;  // kept between calls
+    std::any staging_of_device;  // kept between calls
   };
 
   state& get() const {

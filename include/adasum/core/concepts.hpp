@@ -28,7 +28,7 @@
 ///   gram_view, pair_gram, pair_weights      core/gram.hpp       inner products, and the weights made of them
 ///   segments_view, index_range, slice       core/segments.hpp   which elements a kernel works on
 ///   outgoing, incoming, memory_kind         core/message.hpp    one message: peer, bytes, where they lie
-///   stage, schedule_input                   core/stage.hpp      one level of a schedule, and what it was made for
+///   stage, schedule_input                   core/stage.hpp      one stage of a schedule, and what it was made for
 namespace adasum {
 
 // ── rule: Gram matrix → weights ─────────────────────────────────────────────────────────────────────────────────────
@@ -263,7 +263,7 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 
 // ── schedule: in what order ─────────────────────────────────────────────────────────────────────────────────────────
 //   name      identifies the schedule in reports and, by its first 31 bytes, in the check that all ranks agree.
-//   stages    the levels at which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A pure function:
+//   stages    the stages in which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A pure function:
 //             every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone
 //             may have none; among several, each has at least one. It may throw bad_input. A rule that is applied along
 //             the tree of tree_order.hpp must find that tree in the stages. No compiler sees whether it does;

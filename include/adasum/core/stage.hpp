@@ -34,7 +34,7 @@ enum class shared_memory_use {
   required,   ///< the schedule works nowhere else
 };
 
-/// One level of the combination, seen from one rank. Before it, members[i] holds on the elements `held` the
+/// One stage of the combination, seen from one rank. Before it, members[i] holds on the elements `held` the
 /// combination of the gradients [leaf_offsets[i], leaf_offsets[i + 1]); after it, survivor i holds on parts[i] the
 /// combination of all of the members' gradients. Later the stages are walked backwards, and every member gets all of
 /// `held` back.

@@ -54,10 +54,10 @@ class cost_counter {
   cost_counter(const std::vector<stage>& stages, int rank, int size, const schedule_input& input)
       : rank_(rank), input_(input) {
     const auto leaves = static_cast<std::size_t>(size);
-    for (const auto& level : stages) {
-      add(detail::transfers_to_combine(level));
-      add(detail::transfers_to_deliver(level, leaves));
-      if (level.survives()) combine(level);
+    for (const auto& stage : stages) {
+      add(detail::transfers_to_combine(stage));
+      add(detail::transfers_to_deliver(stage, leaves));
+      if (stage.survives()) combine(stage);
     }
   }
 
@@ -100,12 +100,12 @@ class cost_counter {
     add(one);
   }
 
-  void combine(const stage& level) {
-    const auto n = level.members.size(), part = level.part().size();
+  void combine(const stage& stage) {
+    const auto n = stage.members.size(), part = stage.part().size();
     if (n == 2) total_.pair_elements += part;
     if (n > 2) total_.products += packed_size(n) * part;
     if (n > 2) total_.terms += n * part;
-    if (level.sum_over.size() > 1) sum(level.sum_over, n);
+    if (stage.sum_over.size() > 1) sum(stage.sum_over, n);
   }
 
   void sum(const std::vector<int>& group, std::size_t vectors) {

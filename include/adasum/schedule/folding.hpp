@@ -22,19 +22,19 @@ class subtree_numbering {
   std::size_t subtree_of(int rank) const { return folding_.node_of(static_cast<std::size_t>(rank)); }
   int rank_of(std::size_t subtree) const { return static_cast<int>(folding_.first_leaf(subtree)); }
 
-  /// The level at which the subtrees that differ from `self` only in the digit of weight `distance` (base `radix`) meet:
+  /// The stage at which the subtrees that differ from `self` only in the digit of weight `distance` (base `radix`) meet:
   /// members and their leaves. The caller says what they do with the elements.
   stage meet(std::size_t self, std::size_t distance, std::size_t radix) const {
     const auto group = self / (distance * radix) * (distance * radix);
-    stage level;
-    level.self = self / distance % radix;
-    level.survivors = radix;
+    stage one;
+    one.self = self / distance % radix;
+    one.survivors = radix;
     for (std::size_t i = 0; i < radix; ++i) {
-      level.members.push_back(rank_of(group + self % distance + i * distance));
-      level.leaf_offsets.push_back(folding_.first_leaf(group + i * distance));
+      one.members.push_back(rank_of(group + self % distance + i * distance));
+      one.leaf_offsets.push_back(folding_.first_leaf(group + i * distance));
     }
-    level.leaf_offsets.push_back(folding_.first_leaf(group + radix * distance));
-    return level;
+    one.leaf_offsets.push_back(folding_.first_leaf(group + radix * distance));
+    return one;
   }
 
   /// The ranks of the `count` subtrees around `self` whose numbers differ only below `count`.
@@ -49,7 +49,7 @@ class subtree_numbering {
   leaf_folding folding_;
 };
 
-/// The first level where the number of ranks is not a power of two: for some pairs (2i, 2i + 1), rank 2i combines both
+/// The first stage where the number of ranks is not a power of two: for some pairs (2i, 2i + 1), rank 2i combines both
 /// gradients and rank 2i + 1 waits for the result. None for the other ranks. A rank alone meets itself.
 inline std::vector<stage> fold(int rank, int size, index_range all) {
   const auto folding = leaf_folding::of(static_cast<std::size_t>(size));
@@ -62,6 +62,6 @@ inline std::vector<stage> fold(int rank, int size, index_range all) {
 }
 
 /// Whether the rank goes on after folding.
-inline bool goes_on(const std::vector<stage>& levels) { return levels.empty() || levels.back().survives(); }
+inline bool goes_on(const std::vector<stage>& stages) { return stages.empty() || stages.back().survives(); }
 
 }  // namespace adasum::detail

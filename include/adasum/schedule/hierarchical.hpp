@@ -53,44 +53,44 @@ struct hierarchical {
     std::vector<std::size_t> first_leaf{0};
     for (const auto& ranks : nodes) first_leaf.push_back(first_leaf.back() + ranks.size());
 
-    std::vector<stage> levels;
+    std::vector<stage> stages;
     // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
     const bool inner_only = nodes.size() == 1 && input.along_tree;
     if (mates.size() > 1 || inner_only || !pairwise_rule<Inner>) {
-      stage level;
-      level.members = mates;
-      level.self = place;
-      for (std::size_t i = 0; i <= mates.size(); ++i) level.leaf_offsets.push_back(first_leaf[node] + i);
-      level.survivors = shards;
-      level.held = all;
-      for (std::size_t i = 0; i < shards; ++i) level.parts.push_back(detail::part_of(all, shards, i));
-      level.sum_over.assign(mates.begin(), mates.begin() + static_cast<std::ptrdiff_t>(shards));
-      level.inner = true;
-      levels.push_back(std::move(level));
+      stage one;
+      one.members = mates;
+      one.self = place;
+      for (std::size_t i = 0; i <= mates.size(); ++i) one.leaf_offsets.push_back(first_leaf[node] + i);
+      one.survivors = shards;
+      one.held = all;
+      for (std::size_t i = 0; i < shards; ++i) one.parts.push_back(detail::part_of(all, shards, i));
+      one.sum_over.assign(mates.begin(), mates.begin() + static_cast<std::ptrdiff_t>(shards));
+      one.inner = true;
+      stages.push_back(std::move(one));
     }
-    if (place >= shards || inner_only) return levels;
+    if (place >= shards || inner_only) return stages;
 
     const auto shard = detail::part_of(all, shards, place);
     auto among_nodes = input;
     among_nodes.length = shard.size();
     among_nodes.in_place = false;
-    for (auto level : outer.stages(static_cast<int>(node), static_cast<int>(nodes.size()), among_nodes)) {
+    for (auto stage : outer.stages(static_cast<int>(node), static_cast<int>(nodes.size()), among_nodes)) {
       std::vector<int> sum_over;
-      for (const int n : level.sum_over) {
+      for (const int n : stage.sum_over) {
         const auto& ranks = nodes[static_cast<std::size_t>(n)];
         sum_over.insert(sum_over.end(), ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shards));
       }
-      level.sum_over = std::move(sum_over);
-      for (int& member : level.members) member = nodes[static_cast<std::size_t>(member)][place];
-      for (auto& leaf : level.leaf_offsets) leaf = first_leaf[leaf];
+      stage.sum_over = std::move(sum_over);
+      for (int& member : stage.members) member = nodes[static_cast<std::size_t>(member)][place];
+      for (auto& leaf : stage.leaf_offsets) leaf = first_leaf[leaf];
       const auto shift = [&](index_range range) {
         return index_range{range.begin + shard.begin, range.end + shard.begin};
       };
-      level.held = shift(level.held);
-      for (auto& part : level.parts) part = shift(part);
-      levels.push_back(std::move(level));
+      stage.held = shift(stage.held);
+      for (auto& part : stage.parts) part = shift(part);
+      stages.push_back(std::move(stage));
     }
-    return levels;
+    return stages;
   }
 
   /// In a plan's own buffer, ranks of one node that share memory work there in place.

@@ -21,18 +21,18 @@ struct recursive_doubling {
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     const index_range all{0, input.length};
-    auto levels = detail::fold(rank, size, all);
-    if (!detail::goes_on(levels)) return levels;
+    auto stages = detail::fold(rank, size, all);
+    if (!detail::goes_on(stages)) return stages;
     const detail::subtree_numbering subtrees(size);
     const auto self = subtrees.subtree_of(rank);
     for (std::size_t distance = 1; distance < subtrees.count(); distance *= 2) {
-      auto level = subtrees.meet(self, distance, 2);
-      level.held = all;
-      level.parts = {all, all};
-      level.sum_over = {rank};
-      levels.push_back(std::move(level));
+      auto stage = subtrees.meet(self, distance, 2);
+      stage.held = all;
+      stage.parts = {all, all};
+      stage.sum_over = {rank};
+      stages.push_back(std::move(stage));
     }
-    return levels;
+    return stages;
   }
 };
 

@@ -39,10 +39,10 @@ struct shared_memory {
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     auto all = all_to_all{}.stages(rank, size, input);
     if (is_short(size, input)) {
-      auto& level = all.front();
-      level.parts.assign(level.survivors, level.held);
-      level.sum_over = {rank};
-      level.published = true;
+      auto& stage = all.front();
+      stage.parts.assign(stage.survivors, stage.held);
+      stage.sum_over = {rank};
+      stage.published = true;
     }
     return all;
   }

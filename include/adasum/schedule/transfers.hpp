@@ -26,19 +26,19 @@ struct transfers {
 };
 
 /// Gradients of which something is known before a stage: of a single one, there is nothing yet.
-inline index_range known_leaves(const stage& level, std::size_t member) {
-  return level.leaf_count(member) > 1 ? index_range{level.leaf_offsets[member], level.leaf_offsets[member + 1]}
+inline index_range known_leaves(const stage& stage, std::size_t member) {
+  return stage.leaf_count(member) > 1 ? index_range{stage.leaf_offsets[member], stage.leaf_offsets[member + 1]}
                                       : index_range{};
 }
 
 /// Before a stage combines, every survivor gets its part of each other member's vector. What is received are elements
 /// of that member's vector.
-inline transfers transfers_to_combine(const stage& level) {
+inline transfers transfers_to_combine(const stage& stage) {
   transfers found;
-  for (std::size_t i = 0; i < level.members.size(); ++i) {
-    if (i == level.self) continue;
-    if (i < level.survivors) found.sends.push_back(transfer{i, level.parts[i], known_leaves(level, level.self), false});
-    if (level.survives()) found.receives.push_back(transfer{i, level.part(), known_leaves(level, i), false});
+  for (std::size_t i = 0; i < stage.members.size(); ++i) {
+    if (i == stage.self) continue;
+    if (i < stage.survivors) found.sends.push_back(transfer{i, stage.parts[i], known_leaves(stage, stage.self), false});
+    if (stage.survives()) found.receives.push_back(transfer{i, stage.part(), known_leaves(stage, i), false});
   }
   return found;
 }
@@ -46,24 +46,24 @@ inline transfers transfers_to_combine(const stage& level) {
 /// On the way back, survivors that hold parts of the result give them to each other and to the members that wait;
 /// these are told all that is known, by the first survivor.
 /// @param leaves  of the whole reduction
-inline transfers transfers_to_deliver(const stage& level, std::size_t leaves) {
+inline transfers transfers_to_deliver(const stage& stage, std::size_t leaves) {
   transfers found;
-  for (std::size_t i = 0; i < level.members.size(); ++i) {
-    if (i == level.self) continue;
-    const bool waits = i >= level.survivors;
+  for (std::size_t i = 0; i < stage.members.size(); ++i) {
+    if (i == stage.self) continue;
+    const bool waits = i >= stage.survivors;
     const auto send = [&](index_range elements, bool tells) {
       found.sends.push_back(transfer{i, elements, index_range{0, tells ? leaves : 0}, tells});
     };
     const auto receive = [&](index_range elements, bool is_told) {
       found.receives.push_back(transfer{i, elements, index_range{0, is_told ? leaves : 0}, is_told});
     };
-    if (!level.survives()) {
-      if (!waits && (i == 0 || !level.replicated())) receive(level.parts[i], i == 0);
+    if (!stage.survives()) {
+      if (!waits && (i == 0 || !stage.replicated())) receive(stage.parts[i], i == 0);
     } else if (waits) {
-      if (level.self == 0 || !level.replicated()) send(level.part(), level.self == 0);
-    } else if (!level.replicated()) {
-      send(level.part(), false);
-      receive(level.parts[i], false);
+      if (stage.self == 0 || !stage.replicated()) send(stage.part(), stage.self == 0);
+    } else if (!stage.replicated()) {
+      send(stage.part(), false);
+      receive(stage.parts[i], false);
     }
   }
   return found;

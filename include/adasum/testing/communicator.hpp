@@ -15,6 +15,7 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
+#include "../core/pending.hpp"
 #include "sample_messages.hpp"
 #include "shared_window.hpp"
 
@@ -197,21 +198,11 @@ class message_check {
     if (rank_ == 0 && blocked) note("post() or test() waits for another rank");
   }
 
-  struct nothing {};
-  template <class C>
-  struct pending_of {
-    using type = nothing;
-  };
-  template <posting_communicator<Space> C>
-  struct pending_of<C> {
-    using type = typename C::pending;
-  };
-
   const Comm& comm_;
   const Space& space_;
   int rank_, size_;
   std::string problem_;
-  typename pending_of<Comm>::type pending_{};
+  typename pending_of<Comm, Space>::type pending_{};
 };
 
 }  // namespace detail

@@ -62,14 +62,14 @@ class schedule_simulation {
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       require(size == 1 || !ranks_[r].stages.empty(), rank_number(r) + " has no stage");
-      for (const auto& level : ranks_[r].stages) require_sound(level, r);
+      for (const auto& stage : ranks_[r].stages) require_sound(stage, r);
     }
   }
 
   /// Members agree on each stage, and bring what the stages before left them with.
   void combine() {
     walk([](const rank_state& rank) { return rank.done < rank.stages.size() ? &rank.stages[rank.done] : nullptr; },
-         [this](const stage& level) { meet(level); });
+         [this](const stage& stage) { meet(stage); });
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       require(ranks_[r].done == ranks_[r].stages.size(),
               rank_number(r) + " waits for ever at its stage " + std::to_string(ranks_[r].done));
@@ -100,11 +100,11 @@ class schedule_simulation {
   /// After combine(): walking backwards, everybody gets everything.
   void gather() {
     walk([](const rank_state& rank) { return rank.done > 0 ? &rank.stages[rank.done - 1] : nullptr; },
-         [this](const stage& level) {
-           for (std::size_t i = 0; i < level.members.size(); ++i) {
-             auto& member = at(level.members[i]);
-             if (i < level.survivors) require(member.held == level.parts[i], "a survivor has not got its part back");
-             member.held = level.held;
+         [this](const stage& stage) {
+           for (std::size_t i = 0; i < stage.members.size(); ++i) {
+             auto& member = at(stage.members[i]);
+             if (i < stage.survivors) require(member.held == stage.parts[i], "a survivor has not got its part back");
+             member.held = stage.held;
              --member.done;
            }
          });
@@ -115,15 +115,15 @@ class schedule_simulation {
   /// The ranks over which inner products are summed hold parts of the same vectors, and together all of them.
   void require_sums() const {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
-      for (const auto& level : ranks_[r].stages) {
-        if (!level.survives()) continue;
-        require(std::ranges::count(level.sum_over, static_cast<int>(r)) == 1,
+      for (const auto& stage : ranks_[r].stages) {
+        if (!stage.survives()) continue;
+        require(std::ranges::count(stage.sum_over, static_cast<int>(r)) == 1,
                 rank_number(r) + " is not once in its own sum_over");
         std::vector<index_range> parts;
-        for (const int peer : level.sum_over) {
-          const auto& theirs = stage_with_leaves(peer, level.leaf_offsets);
+        for (const int peer : stage.sum_over) {
+          const auto& theirs = stage_with_leaves(peer, stage.leaf_offsets);
           require(theirs.survives(), "a sum over a rank that waits");
-          require(theirs.sum_over == level.sum_over, "ranks disagree over whom to sum");
+          require(theirs.sum_over == stage.sum_over, "ranks disagree over whom to sum");
           parts.push_back(theirs.part());
         }
         std::ranges::sort(parts, {}, [](index_range p) { return std::pair(p.begin, p.end); });
@@ -161,19 +161,19 @@ class schedule_simulation {
   }
 
   /// What one stage says must make sense by itself.
-  void require_sound(const stage& level, std::size_t rank) const {
-    const auto count = level.members.size();
+  void require_sound(const stage& stage, std::size_t rank) const {
+    const auto count = stage.members.size();
     const auto is_rank = [&](int member) { return member >= 0 && static_cast<std::size_t>(member) < ranks_.size(); };
-    require(std::ranges::all_of(level.members, is_rank) && std::ranges::all_of(level.sum_over, is_rank),
+    require(std::ranges::all_of(stage.members, is_rank) && std::ranges::all_of(stage.sum_over, is_rank),
             rank_number(rank) + " has a stage with a rank that there is not");
-    require(level.self < count && level.members[level.self] == static_cast<int>(rank),
+    require(stage.self < count && stage.members[stage.self] == static_cast<int>(rank),
             rank_number(rank) + " is not members[self] in one of its stages");
-    require(level.leaf_offsets.size() == count + 1, "a stage has not one subtree for each member");
-    require(level.survivors >= 1 && level.survivors <= count, "a stage has no survivor, or more than members");
-    require(level.parts.size() == level.survivors, "a stage has not one part for each survivor");
-    const bool each_has_all = std::ranges::all_of(level.parts, [&](index_range p) { return p == level.held; });
-    require(each_has_all || partition(level.parts, level.held), "the parts are neither a partition nor everything");
-    require(!level.published || (each_has_all && ranks_[rank].stages.size() == 1),
+    require(stage.leaf_offsets.size() == count + 1, "a stage has not one subtree for each member");
+    require(stage.survivors >= 1 && stage.survivors <= count, "a stage has no survivor, or more than members");
+    require(stage.parts.size() == stage.survivors, "a stage has not one part for each survivor");
+    const bool each_has_all = std::ranges::all_of(stage.parts, [&](index_range p) { return p == stage.held; });
+    require(each_has_all || partition(stage.parts, stage.held), "the parts are neither a partition nor everything");
+    require(!stage.published || (each_has_all && ranks_[rank].stages.size() == 1),
             "a stage is published, but is not the only one, or not replicated");
   }
 
@@ -182,51 +182,51 @@ class schedule_simulation {
   void walk(Current current, Run run) {
     for (bool moved = true; std::exchange(moved, false);)
       for (const auto& rank : ranks_) {
-        const stage* const level = current(rank);
-        if (level == nullptr || level->self != 0) continue;
-        const bool complete = std::ranges::all_of(level->members, [&](int member) {
-          const stage* const theirs = current(at(member));
-          return theirs != nullptr && theirs->members == level->members;
+        const stage* const stage = current(rank);
+        if (stage == nullptr || stage->self != 0) continue;
+        const bool complete = std::ranges::all_of(stage->members, [&](int member) {
+          const auto* const theirs = current(at(member));
+          return theirs != nullptr && theirs->members == stage->members;
         });
         if (!complete) continue;
-        run(*level);
+        run(*stage);
         moved = true;
       }
   }
 
-  void meet(const stage& level) {
-    const auto count = level.members.size();
+  void meet(const stage& stage) {
+    const auto count = stage.members.size();
     std::vector<std::string> trees;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto& member = at(level.members[i]);
+      const auto& member = at(stage.members[i]);
       const auto& theirs = member.stages[member.done];
-      require(theirs.self == i && theirs.leaf_offsets == level.leaf_offsets && theirs.survivors == level.survivors &&
-                  theirs.held == level.held && theirs.parts == level.parts && theirs.published == level.published &&
-                  theirs.inner == level.inner,
+      require(theirs.self == i && theirs.leaf_offsets == stage.leaf_offsets && theirs.survivors == stage.survivors &&
+                  theirs.held == stage.held && theirs.parts == stage.parts && theirs.published == stage.published &&
+                  theirs.inner == stage.inner,
               "the members of a stage disagree");
-      require(member.leaves == index_range{level.leaf_offsets[i], level.leaf_offsets[i + 1]},
-              rank_number(static_cast<std::size_t>(level.members[i])) + " brings other gradients to a stage");
-      require(member.held == level.held,
-              rank_number(static_cast<std::size_t>(level.members[i])) + " brings other elements to a stage");
+      require(member.leaves == index_range{stage.leaf_offsets[i], stage.leaf_offsets[i + 1]},
+              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings other gradients to a stage");
+      require(member.held == stage.held,
+              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings other elements to a stage");
       trees.push_back(member.tree);
     }
     const auto tree = combined(trees);
     for (std::size_t i = 0; i < count; ++i) {
-      auto& member = at(level.members[i]);
+      auto& member = at(stage.members[i]);
       ++member.done;
-      if (i >= level.survivors) {
+      if (i >= stage.survivors) {
         require(member.done == member.stages.size(), "a rank waits and has further stages");
         continue;
       }
       member.tree = tree;
-      member.held = level.parts[i];
-      member.leaves = {level.leaf_offsets.front(), level.leaf_offsets.back()};
+      member.held = stage.parts[i];
+      member.leaves = {stage.leaf_offsets.front(), stage.leaf_offsets.back()};
     }
   }
 
   const stage& stage_with_leaves(int rank, const std::vector<std::size_t>& leaves) const {
-    for (const auto& level : ranks_[static_cast<std::size_t>(rank)].stages)
-      if (level.leaf_offsets == leaves) return level;
+    for (const auto& stage : ranks_[static_cast<std::size_t>(rank)].stages)
+      if (stage.leaf_offsets == leaves) return stage;
     throw bad_input("a sum over a rank that holds no part of the same subtrees");
   }
 

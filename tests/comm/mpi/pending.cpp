@@ -83,16 +83,15 @@ TEST_CASE("a message that is withheld, too short or too long is an error that sa
     bool withheld;
     const char* text;
   };
-  for (const auto& [bytes, withheld, text] :
-       {mistake{8, true, "rank 0 sent 0 bytes where 8 were expected"},
-        mistake{4, false, "rank 0 sent 4 bytes where 8 were expected"},
-        mistake{16, false, "rank 0 sent more than the 8 bytes that were expected"}})
+  for (const auto& made : {mistake{8, true, "rank 0 sent 0 bytes where 8 were expected"},
+                           mistake{4, false, "rank 0 sent 4 bytes where 8 were expected"},
+                           mistake{16, false, "rank 0 sent more than the 8 bytes that were expected"}})
     for (const bool posted : {false, true}) {
-      CAPTURE(text);
+      CAPTURE(made.text);
       CAPTURE(posted);
       std::array<std::int32_t, 4> wrong{1, 2, 3, 4}, received{}, right{5, 6, 7, 8}, also_received{};
       if (comm.rank() == 0) {
-        const outgoing first{1, bytes_of(wrong).first(bytes), adasum::memory_kind::host, withheld};
+        const outgoing first{1, bytes_of(wrong).first(made.bytes), adasum::memory_kind::host, made.withheld};
         const outgoing second{1, bytes_of(right)};
         CHECK(message_of(comm, posted, std::span(&first, 1), {}) == "");
         std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the first is found to be wrong before the second
@@ -100,7 +99,7 @@ TEST_CASE("a message that is withheld, too short or too long is an error that sa
       }
       if (comm.rank() == 1) {
         const std::array in{incoming{0, bytes_of(received).first(8)}, incoming{0, bytes_of(also_received)}};
-        CHECK(message_of(comm, posted, {}, in) == std::string("adasum::mpi_communicator: rank 1: ") + text);
+        CHECK(message_of(comm, posted, {}, in) == std::string("adasum::mpi_communicator: rank 1: ") + made.text);
         CHECK(also_received == right);  // the others have ended when the error is reported
         CHECK(received[2] == 0);        // and nothing lies behind the buffer
       }

@@ -26,17 +26,10 @@ void check_asked(const question_counts& asked, std::initializer_list<asked_for> 
   }
 }
 
-std::vector<complete_communicator> group(int size, const question_counts& asked) {
-  std::vector<complete_communicator> ranks;
-  const auto office = std::make_shared<post_office>(size);
-  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(office, rank, asked);
-  return ranks;
-}
-
 /// function(communicator) on each of `size` ranks; what the first returns.
 template <class Function>
 auto on_complete_ranks(int size, const question_counts& asked, const Function& function) {
-  return results_of(on_each(group(size, asked), function)).front();
+  return results_of(on_each(group_of<complete_communicator>(size, asked), function)).front();
 }
 
 /// serial_space but for one member.

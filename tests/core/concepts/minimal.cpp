@@ -6,7 +6,6 @@
 #include <adasum/schedule/automatic.hpp>
 #include <adasum/schedule/shared_memory.hpp>
 
-#include <memory>
 #include <vector>
 
 #include "support/every_call.hpp"
@@ -17,20 +16,12 @@ using namespace adasum::test;
 
 namespace {
 
-template <class Comm>
-std::vector<Comm> group(int size) {
-  std::vector<Comm> ranks;
-  const auto office = std::make_shared<post_office>(size);
-  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(office, rank);
-  return ranks;
-}
-
 template <class Comm, scalar T, class Schedule>
 void run_on(const Schedule& schedule) {
   for (const int size : {1, 2, 4}) {
     CAPTURE(size);
     const auto gradients = random_gradients<T>(static_cast<std::size_t>(size), call_cut.total(), 5);
-    const auto ranks = on_each(group<Comm>(size), [&](const Comm& comm) {
+    const auto ranks = on_each(group_of<Comm>(size), [&](const Comm& comm) {
       const minimal_space<T> space(1);
       run_every_collective_call<T>(space, comm, minimal_pairwise_rule(1), schedule, gradients);
       run_every_collective_call<T>(space, comm, minimal_gram_rule(1), schedule, gradients);

@@ -316,9 +316,10 @@ TEST_CASE(
     return adasum::plan_allreduce<decltype(zero)>(adasum::serial_space{}, comm, cut, adasum::schedules::automatic{},
                                                   unchecked);
   };
-  for (const auto& [cut, other] :
+  for (const auto& both :
        {std::pair(segments{2000, 3000}, segments{1000, 4000}), std::pair(segments{5000}, segments{1000, 4000}),
         std::pair(segments{5000}, segments{4990}), std::pair(segments{5000}, segments{50})}) {
+    const auto &cut = both.first, &other = both.second;
     CAPTURE(other.total());
     const auto message = run_on_three([&](const auto& comm, auto&& run) {
       const auto& mine = comm.rank() == 2 ? other : cut;

@@ -44,9 +44,9 @@ class bound_stages {
   /// @param most_products        most_products(n): the most doubles that a stage of n members adds at once
   template <class MostProducts>
   bound_stages(const Space& space, const Comm& comm, segments_view segments, std::vector<stage> stages,
-               const carriage& how, report_stages& report, const MostProducts& most_products) {
+               const transport_settings& how, report_stages& report, const MostProducts& most_products) {
     std::size_t products = 0;
-    for (const auto& level : stages) products = std::max(products, most_products(level.members.size()));
+    for (const auto& stage : stages) products = std::max(products, most_products(stage.members.size()));
     // Whether gradients are copied to where the others read them, so that every rank computes the whole result in its
     // own memory: where there is one stage, and it says so.
     const bool published = stages.size() == 1 && stages.front().published;
@@ -55,9 +55,9 @@ class bound_stages {
         shared_.emplace(space, comm, segments.all().end, published, products, signature(segments, published),
                         how.timeout);
     message_sizes sizes;
-    for (const auto& level : stages) sizes.include(level, !is_shared(level), most_products(level.members.size()));
+    for (const auto& stage : stages) sizes.include(stage, !is_shared(stage), most_products(stage.members.size()));
     messages_.emplace(space, comm, how.wire, sizes, report);
-    for (auto& level : stages) bind(std::move(level), static_cast<std::size_t>(comm.size()));
+    for (auto& stage : stages) bind(std::move(stage), static_cast<std::size_t>(comm.size()));
     if constexpr (can_share)
       if (shared_) shared_->send_records_by(*messages_);
   }
@@ -101,18 +101,18 @@ class bound_stages {
   static std::uint64_t signature(segments_view segments, bool published) {
     return hash(std::array{std::size_t{published}, static_cast<std::size_t>(format_of<T>)}, hash(segments.offsets()));
   }
-  bool is_shared(const stage& level) const {
+  bool is_shared(const stage& stage) const {
     if constexpr (can_share)
-      return shared_ && shared_->carries(level);
+      return shared_ && shared_->carries(stage);
     else
-      return static_cast<void>(level), false;
+      return static_cast<void>(stage), false;
   }
   auto sends_elements() const {
-    return [this](const bound_stage<T>& level) { return level.elements == &*messages_; };
+    return [this](const bound_stage<T>& stage) { return stage.elements == &*messages_; };
   }
 
-  void bind(stage level, std::size_t leaves) {
-    bound_stage<T> bound{std::move(level), {}, {}, &*messages_, &*messages_};
+  void bind(stage unbound, std::size_t leaves) {
+    bound_stage<T> bound{std::move(unbound), {}, {}, &*messages_, &*messages_};
     bound.to_combine = transfers_to_combine(bound);
     bound.to_deliver = transfers_to_deliver(bound, leaves);
     if constexpr (can_share) {

@@ -75,14 +75,14 @@ struct call_signature {
     for (int rank = 0; rank < size; ++rank) add_stages(schedule_in_use.stages(rank, size, input));
   }
   void add_stages(const std::vector<stage>& stages) {
-    for (const auto& level : stages) {
-      schedule_hash = hash(level.members, schedule_hash);
-      schedule_hash = hash(level.leaf_offsets, schedule_hash);
-      schedule_hash = hash(level.sum_over, schedule_hash);
-      schedule_hash = hash(std::array{level.survivors, level.held.begin, level.held.end, std::size_t{level.inner},
-                                      std::size_t{level.published}},
+    for (const auto& stage : stages) {
+      schedule_hash = hash(stage.members, schedule_hash);
+      schedule_hash = hash(stage.leaf_offsets, schedule_hash);
+      schedule_hash = hash(stage.sum_over, schedule_hash);
+      schedule_hash = hash(std::array{stage.survivors, stage.held.begin, stage.held.end, std::size_t{stage.inner},
+                                      std::size_t{stage.published}},
                            schedule_hash);
-      for (const auto part : level.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
+      for (const auto part : stage.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
     }
   }
 };

@@ -32,8 +32,8 @@ auto inner_rule_of(const Schedule& schedule) {
 template <class Schedule>
 using inner_rule_t = decltype(inner_rule_of(std::declval<const Schedule&>()));
 
-/// What carries a reduction: messages, and memory that the ranks share where the plan asks for it.
-struct carriage {
+/// How a reduction sends its data: by messages, and in memory that the ranks share where the plan asks for it.
+struct transport_settings {
   wire_format wire = wire_format::same;
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
   bool in_shared_memory = false;
@@ -48,7 +48,7 @@ struct engine_settings {
   std::vector<int> leaf_ranks{};  ///< which rank's gradient is which leaf; empty: each its own
   bool measure = true;            ///< whether rules that need no Gram matrix are measured all the same
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
-  carriage carried{};
+  transport_settings transport{};
 };
 
 }  // namespace adasum::detail

@@ -54,9 +54,9 @@ class exclusion {
 
   bool of_rank(int rank) const { return takes_part_[static_cast<std::size_t>(rank)]; }
   /// How many gradients that take part are combined in the vector that member i brings to a stage.
-  std::size_t gradients(const stage& level, std::size_t i) const {
+  std::size_t gradients(const stage& stage, std::size_t i) const {
     std::size_t count = 0;
-    for (auto leaf = level.leaf_offsets[i]; leaf < level.leaf_offsets[i + 1]; ++leaf)
+    for (auto leaf = stage.leaf_offsets[i]; leaf < stage.leaf_offsets[i + 1]; ++leaf)
       count += takes_part_[leaf_ranks_.empty() ? leaf : static_cast<std::size_t>(leaf_ranks_[leaf])];
     return count;
   }

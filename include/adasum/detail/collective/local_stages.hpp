@@ -73,38 +73,38 @@ class local_stages {
     leaf_counts_[i] = gradients;
   }
 
-  bool is_measured(const stage& level) const {
-    return measures_all_ || (level.inner ? needs_gram<Inner> : needs_gram<Rule>);
+  bool is_measured(const stage& stage) const {
+    return measures_all_ || (stage.inner ? needs_gram<Inner> : needs_gram<Rule>);
   }
   /// The members' Gram matrix for each segment: of this rank's part after measure().
-  std::span<double> gram_of(const stage& level) {
-    return std::span(gram_).first(segments_.size() * packed_size(level.members.size()));
+  std::span<double> gram_of(const stage& stage) {
+    return std::span(gram_).first(segments_.size() * packed_size(stage.members.size()));
   }
-  void measure(const stage& level) {
-    if (!is_measured(level)) return std::ranges::fill(gram_of(level), 0.0), void();
-    space_.measure(window_of(level), vectors_of(level), gram_.data());
+  void measure(const stage& stage) {
+    if (!is_measured(stage)) return std::ranges::fill(gram_of(stage), 0.0), void();
+    space_.measure(window_of(stage), vectors_of(stage), gram_.data());
     space_.fence();
   }
 
   /// Weights from the Gram matrices. @param observe  observe(k, segment_outcome) for each segment that is settled
   /// @return what the rule threw, if it did: see weigh_window
   template <class Observer>
-  std::exception_ptr weigh(const stage& level, const Observer& observe) {
+  std::exception_ptr weigh(const stage& stage, const Observer& observe) {
     std::exception_ptr problem;
-    with_rule(level, [&](auto& rule) {
-      weigh_window(rule, leaf_counts_of(level), 0, memory_of(level), cancellation_threshold<T>, problem);
+    with_rule(stage, [&](auto& rule) {
+      weigh_window(rule, leaf_counts_of(stage), 0, memory_of(stage), cancellation_threshold<T>, problem);
       if (problem) return;
-      for_each_settled(memory_of(level), weighs_whole_model(rule),
-                       [&](std::size_t k) { observe(k, outcome_of(memory_of(level), k)); });
+      for_each_settled(memory_of(stage), weighs_whole_model(rule),
+                       [&](std::size_t k) { observe(k, outcome_of(memory_of(stage), k)); });
     });
     return problem;
   }
 
   /// This rank's part of the combination, of the segments that are settled. @param written  see mix_window
   template <class Written>
-  void mix(const stage& level, T* out, const Written& written) {
-    with_rule(level, [&](auto& rule) {
-      mix_window<T>(space_, window_of(level), vectors_of(level), memory_of(level), weighs_whole_model(rule), out,
+  void mix(const stage& stage, T* out, const Written& written) {
+    with_rule(stage, [&](auto& rule) {
+      mix_window<T>(space_, window_of(stage), vectors_of(stage), memory_of(stage), weighs_whole_model(rule), out,
                     written);
     });
     space_.fence();
@@ -115,30 +115,30 @@ class local_stages {
   bool has_unsettled() const { return !unsettled_.empty(); }
 
   /// @param problem  what this rank has failed with already, if it has
-  void begin_recombining(const stage& level, std::exception_ptr problem) {
-    with_rule(level, [&]<class R>(R& rule) {
+  void begin_recombining(const stage& stage, std::exception_ptr problem) {
+    with_rule(stage, [&]<class R>(R& rule) {
       auto& run = this->template run_of<R>();
-      run.emplace(space_, rule, vectors_of(level), leaf_counts_of(level), std::span<const std::size_t>(unsettled_), 0,
-                  elements_of(level, weighs_whole_model(rule)), std::span(recombine_scratch_), std::move(problem));
+      run.emplace(space_, rule, vectors_of(stage), leaf_counts_of(stage), std::span<const std::size_t>(unsettled_), 0,
+                  elements_of(stage, weighs_whole_model(rule)), std::span(recombine_scratch_), std::move(problem));
     });
   }
   /// @return what is to be added over the ranks next; nothing if all is there, or has failed
-  std::span<double> recombine(const stage& level) {
+  std::span<double> recombine(const stage& stage) {
     std::span<double> values;
-    with_rule(level, [&]<class R>(R&) { values = this->template run_of<R>()->advance(); });
+    with_rule(stage, [&]<class R>(R&) { values = this->template run_of<R>()->advance(); });
     return values;
   }
   /// What failed on this rank from outside.
-  void fail_recombining(const stage& level, const std::exception_ptr& problem) {
-    with_rule(level, [&]<class R>(R&) { this->template run_of<R>()->fail(problem); });
+  void fail_recombining(const stage& stage, const std::exception_ptr& problem) {
+    with_rule(stage, [&]<class R>(R&) { this->template run_of<R>()->fail(problem); });
   }
   /// Writes the recombined segments. @param observe, written  as above
   /// @throws what failed; communication_error: on another rank
   template <class Observer, class Written>
-  void finish_recombining(const stage& level, T* out, const Observer& observe, const Written& written) {
-    with_rule(level, [&]<class R>(R& rule) {
+  void finish_recombining(const stage& stage, T* out, const Observer& observe, const Written& written) {
+    with_rule(stage, [&]<class R>(R& rule) {
       auto& run = this->template run_of<R>();
-      finish_recombination(space_, *run, weighs_whole_model(rule), memory_of(level), out, observe, written);
+      finish_recombination(space_, *run, weighs_whole_model(rule), memory_of(stage), out, observe, written);
       run.reset();
     });
     unsettled_.clear();
@@ -150,11 +150,11 @@ class local_stages {
 
  private:
   template <class Action>
-  void with_rule(const stage& level, Action&& action) {
+  void with_rule(const stage& stage, Action&& action) {
     if constexpr (std::is_same_v<Inner, no_inner_rule>)
       action(rule_);
     else
-      level.inner ? action(inner_) : action(rule_);
+      stage.inner ? action(inner_) : action(rule_);
   }
   template <class R>
   auto& run_of() {
@@ -164,26 +164,26 @@ class local_stages {
       return by_inner_;
   }
 
-  slice window_of(const stage& level) const { return {segments_, level.part(), level.part().begin}; }
-  std::span<const T* const> vectors_of(const stage& level) const {
-    return std::span(vectors_).first(level.members.size());
+  slice window_of(const stage& stage) const { return {segments_, stage.part(), stage.part().begin}; }
+  std::span<const T* const> vectors_of(const stage& stage) const {
+    return std::span(vectors_).first(stage.members.size());
   }
-  std::span<const std::size_t> leaf_counts_of(const stage& level) const {
-    return std::span(leaf_counts_).first(level.members.size());
+  std::span<const std::size_t> leaf_counts_of(const stage& stage) const {
+    return std::span(leaf_counts_).first(stage.members.size());
   }
-  round_memory memory_of(const stage& level) {
-    const auto n = level.members.size();
+  round_memory memory_of(const stage& stage) {
+    const auto n = stage.members.size();
     return {n,
-            gram_of(level),
+            gram_of(stage),
             std::span(weights_).first(segments_.size() * n),
             std::span(norms_).first(n),
             std::span(total_).first(packed_size(n)),
             weigh_scratch_,
             unsettled_};
   }
-  auto elements_of(const stage& level, bool whole_model) const {
+  auto elements_of(const stage& stage, bool whole_model) const {
     return
-        [window = window_of(level), whole_model](std::size_t k) { return recombined_elements(window, k, whole_model); };
+        [window = window_of(stage), whole_model](std::size_t k) { return recombined_elements(window, k, whole_model); };
   }
 
   const Space& space_;

@@ -98,7 +98,7 @@ class plan_setup {
       if (problem_.empty()) found.leaf_ranks = schedule_.leaf_ranks(comm_.size());
     found.measure = options_.measure == measuring::always;
     found.nonfinite = options_.nonfinite;
-    found.carried = {options_.wire, options_.timeout, in_place};
+    found.transport = {options_.wire, options_.timeout, in_place};
     return found;
   }
 

@@ -27,10 +27,10 @@ class report_stages {
   std::span<report::entry> known_of(index_range leaves) { return report_.rows(leaves.begin, leaves.end); }
 
   /// Segment k has been combined. Weights multiply along the path from a gradient to the root.
-  void note(const stage& level, std::size_t k, const segment_outcome& outcome, bool measured) {
+  void note(const stage& stage, std::size_t k, const segment_outcome& outcome, bool measured) {
     constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
-    for (std::size_t i = 0; i < level.members.size(); ++i) {
-      const auto first = level.leaf_offsets[i], last = level.leaf_offsets[i + 1];
+    for (std::size_t i = 0; i < stage.members.size(); ++i) {
+      const auto first = stage.leaf_offsets[i], last = stage.leaf_offsets[i + 1];
       if (last - first == 1)
         report_.row(first)[k] = {measured ? outcome.norms[i] : unknown, outcome.weights[i]};
       else

@@ -40,7 +40,7 @@ class run_of_stages {
         local_(space_, rule_, settings_, segments, most_members(settings_.stages)),
         report_(report_writer(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
         exclusion_(ranks(), segments.size(), settings_.nonfinite, settings_.leaf_ranks),
-        stages_(space_, comm_, segments, std::move(settings_.stages), settings_.carried, report_,
+        stages_(space_, comm_, segments, std::move(settings_.stages), settings_.transport, report_,
                 [&](std::size_t members) { return local_type::most_products(segments.size(), members); }) {}
   run_of_stages(const run_of_stages&) = delete;
   run_of_stages& operator=(const run_of_stages&) = delete;
@@ -50,9 +50,9 @@ class run_of_stages {
   const report& last_report() const { return report_.last(); }
 
   std::vector<step> steps() const {
-    const bool rounds = settings_.carried.wire != wire_format::same && !stages_.is_in_place();
+    const bool rounds = settings_.transport.wire != wire_format::same && !stages_.is_in_place();
     return steps_of(stages_.all(), exclusion_.is_decided(), rounds,
-                    [&](const stage& level) { return local_.is_measured(level); });
+                    [&](const stage& stage) { return local_.is_measured(stage); });
   }
 
   /// A run is to begin, on the gradient at `data`.
@@ -71,17 +71,17 @@ class run_of_stages {
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
   progress take(const step& next, std::size_t turn) {
     turn_ = turn;
-    const auto& level = stages_.all()[next.level];
+    const auto& stage = stages_.all()[next.stage];
     switch (next.kind) {
       case step_kind::agree: return agree();
       case step_kind::begin: return begin();
       case step_kind::exclude: return exclude();
-      case step_kind::bring: return wait_for(*level.elements, level.elements->bring(level, data_, turn_));
-      case step_kind::measure: return measure(level);
-      case step_kind::sum: return wait_for(*level.products, level.products->sum(level, local_.gram_of(level), turn_));
-      case step_kind::combine: return combine(level, next.level + 1 == stages_.all().size());
-      case step_kind::round_result: return round_result(level);
-      case step_kind::deliver: return wait_for(*level.elements, level.elements->deliver(level, data_, turn_));
+      case step_kind::bring: return wait_for(*stage.elements, stage.elements->bring(stage, data_, turn_));
+      case step_kind::measure: return measure(stage);
+      case step_kind::sum: return wait_for(*stage.products, stage.products->sum(stage, local_.gram_of(stage), turn_));
+      case step_kind::combine: return combine(stage, next.stage + 1 == stages_.all().size());
+      case step_kind::round_result: return round_result(stage);
+      case step_kind::deliver: return wait_for(*stage.elements, stage.elements->deliver(stage, data_, turn_));
       case step_kind::finish: return finish();
     }
     return progress::done;
@@ -119,7 +119,7 @@ class run_of_stages {
   std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
   static std::size_t most_members(const std::vector<stage>& stages) {
     std::size_t most = 1;
-    for (const auto& level : stages) most = std::max(most, level.members.size());
+    for (const auto& stage : stages) most = std::max(most, stage.members.size());
     return most;
   }
 
@@ -157,8 +157,8 @@ class run_of_stages {
     return progress::done;
   }
 
-  progress round_result(const bound_stage<T>& level) {
-    by_message().round({data_ + level.part().begin, level.part().size()});
+  progress round_result(const bound_stage<T>& stage) {
+    by_message().round({data_ + stage.part().begin, stage.part().size()});
     return progress::done;
   }
 
@@ -182,26 +182,26 @@ class run_of_stages {
   // ── a stage: bring → measure → sum → combine (weigh → mix → recombine), and back: deliver ──
   // What knows no other rank is skipped once this one has withdrawn.
 
-  progress measure(const bound_stage<T>& level) {
+  progress measure(const bound_stage<T>& stage) {
     if (withdrawn_) return progress::done;
-    for (std::size_t i = 0; i < level.members.size(); ++i)
-      local_.set_vector(i, level.elements->vector(level, i, data_), exclusion_.gradients(level, i));
-    local_.measure(level);
+    for (std::size_t i = 0; i < stage.members.size(); ++i)
+      local_.set_vector(i, stage.elements->vector(stage, i, data_), exclusion_.gradients(stage, i));
+    local_.measure(stage);
     return progress::done;
   }
 
-  progress combine(const bound_stage<T>& level, bool last) {
+  progress combine(const bound_stage<T>& stage, bool last) {
     if (withdrawn_) return progress::done;
     if (turn_ == 0) {
-      weigh(level);
-      mix(level, last);
+      weigh(stage);
+      mix(stage, last);
       if (!local_.has_unsettled()) return progress::done;
     }
-    return recombine(level, last);
+    return recombine(stage, last);
   }
 
-  void weigh(const bound_stage<T>& level) {
-    const auto problem = local_.weigh(level, note_in_report(level));
+  void weigh(const bound_stage<T>& stage) {
+    const auto problem = local_.weigh(stage, note_in_report(stage));
     if (problem) fail_after_recombining(problem);
   }
 
@@ -211,41 +211,41 @@ class run_of_stages {
     if (!gives_up_) gives_up_ = problem;
   }
 
-  auto note_in_report(const bound_stage<T>& level) {
+  auto note_in_report(const bound_stage<T>& stage) {
     return [&](std::size_t k, const segment_outcome& outcome) {
-      report_.note(level, k, outcome, local_.is_measured(level));
+      report_.note(stage, k, outcome, local_.is_measured(stage));
     };
   }
 
-  void mix(const bound_stage<T>& level, bool last) {
+  void mix(const bound_stage<T>& stage, bool last) {
     if (gives_up_) return;
     try {
-      local_.mix(level, data_ + level.part().begin, early_delivery<T>(level, data_, last));
+      local_.mix(stage, data_ + stage.part().begin, early_delivery<T>(stage, data_, last));
     } catch (...) {
       fail_after_recombining(std::current_exception());
     }
   }
 
   /// How many sums there are depends on the numbers. Every rank that adds them knows the same numbers.
-  progress recombine(const bound_stage<T>& level, bool last) {
+  progress recombine(const bound_stage<T>& stage, bool last) {
     if (turn_ == 0) {
-      local_.begin_recombining(level, gives_up_);
-      products_ = local_.recombine(level);
+      local_.begin_recombining(stage, gives_up_);
+      products_ = local_.recombine(stage);
       products_turn_ = 0;
     }
-    if (gives_up_) local_.fail_recombining(level, gives_up_);
+    if (gives_up_) local_.fail_recombining(stage, gives_up_);
     while (!products_.empty()) {
-      if (level.sum_over.size() > 1 && add_unscheduled(level) == progress::waits) return progress::waits;
-      products_ = local_.recombine(level);
+      if (stage.sum_over.size() > 1 && add_unscheduled(stage) == progress::waits) return progress::waits;
+      products_ = local_.recombine(stage);
       products_turn_ = 0;
     }
-    local_.finish_recombining(level, data_ + level.part().begin, note_in_report(level),
-                              early_delivery<T>(level, data_, last));
+    local_.finish_recombining(stage, data_ + stage.part().begin, note_in_report(stage),
+                              early_delivery<T>(stage, data_, last));
     return progress::done;
   }
-  progress add_unscheduled(const bound_stage<T>& level) {
+  progress add_unscheduled(const bound_stage<T>& stage) {
     by_message().set_scheduled(false);
-    const auto made = wait_for(*level.products, level.products->sum(level, products_, products_turn_++));
+    const auto made = wait_for(*stage.products, stage.products->sum(stage, products_, products_turn_++));
     by_message().set_scheduled(true);
     return made;
   }

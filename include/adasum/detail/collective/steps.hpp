@@ -26,7 +26,7 @@ enum class step_kind {
 
 struct step {
   step_kind kind;
-  std::size_t level;  ///< the stage that it belongs to
+  std::size_t stage;  ///< the stage that it belongs to
 };
 
 /// Down the stages as far as this rank survives them, and back. What would have nothing to do is left out: reductions
@@ -39,19 +39,19 @@ template <class Stage, class Measured>
 std::vector<step> steps_of(std::span<const Stage> stages, bool excludes, bool rounds, const Measured& measured) {
   std::vector<step> steps;
   steps.reserve(5 * stages.size() + 5);
-  const auto add = [&](step_kind kind, std::size_t level, bool needed = true) {
-    if (needed) steps.push_back({kind, level});
+  const auto add = [&](step_kind kind, std::size_t stage, bool needed = true) {
+    if (needed) steps.push_back({kind, stage});
   };
   add(step_kind::agree, 0);
   add(step_kind::begin, 0);
   add(step_kind::exclude, 0, excludes);
   std::size_t done = 0;
   for (; done < stages.size(); ++done) {
-    const auto& level = stages[done];
-    add(step_kind::bring, done, level.members.size() > 1);
-    if (!level.survives()) break;
+    const auto& stage = stages[done];
+    add(step_kind::bring, done, stage.members.size() > 1);
+    if (!stage.survives()) break;
     add(step_kind::measure, done);
-    add(step_kind::sum, done, measured(level) && level.sum_over.size() > 1);
+    add(step_kind::sum, done, measured(stage) && stage.sum_over.size() > 1);
     add(step_kind::combine, done);
   }
   if (done < stages.size())

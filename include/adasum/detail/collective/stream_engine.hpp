@@ -35,17 +35,17 @@ class stream_engine {
         segments_(segments),
         stages_(std::move(settings.stages)) {
     std::size_t received = 0, partial_grams = 0;
-    for (const auto& level : stages_) {
-      const auto n = level.members.size();
-      if (level.survives()) received = std::max(received, (n - 1) * level.part().size());
-      partial_grams = std::max(partial_grams, level.sum_over.size() * entries(n));
+    for (const auto& stage : stages_) {
+      const auto n = stage.members.size();
+      if (stage.survives()) received = std::max(received, (n - 1) * stage.part().size());
+      partial_grams = std::max(partial_grams, stage.sum_over.size() * entries(n));
       vectors_.resize(std::max(vectors_.size(), n));
       std::vector<double> counts(n);
-      for (std::size_t i = 0; i < n; ++i) counts[i] = static_cast<double>(level.leaf_count(i));
+      for (std::size_t i = 0; i < n; ++i) counts[i] = static_cast<double>(stage.leaf_count(i));
       leaf_counts_.push_back(space_.template allocate_in_order<double>(n));
       space_.write(counts, leaf_counts_.back().data());
-      to_combine_.push_back(transfers_to_combine(level));
-      to_deliver_.push_back(transfers_to_deliver(level, static_cast<std::size_t>(comm_.size())));
+      to_combine_.push_back(transfers_to_combine(stage));
+      to_deliver_.push_back(transfers_to_deliver(stage, static_cast<std::size_t>(comm_.size())));
     }
     received_.emplace(space_.template allocate_in_order<T>(received));
     partial_grams_.emplace(space_.template allocate_in_order<double>(partial_grams));
@@ -91,22 +91,22 @@ class stream_engine {
 
   /// Elements only: there is no report.
   void bring(std::size_t number, T* data) {
-    const auto& level = stages_[number];
+    const auto& stage = stages_[number];
     begin();
     T* to = received_->data();
     for (const auto& one : to_combine_[number].sends)
-      send(level.members[one.member], data + one.elements.begin, one.elements.size());
+      send(stage.members[one.member], data + one.elements.begin, one.elements.size());
     for (const auto& one : to_combine_[number].receives)
-      receive(level.members[one.member], std::exchange(to, to + one.elements.size()), one.elements.size());
+      receive(stage.members[one.member], std::exchange(to, to + one.elements.size()), one.elements.size());
     exchange();
   }
   void deliver(std::size_t number, T* data) {
-    const auto& level = stages_[number];
+    const auto& stage = stages_[number];
     begin();
     for (const auto& one : to_deliver_[number].sends)
-      send(level.members[one.member], data + one.elements.begin, one.elements.size());
+      send(stage.members[one.member], data + one.elements.begin, one.elements.size());
     for (const auto& one : to_deliver_[number].receives)
-      receive(level.members[one.member], data + one.elements.begin, one.elements.size());
+      receive(stage.members[one.member], data + one.elements.begin, one.elements.size());
     exchange();
   }
 
@@ -114,17 +114,17 @@ class stream_engine {
 
   template <class StageRule>
   void combine(const StageRule& stage_rule, std::size_t number, T* data) {
-    const auto& level = stages_[number];
-    const auto n = level.members.size();
+    const auto& stage = stages_[number];
+    const auto n = stage.members.size();
     if (n == 1) return;
-    const auto part = level.part();
+    const auto part = stage.part();
     const T* received = received_->data();
     for (std::size_t i = 0; i < n; ++i)
-      vectors_[i] = i == level.self ? data + part.begin : std::exchange(received, received + part.size());
+      vectors_[i] = i == stage.self ? data + part.begin : std::exchange(received, received + part.size());
     const slice window{segments_, part, part.begin};
     const auto vectors = std::span<const T* const>(vectors_).first(n);
     double* const gram = space_.template measure_on_device<T>(window, vectors);
-    sum(level, gram, entries(n));
+    sum(stage, gram, entries(n));
     const double* const weights =
         space_.weigh_on_device(stage_rule, gram, segments_.size(), n, leaf_counts_[number].data());
     space_.template mix_on_device<T>(window, vectors, weights, data + part.begin);
@@ -132,8 +132,8 @@ class stream_engine {
 
   /// Adds inner products over the ranks that hold parts of the stage's vectors. Each of them gets all terms and adds
   /// them in the order of the group: one exchange, and the same bits on all of them.
-  void sum(const stage& level, double* gram, std::size_t count) {
-    const auto& group = level.sum_over;
+  void sum(const stage& stage, double* gram, std::size_t count) {
+    const auto& group = stage.sum_over;
     if (group.size() == 1) return;
     begin();
     for (std::size_t i = 0; i < group.size(); ++i) {

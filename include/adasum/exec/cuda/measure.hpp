@@ -41,8 +41,8 @@ struct add_sums {
 template <int Count>
 __device__ inline sums<Count> add_over_block(const sums<Count>& mine) {
   using reduction = cub::BlockReduce<sums<Count>, threads_per_block>;
-  __shared__ typename reduction::TempStorage room;
-  return reduction(room).Reduce(mine, add_sums{});
+  __shared__ typename reduction::TempStorage storage;
+  return reduction(storage).Reduce(mine, add_sums{});
 }
 
 /// A vector that is not zero has no zero square, even if the square of each of its elements underflows.

@@ -61,19 +61,19 @@ struct tile_of_two {
   }
 
   // Shared memory is only a place to put things here: each thread reads what it wrote itself.
-  __device__ void put(uint4* room) const {
+  __device__ void put(uint4* shared) const {
 #pragma unroll
     for (unsigned c = 0; c < packs_per_thread; ++c)
 #pragma unroll
       for (unsigned i = 0; i < 2; ++i)
-        room[(c * 2 + i) * threads_per_block + threadIdx.x] = __builtin_bit_cast(uint4, of[c][i]);
+        shared[(c * 2 + i) * threads_per_block + threadIdx.x] = __builtin_bit_cast(uint4, of[c][i]);
   }
-  __device__ void take(const uint4* room) {
+  __device__ void take(const uint4* shared) {
 #pragma unroll
     for (unsigned c = 0; c < packs_per_thread; ++c)
 #pragma unroll
       for (unsigned i = 0; i < 2; ++i)
-        of[c][i] = __builtin_bit_cast(pack<Format>, room[(c * 2 + i) * threads_per_block + threadIdx.x]);
+        of[c][i] = __builtin_bit_cast(pack<Format>, shared[(c * 2 + i) * threads_per_block + threadIdx.x]);
   }
 };
 
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
     combine_on_chip(Rule rule, const tile* tiles, std::size_t count, const std::size_t* first_tile,
                     const __grid_constant__ vector_list<2> vectors, double* partials, storage_of<Format>* out) {
   extern __shared__ uint4 on_chip[];
-  constexpr unsigned room_of_tile = shared_bytes_per_tile / sizeof(uint4);
+  constexpr unsigned shared_words_per_tile = shared_bytes_per_tile / sizeof(uint4);
   const auto place = [&](unsigned own) { return blockIdx.x + std::size_t{own} * gridDim.x; };
 
   const auto measured = [&](std::size_t t, sums<3>& mine) {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
     tile_of_two<Format> some;
     sums<3> mine{};
     some.load_and_add(tiles[place(own)], vectors, mine);
-    some.put(on_chip + (own - tiles_in_registers) * room_of_tile);
+    some.put(on_chip + (own - tiles_in_registers) * shared_words_per_tile);
     measured(place(own), mine);
   }
 
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
   }
   for (unsigned own = tiles_in_registers; place(own) < count; ++own) {
     tile_of_two<Format> some;
-    some.take(on_chip + (own - tiles_in_registers) * room_of_tile);
+    some.take(on_chip + (own - tiles_in_registers) * shared_words_per_tile);
     weigh(tiles[place(own)].segment);
     some.mix(tiles[place(own)], weights, out);
   }

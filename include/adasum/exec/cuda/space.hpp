@@ -74,10 +74,10 @@ class cuda_space {
     if (window.range.empty()) return std::fill_n(gram, entries, 0.0), void();
     const detail::cuda::device_scope here(device());
     const double* const measured = kernels_.measure<T>(window, vectors);
-    double* const room = kernels_.host_room(entries);
-    download(measured, room, entries * sizeof(double));
+    double* const scratch = kernels_.host_scratch(entries);
+    download(measured, scratch, entries * sizeof(double));
     fence();
-    std::copy_n(room, entries, gram);
+    std::copy_n(scratch, entries, gram);
   }
 
   /// `weights`, an array of the host, is read before this returns; the kernel is only enqueued.
@@ -85,9 +85,9 @@ class cuda_space {
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     if (window.range.empty()) return;
     const auto count = window.segments.size() * vectors.size();
-    double* const room = kernels_.room_for_weights(count);
-    write(std::span(weights, count), room);
-    kernels_.mix<T>(window, vectors, room, out);
+    double* const scratch = kernels_.scratch_for_weights(count);
+    write(std::span(weights, count), scratch);
+    kernels_.mix<T>(window, vectors, scratch, out);
   }
 
   /// Enqueued.

@@ -44,8 +44,8 @@ class stream_kernels {
     const auto n = vectors.size(), entries = packed_size(n), segments = window.segments.size();
     const bool few = n <= most_in_registers;
     const auto& table = tiles<T>(window, few ? 1 : packs_per_thread);
-    double* const partials = room_for(workspace_->partials, entries * table.count);
-    double* const gram = room_for(workspace_->gram, entries * segments);
+    double* const partials = scratch_in(workspace_->partials, entries * table.count);
+    double* const gram = scratch_in(workspace_->gram, entries * segments);
     const auto over_tiles = [&](auto kernel, const auto& list) {
       launch("measure_tiles", kernel, {table.count, threads_per_block}, stream_,
              static_cast<const tile*>(table.tiles.data()), table.count, list, static_cast<int>(n), partials);
@@ -73,8 +73,8 @@ class stream_kernels {
                 const double* leaves = nullptr) const {
     const device_scope here(device_);
     constexpr unsigned threads = 64;
-    double* const weights = room_for(workspace_->weights, segments * n);
-    double* const trees = room_for(workspace_->trees, room_for_trees(segments, n));
+    double* const weights = scratch_in(workspace_->weights, segments * n);
+    double* const trees = scratch_in(workspace_->trees, scratch_for_trees(segments, n));
     launch("weigh_segments", weigh_segments<Rule>, {(segments + threads - 1) / threads, threads}, stream_, rule, gram,
            leaves, segments, n, weights, trees);
     return weights;
@@ -112,7 +112,7 @@ class stream_kernels {
     const auto in_shared = of_one > tiles_in_registers ? of_one - tiles_in_registers : 0;
     const auto shared_bytes = in_shared * shared_bytes_per_tile;
     if (shared_bytes > limits.shared_bytes) return false;
-    double* const partials = room_for(workspace_->partials, 3 * table.count);
+    double* const partials = scratch_in(workspace_->partials, 3 * table.count);
     const auto code =
         try_launch(kernel, {blocks, threads_per_block, shared_bytes, true}, stream_, rule,
                    static_cast<const tile*>(table.tiles.data()), table.count,
@@ -142,10 +142,10 @@ class stream_kernels {
            values);
   }
 
-  /// Room for weights from elsewhere, in the place of those that weigh() returns.
-  double* room_for_weights(std::size_t count) const { return room_for(workspace_->weights, count); }
+  /// Memory for weights from elsewhere, in the place of those that weigh() returns.
+  double* scratch_for_weights(std::size_t count) const { return scratch_in(workspace_->weights, count); }
   /// Page-locked memory of the host, until the next call.
-  double* host_room(std::size_t count) const { return workspace_->host_room(count); }
+  double* host_scratch(std::size_t count) const { return workspace_->host_scratch(count); }
 
  private:
   static std::size_t blocks_for(std::size_t count) { return (count + threads_per_block - 1) / threads_per_block; }
@@ -161,7 +161,9 @@ class stream_kernels {
     return reinterpret_cast<storage_of<format_of<T>>*>(elements);
   }
 
-  double* room_for(growing_buffer& memory, std::size_t count) const { return memory.at_least(count, stream_, device_); }
+  double* scratch_in(growing_buffer& memory, std::size_t count) const {
+    return memory.at_least(count, stream_, device_);
+  }
 
   /// @param part  tiles are so many times shorter than the longest
   template <scalar T>
@@ -180,9 +182,9 @@ class stream_kernels {
   template <scalar T>
   const void* const* addresses(std::span<const T* const> vectors) const {
     static_assert(sizeof(double) == sizeof(void*));
-    double* const room = room_for(workspace_->addresses, vectors.size());
-    write_by_arguments<const T*>(vectors, reinterpret_cast<const T**>(room), stream_);
-    return reinterpret_cast<const void* const*>(room);
+    double* const scratch = scratch_in(workspace_->addresses, vectors.size());
+    write_by_arguments<const T*>(vectors, reinterpret_cast<const T**>(scratch), stream_);
+    return reinterpret_cast<const void* const*>(scratch);
   }
 
   cudaStream_t stream_;

@@ -56,21 +56,21 @@ __device__ inline void weigh_few(Rule& rule, gram_view gram, const double* leave
 }
 
 /// Doubles of memory that weigh_segments needs for its trees.
-constexpr std::size_t room_for_trees(std::size_t segments, std::size_t n) { return n <= 8 ? 0 : 3 * segments * n; }
+constexpr std::size_t scratch_for_trees(std::size_t segments, std::size_t n) { return n <= 8 ? 0 : 3 * segments * n; }
 
 /// weights[k·n + i] from gram[k·packed_size(n) + p], a thread for each segment.
-/// @param room  room_for_trees(segments, n) doubles
+/// @param scratch  scratch_for_trees(segments, n) doubles
 template <class Rule>
 __global__ void weigh_segments(Rule rule, const double* gram, const double* leaves, std::size_t segments, std::size_t n,
-                               double* weights, double* room) {
-  static_assert(sizeof(std::size_t) == sizeof(double), "the room of the trees is counted in doubles");
+                               double* weights, double* scratch) {
+  static_assert(sizeof(std::size_t) == sizeof(double), "the scratch memory of the trees is counted in doubles");
   const auto k = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (k >= segments) return;
   const gram_view mine(gram + k * packed_size(n), n);
   if (n <= 8) {
     weigh_few<8>(rule, mine, leaves, weights + k * n);
   } else {
-    double* const nodes = room + 3 * k * n;
+    double* const nodes = scratch + 3 * k * n;
     weigh_gram(rule, mine, leaves, weights + k * n, {nodes, nodes + n, reinterpret_cast<std::size_t*>(nodes + 2 * n)});
   }
 }

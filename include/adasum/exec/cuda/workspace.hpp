@@ -57,7 +57,7 @@ struct workspace {
   pinned_buffer<double> host_gram;
   std::map<const void*, cooperative_limits> limits;  // by kernel
 
-  double* host_room(std::size_t count) {
+  double* host_scratch(std::size_t count) {
     if (count > host_gram.size()) host_gram = pinned_buffer<double>(std::max(count, 2 * host_gram.size()));
     return host_gram.data();
   }

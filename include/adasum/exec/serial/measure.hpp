@@ -191,16 +191,16 @@ struct measure_many {
     if (converts) return std::clamp<std::size_t>(8192 / n / 64 * 64, 64, 1024);
     return from_memory && n > tile && n <= 3 * tile ? 256 : 1024;
   }
-  /// Elements of each vector for which the kernel needs room: what it converts, and what is left at the end.
-  static constexpr std::size_t room_length(std::size_t n) {
+  /// Elements of each vector for which the kernel needs scratch memory: what it converts, and what is left at the end.
+  static constexpr std::size_t scratch_length(std::size_t n) {
     return converts ? block_length(n, false) : 64 / sizeof(double);
   }
 
-  /// @param room  n · room_length(n) elements
+  /// @param scratch  n · scratch_length(n) elements
   /// @param at    n pointers
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
-                                         element* room, const element** at, double* gram) {
+                                         element* scratch, const element** at, double* gram) {
     constexpr std::size_t step = Bytes / (converts ? sizeof(element) : sizeof(double));
     const std::size_t distance = prefetch_distance<T>(n, from_memory), block = block_length(n, from_memory);
     const element* const* const pointers = at;
@@ -210,8 +210,8 @@ struct measure_many {
       const std::size_t ahead = length - x >= count + distance ? distance : 0;
       if constexpr (converts) {
         for (std::size_t i = 0; i < n; ++i) {
-          at[i] = room + i * room_length(n);
-          convert_some<Bytes>(vectors[i] + x, count, ahead, room + i * room_length(n));
+          at[i] = scratch + i * scratch_length(n);
+          convert_some<Bytes>(vectors[i] + x, count, ahead, scratch + i * scratch_length(n));
         }
         run_apart<Bytes, measure_block<element>>(pointers, n, count, std::size_t{0}, gram);
       } else {
@@ -224,7 +224,7 @@ struct measure_many {
       for (std::size_t i = 0; i < n; ++i) {
         alignas(T) unsigned char rest[step * sizeof(T)] = {};
         copy_fewer<sizeof(rest), sizeof(T)>(rest, vectors[i] + x, (length - x) * sizeof(T));
-        element* const to = room + i * room_length(n);
+        element* const to = scratch + i * scratch_length(n);
         if constexpr (converts)
           convert_some<Bytes>(reinterpret_cast<const T*>(rest), step, 0, to);
         else

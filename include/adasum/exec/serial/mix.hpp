@@ -69,12 +69,12 @@ struct mix_few {
     }
     /// `count` elements, fewer than `step`.
     [[gnu::always_inline]] void write_fewer(const T* a, const T* b, std::size_t count, T* out) const {
-      constexpr std::size_t room = step * sizeof(T);
-      alignas(T) unsigned char left[room] = {}, right[room] = {};
-      copy_fewer<room, sizeof(T)>(left, a, count * sizeof(T));
-      copy_fewer<room, sizeof(T)>(right, b, count * sizeof(T));
+      constexpr std::size_t capacity = step * sizeof(T);
+      alignas(T) unsigned char left[capacity] = {}, right[capacity] = {};
+      copy_fewer<capacity, sizeof(T)>(left, a, count * sizeof(T));
+      copy_fewer<capacity, sizeof(T)>(right, b, count * sizeof(T));
       write(reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right), reinterpret_cast<T*>(left));
-      copy_fewer<room, sizeof(T)>(out, left, count * sizeof(T));
+      copy_fewer<capacity, sizeof(T)>(out, left, count * sizeof(T));
     }
 
    private:

@@ -74,10 +74,10 @@ class serial_space {
           detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums);
       });
     } else {
-      measure_room<T> room(n);
+      measure_scratch<T> scratch(n);
       measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
         detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
-                                                             room.elements.data(), room.at.data(), sums);
+                                                             scratch.elements.data(), scratch.at.data(), sums);
       });
     }
   }
@@ -91,8 +91,8 @@ class serial_space {
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
     const bool from_memory = detail::serial::come_from_memory(bytes);
-    room_for<const T*, few_vectors> some(vectors.size());
-    room_for<double, few_vectors> nonzero(vectors.size());
+    scratch_for<const T*, few_vectors> some(vectors.size());
+    scratch_for<double, few_vectors> nonzero(vectors.size());
     mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
                [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
                  if (n <= 2)
@@ -130,7 +130,7 @@ class serial_space {
                              Measure&& measure_piece) {
     const std::size_t packed = packed_size(vectors.size());
     std::fill_n(gram, window.segments.size() * packed, 0.0);
-    room_for<const T*, few_vectors> at(vectors.size());
+    scratch_for<const T*, few_vectors> at(vectors.size());
     for_each_piece(window, [&](std::size_t k, index_range piece) {
       for (std::size_t i = 0; i < vectors.size(); ++i) at.data()[i] = vectors[i] + piece.begin;
       measure_piece(at.data(), piece.size(), gram + k * packed);
@@ -139,7 +139,7 @@ class serial_space {
 
   /// mix_piece(pointers to the first elements, number of vectors, their weights, number of elements, to) for each
   /// segment. Vectors of weight 0 are left out, so that NaN in them does not matter.
-  /// @param at, nonzero  room for as many as there are vectors
+  /// @param at, nonzero  as many elements as there are vectors
   template <scalar T, class Mix>
   static void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
                          const T** at, double* nonzero, Mix&& mix_piece) {
@@ -170,9 +170,9 @@ class serial_space {
  private:
   /// Uninitialised, and on the stack where that is not more than Few.
   template <class Element, std::size_t Few>
-  class room_for {
+  class scratch_for {
    public:
-    explicit room_for(std::size_t count)
+    explicit scratch_for(std::size_t count)
         : more_(count > Few ? std::make_unique_for_overwrite<Element[]>(count) : nullptr) {}
     Element* data() { return more_ ? more_.get() : few_; }
 
@@ -184,14 +184,14 @@ class serial_space {
 
   /// What detail::serial::measure_many needs for n vectors.
   template <scalar T>
-  struct measure_room {
+  struct measure_scratch {
     using kernel = detail::serial::measure_many<T>;
     using element = typename kernel::element;
 
-    explicit measure_room(std::size_t n) : elements(n * kernel::room_length(n)), at(n) {}
+    explicit measure_scratch(std::size_t n) : elements(n * kernel::scratch_length(n)), at(n) {}
 
-    room_for<element, 32768 / sizeof(element)> elements;
-    room_for<const element*, few_vectors> at;
+    scratch_for<element, 32768 / sizeof(element)> elements;
+    scratch_for<const element*, few_vectors> at;
   };
 
   /// visit(segment, its elements in the window) for each segment that has any.

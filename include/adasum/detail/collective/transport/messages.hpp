@@ -27,18 +27,18 @@ struct message_sizes {
 
   /// What a stage exchanges by message. @param elements  whether its elements travel, or only what is known of them
   /// @param products  doubles that are added at once over sum_over
-  void include(const stage& level, bool elements, std::size_t products) {
-    const auto others = level.members.size() - 1;
+  void include(const stage& stage, bool elements, std::size_t products) {
+    const auto others = stage.members.size() - 1;
     members = std::max(members, others + 1);
-    sums = std::max(sums, products * sum_order::most_received(level.sum_over.size(), sum_radix(others + 1)));
+    sums = std::max(sums, products * sum_order::most_received(stage.sum_over.size(), sum_radix(others + 1)));
     if (!elements) return;
-    const auto own = level.survives() ? level.part().size() : 0;
+    const auto own = stage.survives() ? stage.part().size() : 0;
     std::size_t to_survivors = 0;
-    for (std::size_t i = 0; i < level.survivors; ++i)
-      if (i != level.self) to_survivors += level.parts[i].size();
+    for (std::size_t i = 0; i < stage.survivors; ++i)
+      if (i != stage.self) to_survivors += stage.parts[i].size();
     received = std::max(received, others * own);
     packed = std::max({packed, to_survivors, others * own});
-    unpacked = std::max({unpacked, others * own, level.held.size()});
+    unpacked = std::max({unpacked, others * own, stage.held.size()});
   }
 };
 
@@ -62,36 +62,36 @@ class messages final : public transport<T> {
   }
   void end_run() override {}
 
-  progress bring(const bound_stage<T>& level, T* gradient, std::size_t turn) override {
+  progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
-    if (turn == 0 && level.survives() && level.replicated()) round({gradient + level.held.begin, level.held.size()});
-    return exchange(level, level.to_combine, turn, [&] {
+    if (turn == 0 && stage.survives() && stage.replicated()) round({gradient + stage.held.begin, stage.held.size()});
+    return exchange(stage, stage.to_combine, turn, [&] {
       T* to = received_at_;
-      for (const auto& one : level.to_combine.sends) send(level, one, gradient);
-      for (const auto& one : level.to_combine.receives)
-        messenger_.receive(level.members[one.member],
+      for (const auto& one : stage.to_combine.sends) send(stage, one, gradient);
+      for (const auto& one : stage.to_combine.receives)
+        messenger_.receive(stage.members[one.member],
                            {std::exchange(to, to + one.elements.size()), one.elements.size()});
     });
   }
 
-  const T* vector(const bound_stage<T>& level, std::size_t i, const T* gradient) const override {
-    if (i == level.self) return gradient + level.part().begin;
-    return received_at_ + (i - (i > level.self)) * level.part().size();
+  const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const override {
+    if (i == stage.self) return gradient + stage.part().begin;
+    return received_at_ + (i - (i > stage.self)) * stage.part().size();
   }
 
-  progress sum(const bound_stage<T>& level, std::span<double> values, std::size_t turn) override {
+  progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) override {
     if (turn == 0) {
-      const auto self = static_cast<std::size_t>(std::ranges::find(level.sum_over, rank_) - level.sum_over.begin());
-      sum_ = {level.sum_over, self, sum_radix(level.members.size()), values, sum_scratch_};
+      const auto self = static_cast<std::size_t>(std::ranges::find(stage.sum_over, rank_) - stage.sum_over.begin());
+      sum_ = {stage.sum_over, self, sum_radix(stage.members.size()), values, sum_scratch_};
     }
     return next_of(sum_);
   }
 
-  progress deliver(const bound_stage<T>& level, T* gradient, std::size_t turn) override {
-    return exchange(level, level.to_deliver, turn, [&] {
-      for (const auto& one : level.to_deliver.sends) send(level, one, gradient);
-      for (const auto& one : level.to_deliver.receives)
-        messenger_.receive(level.members[one.member], {gradient + one.elements.begin, one.elements.size()});
+  progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
+    return exchange(stage, stage.to_deliver, turn, [&] {
+      for (const auto& one : stage.to_deliver.sends) send(stage, one, gradient);
+      for (const auto& one : stage.to_deliver.receives)
+        messenger_.receive(stage.members[one.member], {gradient + one.elements.begin, one.elements.size()});
     });
   }
 
@@ -106,8 +106,8 @@ class messages final : public transport<T> {
   // ── for what is no stage, or not all of one ──
 
   /// What is known of gradients, without their elements.
-  progress exchange_records(const bound_stage<T>& level, const transfers& list, std::size_t turn) {
-    return exchange(level, list, turn, [] {});
+  progress exchange_records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
+    return exchange(stage, list, turn, [] {});
   }
   /// The next of the exchanges of a small sum or allgather. Done when all have been made.
   template <class Exchanges>
@@ -123,25 +123,25 @@ class messages final : public transport<T> {
  private:
   /// One exchange. Between two ranks, elements come before what is known of them.
   template <class PutElements>
-  progress exchange(const bound_stage<T>& level, const transfers& list, std::size_t turn, PutElements&& put_elements) {
+  progress exchange(const bound_stage<T>& stage, const transfers& list, std::size_t turn, PutElements&& put_elements) {
     if (turn == 0) {
       messenger_.begin();
       put_elements();
       for (const auto& one : list.sends) {
-        messenger_.send_record(level.members[one.member], report_.known_of(one.leaves));
-        if (one.result_norms) messenger_.send_record(level.members[one.member], report_.written().result_norms());
+        messenger_.send_record(stage.members[one.member], report_.known_of(one.leaves));
+        if (one.result_norms) messenger_.send_record(stage.members[one.member], report_.written().result_norms());
       }
       for (const auto& one : list.receives) {
-        messenger_.receive_record(level.members[one.member], report_.known_of(one.leaves));
-        if (one.result_norms) messenger_.receive_record(level.members[one.member], report_.written().result_norms());
+        messenger_.receive_record(stage.members[one.member], report_.known_of(one.leaves));
+        if (one.result_norms) messenger_.receive_record(stage.members[one.member], report_.written().result_norms());
       }
       if (messenger_.start()) return progress::waits;
     }
     messenger_.unpack();
     return progress::done;
   }
-  void send(const bound_stage<T>& level, const transfer& one, const T* gradient) {
-    messenger_.send(level.members[one.member], {gradient + one.elements.begin, one.elements.size()});
+  void send(const bound_stage<T>& stage, const transfer& one, const T* gradient) {
+    messenger_.send(stage.members[one.member], {gradient + one.elements.begin, one.elements.size()});
   }
 
   int rank_;

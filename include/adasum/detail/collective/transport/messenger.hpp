@@ -12,6 +12,7 @@
 #include "../../../core/concepts.hpp"
 #include "../../../core/message.hpp"
 #include "../../../core/options.hpp"
+#include "../../../core/pending.hpp"
 #include "../../../schedule/sum_order.hpp"
 #include "wire.hpp"
 
@@ -136,15 +137,6 @@ class messenger {
   static_assert(
       can_post || device_space<Space> || !requires { typename Comm::pending; },
       "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
-  struct nothing {};
-  template <class C>
-  struct pending_of {
-    using type = nothing;
-  };
-  template <posting_communicator<Space> C>
-  struct pending_of<C> {
-    using type = typename C::pending;
-  };
 
   /// Where this rank has withdrawn, its peers fail too, as they should. @return whether nothing was thrown
   template <class Action>
@@ -163,7 +155,7 @@ class messenger {
   wire<T, Space> wire_;
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
-  typename pending_of<Comm>::type pending_;
+  typename pending_of<Comm, Space>::type pending_;
   bool posts_ = false;
   bool withdrawn_ = false;
   bool scheduled_ = true;  // whether the next exchange is one that the stages alone call for

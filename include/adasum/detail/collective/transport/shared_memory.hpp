@@ -52,13 +52,13 @@ class shared_memory final : public transport<T> {
   void send_records_by(messages<T, Space, Comm>& by_message) { by_message_ = &by_message; }
 
   /// Whether the stage's members read and write each other's gradients.
-  bool carries(const stage& level) const {
-    return level.members.size() > 1 && (!level.replicated() || published_) &&
-           std::ranges::equal(level.members, shared_.ranks());
+  bool carries(const stage& stage) const {
+    return stage.members.size() > 1 && (!stage.replicated() || published_) &&
+           std::ranges::equal(stage.members, shared_.ranks());
   }
   /// Whether their inner products are added there, too.
-  bool adds(const stage& level) const {
-    return carries(level) && level.survivors == level.members.size() && level.sum_over == level.members;
+  bool adds(const stage& stage) const {
+    return carries(stage) && stage.survivors == stage.members.size() && stage.sum_over == stage.members;
   }
 
   /// This rank's gradient memory; null where every address can be reached and none is needed.
@@ -80,22 +80,22 @@ class shared_memory final : public transport<T> {
     shared_.end_run();
   }
 
-  progress bring(const bound_stage<T>& level, T* gradient, std::size_t turn) override {
+  progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     if (turn == 0 && !withdrawn_) {
       if (published_)
-        shared_.publish_copy(std::as_bytes(std::span(gradient + level.held.begin, level.held.size())));
+        shared_.publish_copy(std::as_bytes(std::span(gradient + stage.held.begin, stage.held.size())));
       else
         shared_.publish(gradient);
       if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
       return meet(false);                                 // others may still compute their gradients
     }
-    return records(level, level.to_combine, turn);
+    return records(stage, stage.to_combine, turn);
   }
 
-  const T* vector(const bound_stage<T>& level, std::size_t i, const T* gradient) const override {
-    if (i == level.self) return gradient + level.part().begin;
+  const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const override {
+    if (i == stage.self) return gradient + stage.part().begin;
     if (published_) return reinterpret_cast<const T*>(shared_.published_copy(i));
-    return gradient_of(i) + level.part().begin;
+    return gradient_of(i) + stage.part().begin;
   }
 
   progress sum(const bound_stage<T>&, std::span<double> values, std::size_t turn) override {
@@ -108,12 +108,12 @@ class shared_memory final : public transport<T> {
     return progress::done;
   }
 
-  progress deliver(const bound_stage<T>& level, T* gradient, std::size_t turn) override {
+  progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     if (turn == 0 && !withdrawn_) {
-      if (level.survives() && !std::exchange(early_, false)) copy_to_others(level, gradient, level.part());
-      return meet(level.survives());  // one that waits does so until the others come back from later stages
+      if (stage.survives() && !std::exchange(early_, false)) copy_to_others(stage, gradient, stage.part());
+      return meet(stage.survives());  // one that waits does so until the others come back from later stages
     }
-    return records(level, level.to_deliver, turn);
+    return records(stage, stage.to_deliver, turn);
   }
 
   bool arrived(bool block) override {
@@ -126,12 +126,12 @@ class shared_memory final : public transport<T> {
   }
 
   /// While they are in the cache; a device has none to use, and copies once.
-  std::size_t elements_at_once(const bound_stage<T>& level) const override {
-    return level.replicated() || device_space<Space> ? std::numeric_limits<std::size_t>::max() : std::size_t{1} << 14;
+  std::size_t elements_at_once(const bound_stage<T>& stage) const override {
+    return stage.replicated() || device_space<Space> ? std::numeric_limits<std::size_t>::max() : std::size_t{1} << 14;
   }
-  void deliver_early(const bound_stage<T>& level, T* gradient, index_range written) override {
+  void deliver_early(const bound_stage<T>& stage, T* gradient, index_range written) override {
     early_ = true;
-    copy_to_others(level, gradient, written);
+    copy_to_others(stage, gradient, written);
   }
 
   progress withdraw() override {
@@ -158,15 +158,15 @@ class shared_memory final : public transport<T> {
     return wait(pending::barrier, bounded);
   }
   /// After the barrier, if there was one.
-  progress records(const bound_stage<T>& level, const transfers& list, std::size_t turn) {
+  progress records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
     pending_ = pending::records;
-    return by_message_->exchange_records(level, list, withdrawn_ ? turn : turn - 1);
+    return by_message_->exchange_records(stage, list, withdrawn_ ? turn : turn - 1);
   }
 
   T* gradient_of(std::size_t i) const { return reinterpret_cast<T*>(shared_.published(i)); }
-  void copy_to_others(const bound_stage<T>& level, const T* gradient, index_range range) {
-    for (std::size_t i = 0; i < level.members.size(); ++i)
-      if (i != level.self) space_.copy(gradient + range.begin, gradient_of(i) + range.begin, range.size());
+  void copy_to_others(const bound_stage<T>& stage, const T* gradient, index_range range) {
+    for (std::size_t i = 0; i < stage.members.size(); ++i)
+      if (i != stage.self) space_.copy(gradient + range.begin, gradient_of(i) + range.begin, range.size());
     space_.fence();
   }
 

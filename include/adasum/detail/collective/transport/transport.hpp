@@ -43,13 +43,13 @@ class transport {
 
   /// Every survivor can read its part of each member's vector: vector(). What is known of the gradients in it comes
   /// along.
-  virtual progress bring(const bound_stage<T>& level, T* gradient, std::size_t turn) = 0;
+  virtual progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) = 0;
   /// Member i's elements of this rank's part. @pre bring is done
-  virtual const T* vector(const bound_stage<T>& level, std::size_t i, const T* gradient) const = 0;
-  /// Adds `values` over level.sum_over, in place, with the same bits on each of these ranks.
-  virtual progress sum(const bound_stage<T>& level, std::span<double> values, std::size_t turn) = 0;
-  /// Every member gets all of the result on level.held.
-  virtual progress deliver(const bound_stage<T>& level, T* gradient, std::size_t turn) = 0;
+  virtual const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const = 0;
+  /// Adds `values` over stage.sum_over, in place, with the same bits on each of these ranks.
+  virtual progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) = 0;
+  /// Every member gets all of the result on stage.held.
+  virtual progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) = 0;
 
   /// Whether what the last verb waits for is there. @param block  wait until it is
   /// @throws communication_error  a rank failed or left
@@ -70,8 +70,8 @@ template <scalar T>
 class early_delivery {
  public:
   /// @param last  whether it is the last stage: only then is the result final
-  early_delivery(const bound_stage<T>& level, T* gradient, bool last)
-      : chunk(last ? level.elements->elements_at_once(level) : never), level_(level), gradient_(gradient) {}
+  early_delivery(const bound_stage<T>& stage, T* gradient, bool last)
+      : chunk(last ? stage.elements->elements_at_once(stage) : never), level_(stage), gradient_(gradient) {}
 
   /// @param written  counted from the beginning of this rank's part
   void operator()(index_range written) const {

@@ -103,7 +103,7 @@ class wire {
   /// Elements as the others see them.
   void round(const Space& space, std::span<T> elements) {
     if (!rounds() || elements.empty()) return;
-    // In pieces, as long as the room for packing.
+    // In pieces, as long as the buffer for packing.
     const std::size_t chunk = std::max<std::size_t>(sent_size_, 1);
     for (std::size_t x = 0; x < elements.size(); x += chunk) {
       const auto piece = elements.subspan(x, std::min(chunk, elements.size() - x));
@@ -113,7 +113,7 @@ class wire {
   }
 
  private:
-  using bits = packed_element<number_format::bfloat16>;  // the room; which of the two formats, is decided at run time
+  using bits = packed_element<number_format::bfloat16>;  // of either format: which one, is decided at run time
   using half_bits = packed_element<number_format::binary16>;
 
   template <class From, class To>

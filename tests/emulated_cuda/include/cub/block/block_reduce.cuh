@@ -12,20 +12,20 @@ class BlockReduce {
   struct TempStorage {
     T of_thread[Threads];
   };
-  explicit BlockReduce(TempStorage& room) : room_(room) {}
+  explicit BlockReduce(TempStorage& storage) : storage_(storage) {}
 
   template <class Operation>
   T Reduce(const T& mine, Operation operation) {
-    room_.of_thread[threadIdx.x] = mine;
+    storage_.of_thread[threadIdx.x] = mine;
     __syncthreads();
     T total = mine;
     if (threadIdx.x == 0)
-      for (int i = 1; i < Threads; ++i) total = operation(total, room_.of_thread[i]);
+      for (int i = 1; i < Threads; ++i) total = operation(total, storage_.of_thread[i]);
     return total;
   }
 
  private:
-  TempStorage& room_;
+  TempStorage& storage_;
 };
 
 }  // namespace cub
