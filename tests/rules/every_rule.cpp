@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/rules/adacons.hpp>
-#include <adasum/rules/adasum.hpp>
-#include <adasum/rules/adasum_linear.hpp>
-#include <adasum/rules/mean.hpp>
-#include <adasum/rules/multi_krum.hpp>
-#include <adasum/rules/sum.hpp>
-#include <adasum/rules/unit_mean.hpp>
+#include <adasum/adasum.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,9 +15,12 @@ using namespace adasum::test;
 
 TEST_CASE("a report tells rules apart by their names") {
   const auto names = [](const auto&... rule) { return std::multiset<std::string>{std::string(rule.name)...}; };
-  const auto all = names(rules::adacons{}, rules::adasum{}, rules::adasum_linear{}, rules::mean{}, rules::multi_krum{},
-                         rules::sum{}, rules::unit_mean{});
-  CHECK(all.size() == 7);
+  const auto all = names(rules::adacons{}, rules::adasum{}, rules::adasum_linear{}, rules::centred_clipping{},
+                         rules::geometric_median{}, rules::gradient_agreement_filtering{}, rules::gradvac{},
+                         rules::mean{}, rules::multi_krum{}, rules::nearest_neighbour_mixing<rules::mean>{},
+                         rules::nearest_neighbour_mixing<rules::geometric_median>{}, rules::pcgrad{}, rules::sum{},
+                         rules::unit_mean{});
+  CHECK(all.size() == 14);
   for (const auto& name : all) CHECK(all.count(name) == 1);
 }
 

@@ -35,7 +35,7 @@ class alpha_fair {
   std::optional<Eigen::VectorXd> solve() {
     const double small = 0.01 * std::min(1.0, 1 / power_);  // far from the solution, relative steps are near 1 or a
     double before = 1;
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < 1000; ++round) {
       if (!take_best_multiple()) return std::nullopt;
       const Eigen::VectorXd barrier = k_.array() * beta_.array().pow(-power_);  // -k φ'
       const Eigen::VectorXd slope = directions_ * beta_ - barrier;
