@@ -143,7 +143,10 @@ class plan_state {
     if constexpr (can_share) {
       const bool all_of_them = use == shared_memory_use::preferred || use == shared_memory_use::buffer_if_all;
       if constexpr (requires { setup_.comm().all_share_memory(); })
-        if (all_of_them && !setup_.comm().all_share_memory()) return;
+        if (all_of_them) {
+          meet(together);  // what follows may be collective
+          if (!setup_.comm().all_share_memory()) return;
+        }
       try {
         auto settings = setup_.settings(true);
         settings.transport.before_sharing = [&] { meet(together); };
@@ -161,19 +164,29 @@ class plan_state {
                       " needs ranks that all share memory");
   }
 
+  /// If it fails, on all ranks, the plan is as it was.
   void make_buffer(set_up_type& together) {
-    setup_.begin_buffer();
-    make_in_place(shared_memory_use_of_schedule(), together);
-    T* memory = usual().shared_gradient();
-    if (!memory) {
-      if (!own_memory_) own_memory_ = setup_.space().template allocate<T>(setup_.length());
-      memory = own_memory_->data();
-    } else if (!by_messages_) {
-      // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
-      by_messages_ = new_engine(setup_.settings(false));
+    const bool shared_before = tried_to_share_;
+    std::unique_ptr<engine_type> messages;
+    try {
+      setup_.begin_buffer();
+      make_in_place(shared_memory_use_of_schedule(), together);
+      T* memory = usual().shared_gradient();
+      if (!memory) {
+        if (!own_memory_) own_memory_ = setup_.space().template allocate<T>(setup_.length());
+        memory = own_memory_->data();
+      } else if (!by_messages_) {
+        // From now on a gradient of the caller's is reduced by messages, since that memory is the caller's, too.
+        messages = new_engine(setup_.settings(false));
+      }
+      meet(together);
+      buffer_ = memory;
+    } catch (...) {
+      if (!shared_before) in_place_.reset();
+      tried_to_share_ = shared_before;
+      throw;
     }
-    meet(together);
-    buffer_ = memory;
+    if (messages) by_messages_ = std::move(messages);
   }
 
   /// What reduces a plan's gradients, unless they lie elsewhere than in buffer().
