@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -103,7 +102,9 @@ struct call_signature {
 template <rule Rule>
 std::uint64_t parameters_hash(const Rule& rule) {
   return with_parameters_of(rule, [](std::span<const double> parameters) {
-    return hash(parameters | std::views::transform([](double value) { return std::bit_cast<std::uint64_t>(value); }));
+    std::uint64_t value = 0;
+    for (const double one : parameters) value = hash(std::array{std::bit_cast<std::uint64_t>(one)}, value);
+    return value;
   });
 }
 
