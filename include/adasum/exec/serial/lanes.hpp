@@ -19,8 +19,8 @@
 /// Sums that kernels keep in registers.
 namespace adasum::detail::serial {
 
-/// Pieces of up to so many elements are multiplied and added in double, whatever their type: it costs nothing there, and
-/// segments of one or a few elements, such as biases, are often collinear, so that they cancel.
+/// Pieces of up to so many floats are multiplied and added in double: it costs nothing there, and segments of one or a few
+/// elements, such as biases, are often collinear, so that they cancel.
 inline constexpr std::size_t few_elements = 16;
 
 /// Independent accumulators per sum, so that an addition need not wait for the one before.

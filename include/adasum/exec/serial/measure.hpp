@@ -17,8 +17,8 @@
 
 /// The measure kernels: the Gram matrix of n vectors over one contiguous piece, added to what is there.
 ///
-/// One or two vectors of at most 32 bits per element and more than few_elements are multiplied and added in float lanes,
-/// emptied into a double after at most chain_length additions each: |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6
+/// One or two vectors of at most 32 bits per element (of floats: more than few_elements) are multiplied and added in float
+/// lanes, emptied into a double after at most chain_length additions each: |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6
 /// at worst (signs and magnitudes of rounding errors average out; 1e-8 is usual). Everything else uses double lanes:
 /// there products of floats are exact, and |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
 /// No result depends on where the vectors lie in memory. `from_memory`: see come_from_memory.
@@ -106,8 +106,8 @@ struct measure_few {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, double* gram) {
     using L = compute_type<T>;
-    if constexpr (std::is_same_v<L, float>)
-      if (length <= few_elements) return add_in_double<Bytes>(vectors, length, gram);
+    if constexpr (std::is_same_v<T, float>)
+      if (length <= few_elements) return add_in_double(vectors[0], vectors[N - 1], length, gram);
     constexpr std::size_t block = chain_length * chains * (Bytes / sizeof(L));
     const std::size_t distance = prefetch_distance<T>(N, from_memory);
     for (std::size_t x = 0; x < length; x += block) {
@@ -131,10 +131,13 @@ struct measure_few {
   }
 
  private:
-  template <std::size_t Bytes>
-  [[gnu::always_inline]] static void add_in_double(const T* const* vectors, std::size_t length, double* gram) {
-    double sums[packed_size(2)];
-    run_apart<Bytes, measure_again<T>>(vectors[0], vectors[N - 1], length, static_cast<double*>(sums));
+  [[gnu::always_inline]] static void add_in_double(const T* a, const T* b, std::size_t length, double* gram) {
+    double sums[packed_size(2)] = {};
+    for (std::size_t x = 0; x < length; ++x) {
+      const double left = a[x], right = b[x];
+      sums[0] += left * left;
+      if constexpr (N == 2) sums[1] += right * left, sums[2] += right * right;
+    }
     for (std::size_t p = 0; p < packed_size(N); ++p) gram[p] += sums[p];
   }
 };

@@ -74,8 +74,10 @@ struct mix_few {
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
                                          const double* weights, T* out) {
     const double first = weights[0], last = weights[N - 1];
+    if constexpr (std::is_same_v<T, float>)
+      if (length <= few_elements) return mix_in_double(vectors[0], vectors[N - 1], length, first, last, out);
     if constexpr (std::is_same_v<L, float>)
-      if (length <= few_elements || !fits_float_lanes(first) || !fits_float_lanes(last))
+      if (!fits_float_lanes(first) || !fits_float_lanes(last))
         return run_apart<Bytes, mix_many<T>>(vectors, N, length, from_memory, weights, out);
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
@@ -85,6 +87,14 @@ struct mix_few {
   }
 
  private:
+  [[gnu::always_inline]] static void mix_in_double(const T* a, const T* b, std::size_t length, double first,
+                                                   double last, T* out) {
+    for (std::size_t x = 0; x < length; ++x) {
+      const double left = first * a[x];
+      out[x] = static_cast<T>(N == 2 ? left + last * b[x] : left);
+    }
+  }
+
   /// What a lane's type leaves of a weight; 0 where the weight is not finite.
   static L trailing(double weight) {
     const auto leading = static_cast<L>(weight);
