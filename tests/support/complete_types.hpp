@@ -143,7 +143,7 @@ struct complete_pairwise_rule {
   }
 };
 
-/// The mean, one set of weights for the whole model. Falls back each time, and notes the segments' numbers.
+/// The mean, one set of weights for the whole model. Falls back at every other call, not the first, and notes the segments' numbers.
 struct complete_gram_rule {
   static constexpr std::string_view name = "complete gram rule";
   static constexpr bool needs_gram = true;
@@ -167,7 +167,7 @@ struct complete_gram_rule {
     return {static_cast<double>(per_segment)};
   }
   void operator()(gram_view gram, std::span<double> weights, std::size_t k) {
-    ++fallbacks;
+    if (numbers.size() % 2 == 1) ++fallbacks;
     numbers.push_back(k);
     std::ranges::fill(weights, 1 / static_cast<double>(gram.size()));
   }
