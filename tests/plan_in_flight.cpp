@@ -49,6 +49,9 @@ TEST_CASE("one plan in flight on a communicator: another reduction there is refu
                refused([&] { adasum::plan_allreduce<float>(space, comm, segs); }) &&
                refused([&] { adasum::plan_bucketed<float>(space, comm, std::vector{3}, 100); }) &&
                same_bits(other, inputs[static_cast<std::size_t>(comm.rank())]) && !second.is_in_flight();
+    std::vector<float> weights(segs.total(), 11);  // whole numbers: what is subtracted and added again leaves no trace
+    all = all && refused([&] { adasum::delta_allreduce(second, std::vector<float>(segs.total(), 10), weights); }) &&
+          weights == std::vector<float>(segs.total(), 11);
     first.wait();
     second.start(other);
     second = {};  // destroyed in flight

@@ -55,6 +55,9 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
   } catch (const agreement_error&) {  // the steps are as they were
     mix(+1);
     throw;
+  } catch (const bad_input&) {  // another reduction is in flight
+    mix(+1);
+    throw;
   } catch (const nonfinite_error&) {
     mix(+1);
     throw;

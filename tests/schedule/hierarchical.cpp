@@ -129,6 +129,19 @@ TEST_CASE("stages of all ranks fit together, whatever the rules and the schedule
   }
 }
 
+TEST_CASE("shards that differ by an element take the same stages, where the schedule across nodes goes by the length") {
+  // With two nodes, automatic takes halving from 8 KiB on: shards of 2048 floats are shorter, those of 2049 are not.
+  const adasum::schedules::hierarchical order{std::vector{0, 0, 1, 1}, adasum::rules::mean{}};
+  for (std::size_t length = 4000; length < 4200; ++length) {
+    CAPTURE(length);
+    adasum::schedule_input input{.length = length, .element_size = 4, .segments = 1, .along_tree = true};
+    CHECK_NOTHROW(adasum::check_schedule(order, 4, input));
+  }
+  const auto gradients = random_gradients<float>(4, 4097, 3);
+  const auto ranks = reduce_on_threads<float>(gradients, adasum::segments{4097}, adasum::rules::adasum{}, order);
+  check_same_on_all_ranks(ranks);
+}
+
 TEST_CASE("nodes of different sizes, each with memory of its own: in place inside, messages across") {
   for (const auto& nodes : {std::vector{0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 2, 2, 3, 3}, {0, 1, 0, 1, 0, 2}}) {
     const auto size = static_cast<int>(nodes.size());

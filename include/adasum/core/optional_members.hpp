@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "concepts.hpp"
 
@@ -89,7 +90,7 @@ namespace detail {
 /// Whether vectors of T are combined in double where their inner products do not decide.
 template <class Space, class T>
 inline constexpr bool recombines_in_double = std::same_as<T, double> || requires(const Space& space) {
-  { for_recombining(space) } -> execution_space<double>;
+  requires execution_space<std::remove_cvref_t<decltype(for_recombining(space))>, double>;
 };
 
 /// The space for copies of vectors of T that are combined vector by vector.

@@ -224,6 +224,20 @@ inline std::span<const std::size_t> leaves_of_finite(gram_view gram, std::span<c
   return std::span(scratch.leaves).first(gram.size());
 }
 
+/// What is decided before the rule is asked: the same on a rank on which it then throws.
+/// @param asked_about  receives the leaves, with 0 for the vectors that the rule leaves out
+template <rule Rule>
+weighing decided_beforehand(gram_view gram, std::span<const std::size_t> leaves, const weighing_limits& limits,
+                            weigh_scratch& scratch, std::span<const std::size_t>& asked_about) {
+  asked_about = leaves;
+  if constexpr (leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>)
+    if (const auto some = leaves_of_finite(gram, leaves, limits.largest_square, scratch); !some.empty()) {
+      asked_about = some;
+      return weighing::good;
+    }
+  return weighing_of_squares(gram, limits.largest_square);
+}
+
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
@@ -231,12 +245,8 @@ inline std::span<const std::size_t> leaves_of_finite(gram_view gram, std::span<c
 template <rule Rule>
 weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
                std::size_t segment, weigh_scratch& scratch, const weighing_limits& limits = usual_limits) {
-  if constexpr (leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>)
-    if (const auto some = leaves_of_finite(gram, leaves, limits.largest_square, scratch); !some.empty()) {
-      weigh_all_at_once(rule, gram, some, weights, segment, scratch);
-      return weighing::good;
-    }
-  const auto quality = weighing_of_squares(gram, limits.largest_square);
+  std::span<const std::size_t> asked_about;
+  const auto quality = decided_beforehand<Rule>(gram, leaves, limits, scratch, asked_about);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
   if constexpr (pairwise_rule<Rule>) {
@@ -249,7 +259,7 @@ weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, 
     if (needs_gram<Rule> && left + 2 * (pair.a * moments.ab * pair.b) + right < limits.root * (left + right))
       return weighing::needs_vectors;
   } else {
-    weigh_all_at_once(rule, gram, leaves, weights, segment, scratch);
+    weigh_all_at_once(rule, gram, asked_about, weights, segment, scratch);
   }
   return weighing::good;
 }

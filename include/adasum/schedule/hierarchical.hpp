@@ -79,7 +79,9 @@ struct hierarchical {
 
     const auto shard = detail::part_of(all, shards, place);
     auto among_nodes = input;
-    among_nodes.length = shard.size();
+    // The shards' inner products are summed together, so all of them take the same stages: those of the longest, cut to
+    // each. (One that chooses by the length could choose differently for one element more.)
+    among_nodes.length = (all.size() + shards - 1) / shards;
     among_nodes.in_place = false;
     for (auto stage : outer.stages(static_cast<int>(node), static_cast<int>(nodes.size()), among_nodes)) {
       std::vector<int> sum_over;
@@ -91,7 +93,8 @@ struct hierarchical {
       for (int& member : stage.members) member = nodes[static_cast<std::size_t>(member)][place];
       for (auto& leaf : stage.leaf_offsets) leaf = first_leaf[leaf];
       const auto shift = [&](index_range range) {
-        return index_range{range.begin + shard.begin, range.end + shard.begin};
+        return index_range{shard.begin + std::min(range.begin, shard.size()),
+                           shard.begin + std::min(range.end, shard.size())};
       };
       stage.held = shift(stage.held);
       for (auto& part : stage.parts) part = shift(part);

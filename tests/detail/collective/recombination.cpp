@@ -211,6 +211,39 @@ TEST_CASE("a rule that throws on one rank, where the others go on to recombine: 
       });
 }
 
+namespace {
+
+/// A mean of what is finite, that throws on one rank.
+struct finite_mean {
+  static constexpr std::string_view name = "finite_mean";
+  static constexpr bool leaves_out_nonfinite = true;
+  bool fails;
+  void operator()(adasum::gram_view gram, std::span<double> weights) const {
+    if (fails) throw failure("the rule failed");
+    std::ranges::fill(weights, 1 / static_cast<double>(gram.size()));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a rule that leaves out what is not finite throws on one rank: it does not recombine alone") {
+  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    const std::vector<float> mine(20, comm.rank() == 2 ? std::numeric_limits<float>::infinity() : 3.0f);
+    auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, 20, finite_mean{comm.rank() == 1},
+                                              adasum::schedules::all_to_all{}, unchecked);
+    const auto end = end_of(mine, [&](auto& gradient) { plan(gradient); });
+    plan.current_rule().fails = false;
+    auto again = mine;
+    plan(again);
+    return std::pair(end.how, again);
+  });
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+    CHECK(ranks[r].value->first == (r == 1 ? way::other : way::communication_error));
+    CHECK(ranks[r].value->second == std::vector<float>(20, 3.0f));
+  }
+}
+
 TEST_CASE("whether weights exist under which vectors cancel") {
   using adasum::detail::can_cancel;
   std::vector<double> room(adasum::packed_size(3));

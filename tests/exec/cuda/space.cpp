@@ -225,6 +225,27 @@ TEST_CASE_TEMPLATE("gradients of any norm, alike and beside others", T, ADASUM_T
     });
 }
 
+TEST_CASE("floats that nearly cancel are combined in double by calls that wait") {
+  const cuda_space exec;
+  for (const double angle : {1e-2, 1e-6}) {
+    CAPTURE(angle);
+    auto g = random_gradients<float>(2, 3000, 8);
+    for (std::size_t x = 0; x < 3000; ++x) g[1][x] = static_cast<float>(-g[0][x] * (1 + angle * g[1][x]));
+    const auto oracle = oracle_combine(rules::adasum{}, g, segments{3000});
+    const auto arrays = on_device(g);
+    const device_array<float> out(g[0]);
+    CHECK(adasum_tree(exec, spans_of(arrays), out.all()).recombined_segments() == 1);
+    const auto values = out.values();
+    real error = 0, whole = 0;
+    for (std::size_t x = 0; x < 3000; ++x) {
+      const real difference = static_cast<real>(values[x]) - oracle[x];
+      error += difference * difference;
+      whole += oracle[x] * oracle[x];
+    }
+    CHECK(std::sqrt(error / whole) <= 1e-6L);
+  }
+}
+
 TEST_CASE("squares that leave the range of double: NaN when enqueued, right by calls that wait") {
   const cuda_space exec;
   const device_array<double> a(std::vector<double>(300, 1e200)), b(std::vector<double>(300, 1e200));

@@ -54,7 +54,9 @@ inline std::string difference_between(std::span<const call_signature> all) {
       {"inner rule of the schedule", [](signature c) { return call_signature::get(c.inner_rule); }},
       {"location of the gradient", [](signature c) { return call_signature::get(c.location); }},
       {"options", [](signature c) { return call_signature::get(c.options); }},
-      {"execution space", [](signature c) { return call_signature::get(c.space); }}};
+      {"execution space", [](signature c) { return call_signature::get(c.space); }},
+      {"type in which gradients that cancel are combined",
+       [](signature c) { return std::string(c.recombines_in_double ? "double" : "their own"); }}};
   for (const auto& field : fields)
     for (std::size_t r = 1; r < all.size(); ++r)
       if (field.text(all[r]) != field.text(all[0]))

@@ -21,10 +21,13 @@
 
 namespace adasum::detail {
 
-/// FNV-1a, of whole numbers.
+/// FNV-1a, of whole numbers in place of bytes.
 constexpr std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
   auto value = start ^ 14695981039346656037u;
-  for (const auto number : numbers) value = (value ^ static_cast<std::uint64_t>(number)) * 1099511628211u;
+  for (const auto number : numbers) {
+    value = (value ^ static_cast<std::uint64_t>(number)) * 1099511628211u;
+    value ^= value >> 32;  // or the highest bit would reach no other
+  }
   return value;
 }
 
@@ -39,7 +42,8 @@ struct call_signature {
   std::uint64_t schedule_hash = 0;
   std::uint64_t rule_hash = 0;  ///< of its parameters
   std::uint64_t inner_rule_hash = 0;
-  text<32> activity{};  ///< whether a plan is made, or run
+  std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
+  text<32> activity{};                     ///< whether a plan is made, or run
   text<16> scalar{};
   text<32> rule{};
   text<32> schedule{};
@@ -72,8 +76,8 @@ struct call_signature {
   bool equals_but_boundaries(const call_signature& other) const {
     return activity == other.activity && length == other.length && segments == other.segments &&
            scalar == other.scalar && rule == other.rule && schedule == other.schedule &&
-           inner_rule == other.inner_rule && location == other.location && options == other.options &&
-           space == other.space;
+           inner_rule == other.inner_rule && recombines_in_double == other.recombines_in_double &&
+           location == other.location && options == other.options && space == other.space;
   }
 
   void set_segments(segments_view segs) {

@@ -15,6 +15,7 @@
 #include "../../core/error.hpp"
 #include "../../core/gradient.hpp"
 #include "../../core/input_checks.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/options.hpp"
 #include "../../schedule/all_to_all.hpp"
 #include "agreement.hpp"
@@ -109,6 +110,7 @@ class plan_setup {
   void prepare_agreement(const Rule& rule, std::string_view location) {
     if (comm_.size() == 1) return;
     signature_ = signature_of<T, Schedule>(segments(), rule, inner_rule_of(schedule_), location, describe(options_));
+    signature_.recombines_in_double = recombines_in_double<Space, T>;
     if (!compares()) return;
     memory_ = agreement_memory(comm_.size());
     signature_.set(signature_.space, arithmetic_of(space_));

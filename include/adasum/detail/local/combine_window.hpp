@@ -93,7 +93,8 @@ void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::siz
       quality = weigh(rule, gram, leaf_counts, memory.weights_of(k), first_segment + k, memory.scratch, limits);
     } catch (...) {
       if (!problem) problem = std::current_exception();
-      quality = weighing_of_squares(gram, limits.largest_square);
+      std::span<const std::size_t> asked_about;
+      quality = decided_beforehand<Rule>(gram, leaf_counts, limits, memory.scratch, asked_about);
     }
     if (quality == weighing::needs_vectors) memory.unsettled.push_back(k);
   }
@@ -118,8 +119,8 @@ inline bool can_cancel(gram_view gram, double threshold, std::span<double> facto
   return false;
 }
 
-/// Whether a rule may throw where it also decides that a segment needs the vectors. For rules of n vectors at once, the
-/// squares alone decide that.
+/// Whether a rule may throw where it also decides that a segment needs the vectors. For rules of n vectors at once, that is
+/// decided beforehand.
 template <rule Rule>
 constexpr bool may_fail_undecided = [] {
   if constexpr (pairwise_rule<Rule> && needs_gram<Rule>)

@@ -14,6 +14,7 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "device.hpp"
@@ -202,6 +203,7 @@ class cuda_space {
 };
 
 /// See core/concepts.hpp.
-inline const cuda_space& for_recombining(const cuda_space& space) { return space; }
+inline cuda_space for_recombining(const cuda_space& space) { return space; }
+static_assert(detail::recombines_in_double<cuda_space, float>);
 
 }  // namespace adasum

@@ -62,7 +62,7 @@ class serial_double_space {
   void copy(const double* from, float* to, std::size_t count) const {
     std::transform(from, from + count, to, [](double x) { return static_cast<float>(x); });
   }
-  /// Between double and a 16-bit type, by way of float.
+  /// Between double and a 16-bit type, by way of float: ties are rounded twice.
   template <scalar T>
     requires(sizeof(T) == 2)
   void copy(const T* from, double* to, std::size_t count) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -118,7 +119,7 @@ class messenger {
         unless_withdrawn([&] { block ? pending_.wait() : void(ended = pending_.test()); });
         return ended;
       }
-    if (block) unless_withdrawn([&] { attempt([&] { comm_.exchange(space_, out_, in_); }); });
+    if (block) unless_withdrawn([&] { exchange(); });
     return block;
   }
   void unpack() {
@@ -132,6 +133,14 @@ class messenger {
   void set_scheduled(bool scheduled) { scheduled_ = scheduled; }
 
  private:
+  void exchange() {
+    try {
+      attempt([&] { comm_.exchange(space_, out_, in_); });
+    } catch (const std::bad_alloc&) {  // nothing has been exchanged: it is withheld later
+      if (scheduled_) --steps_done_;
+      throw;
+    }
+  }
   static constexpr bool can_post = posting_communicator<Comm, Space>;
   static_assert(
       can_post || device_space<Space> || !requires { typename Comm::pending; },
