@@ -54,8 +54,8 @@ namespace adasum {
 //                                                wherever the space can do that
 //   static constexpr bool leaves_out_nonfinite = true
 //                                                for rules of n vectors: those that hold Inf or NaN, and those whose
-//                                                squares leave the range of double while others' do not, have weight 0,
-//                                                and the rule is asked about the others
+//                                                norms are beyond 2^400 (2^126 for narrower elements than double) while
+//                                                others' are not, have weight 0; the rule is asked about the others
 //   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
 //                                                same result (rules that mix unit vectors). Asked for where squares
 //                                                leave the range of double, and vectors are rescaled

@@ -34,7 +34,7 @@ struct geometric_median {
   static constexpr std::string_view name = "geometric_median";
   static constexpr bool needs_accurate_gram = true;
 
-  double smoothing = 1e-6;       ///< ν, relative to the median length
+  double smoothing = 1e-6;       ///< ν, relative to the median length; above 0
   std::size_t iterations = 100;  ///< at most; at least 1 is made
   bool per_segment = false;      ///< weights for each segment by itself, instead of one set for the whole model
 

@@ -17,9 +17,9 @@
 ///
 /// The rule is applied along the tree as everywhere (weigh_along_tree). What cannot be asked here is another look at
 /// the vectors: a node of which the Gram matrix says no more than that it may be zero (its squared norm is below 2⁻⁴⁸
-/// of its terms') is weighed as zero; double vectors that cancel to less than 1e-10 of that keep weights of few digits,
-/// where the host would combine them vector by vector; and a segment whose squares leave the range of double (elements
-/// of 1e±120 and beyond) gets NaN.
+/// of its terms') is weighed as zero; vectors that cancel to less than 2⁻²⁴ of that keep weights of few digits, where the
+/// host would combine them vector by vector; and a segment whose squares leave the range of double (elements of 1e±120 and
+/// beyond) gets NaN.
 namespace adasum::detail::cuda {
 
 /// A rule as kernels call it. Where a rule is for the host alone, the error points here: mark its operator()
