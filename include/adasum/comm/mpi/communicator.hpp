@@ -70,7 +70,7 @@ class mpi_communicator {
     if (comm == MPI_COMM_NULL) return;
     detail::mpi::require_initialized();
     detail::mpi::require_permitted_thread();
-    state_ = std::make_shared<state>(detail::mpi::communicator_handle::duplicate(comm), piece_limit);
+    state_ = std::make_shared<state>(comm, piece_limit);
     state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
   }
 
@@ -172,8 +172,12 @@ class mpi_communicator {
 
  private:
   struct state {
-    state(detail::mpi::communicator_handle duplicate, std::size_t limit)
-        : comm(std::move(duplicate)), piece_limit(limit) {}
+    /// What can run out of memory comes first, so that no rank waits in vain. An exchange of one short message each way,
+    /// by which a rank says that it ran out later, allocates nothing.
+    state(MPI_Comm original, std::size_t limit)
+        : blocking(short_message / limit + 1, short_message / limit + 1),
+          comm(detail::mpi::communicator_handle::duplicate(original)),
+          piece_limit(limit) {}
 
     /// Receives first: what arrives then finds its buffer. @throws std::bad_alloc  nothing has been posted
     void post(std::span<const outgoing> out, std::span<const incoming> in,
@@ -195,11 +199,13 @@ class mpi_communicator {
       return node_;
     }
 
+    static constexpr std::size_t short_message = 64;  // bytes
+
+    detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
     detail::mpi::communicator_handle comm;
     std::size_t piece_limit;
     bool reduction_in_flight = false;
-    bool stages = true;                      // whether elements of devices go through the host
-    detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
+    bool stages = true;  // whether elements of devices go through the host
     detail::mpi::device_buffers buffers;
     std::shared_ptr<const detail::mpi::node> node_;
   };
