@@ -9,6 +9,7 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -111,5 +112,23 @@ TEST_CASE("while a plan is made, and the other ranks are told, on a communicator
   for (const std::size_t in_a_row : {1u, 2u, 3u})
     check_every_allocation("a plan", in_a_row, [&](const auto& comm, auto&) {
       adasum::plan_allreduce<double>(space, comm, segs, adasum::schedules::recursive_doubling{}, unchecked);
+    });
+}
+
+TEST_CASE("while memory is shared: all ranks get it, or none does") {
+  for (const std::size_t in_a_row : {1u, 2u})
+    check_every_allocation("share()", in_a_row, [&](const auto& comm, auto&) {
+      int shared = 1;
+      try {
+        comm.share(1000);
+      } catch (...) {
+        shared = 0;
+      }
+      const auto left = std::exchange(allocations_left, never);
+      int least = 0, most = 0;
+      MPI_Allreduce(&shared, &least, 1, MPI_INT, MPI_MIN, comm.native());
+      MPI_Allreduce(&shared, &most, 1, MPI_INT, MPI_MAX, comm.native());
+      CHECK(least == most);
+      allocations_left = left;
     });
 }
