@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -162,4 +164,24 @@ TEST_CASE("unchecked: segments that do not add up, by any measure, are an error 
                           end.message);
           }
         }
+}
+
+TEST_CASE("a message that did not come whole: nothing is learnt from what is in its buffer") {
+  const std::size_t none[] = {0};
+  for (const int rank : {0, 1, 4}) {
+    CAPTURE(rank);
+    adasum::detail::agreement_memory memory(5);
+    adasum::detail::agreement agreement(adasum::detail::call_signature{}, false, adasum::segments_view{none}, rank, 5,
+                                        memory);
+    std::vector<adasum::outgoing> out;
+    std::vector<adasum::incoming> in;
+    for (; agreement.next(out, in); out.clear(), in.clear()) {
+      // The beginning of a gradient: a message of another kind, of which only the first bytes were taken.
+      REQUIRE(in.size() == 1);
+      std::ranges::fill(in.front().bytes, std::byte{0});
+      REQUIRE(agreement.fail());
+    }
+    const auto mentions = "rank " + std::to_string(rank) + ", did not get";
+    CHECK_THROWS_WITH_AS(agreement.require(), doctest::Contains(mentions.c_str()), adasum::communication_error);
+  }
 }

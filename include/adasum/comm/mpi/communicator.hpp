@@ -70,7 +70,7 @@ class mpi_communicator {
     if (comm == MPI_COMM_NULL) return;
     detail::mpi::require_initialized();
     detail::mpi::require_permitted_thread();
-    state_ = std::make_shared<state>(detail::mpi::communicator_handle::duplicate(comm), piece_limit);
+    state_ = std::make_shared<state>(comm, piece_limit);
     state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
   }
 
@@ -119,19 +119,18 @@ class mpi_communicator {
 
   /// Memory of so many bytes for each rank. Collective; blocks as MPI_Win_allocate_shared does.
   /// @throws shared_memory_error  on all ranks: on one node there is too little room in /dev/shm (or where Open MPI was
-  ///                              told to keep such memory, osc_sm_backing_directory), or MPI gave an error
-  memory share(std::size_t bytes) const {
-    return memory(std::make_shared<const detail::mpi::window>(get().node(), bytes, native()));
-  }
+  ///                              told to keep such memory, osc_sm_backing_directory), MPI gave an error, or
+  ///                              a rank ran out of memory
+  memory share(std::size_t bytes) const { return memory(detail::mpi::window::make(get().node(), bytes, native())); }
 
   /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are.
   /// @throws mpi_error
-  bool all_share_memory() const { return get().node()->comm.size() == size(); }
+  bool all_share_memory() const { return get().node()->comm().size() == size(); }
 
   /// The node of each rank, named by the lowest of the ranks that share memory there (MPI_COMM_TYPE_SHARED): what
   /// schedules::hierarchical asks for. Collective. @throws mpi_error
   std::vector<int> nodes() const {
-    const int mine = get().node()->ranks.front();
+    const int mine = get().node()->ranks().front();
     std::vector<int> lowest(static_cast<std::size_t>(size()));
     detail::mpi::check("MPI_Allgather", MPI_Allgather(&mine, 1, MPI_INT, lowest.data(), 1, MPI_INT, native()));
     return lowest;
@@ -172,8 +171,13 @@ class mpi_communicator {
 
  private:
   struct state {
-    state(detail::mpi::communicator_handle duplicate, std::size_t limit)
-        : comm(std::move(duplicate)), piece_limit(limit) {}
+    /// What can run out of memory comes first, so that no rank waits in vain. An exchange of one short message each way,
+    /// by which a rank says that it ran out later, allocates nothing.
+    state(MPI_Comm original, std::size_t limit)
+        : blocking(short_message / limit + 1, short_message / limit + 1),
+          node_(std::make_shared<detail::mpi::node>(detail::mpi::size_of(original))),
+          comm(detail::mpi::communicator_handle::duplicate(original)),
+          piece_limit(limit) {}
 
     /// Receives first: what arrives then finds its buffer. @throws std::bad_alloc  nothing has been posted
     void post(std::span<const outgoing> out, std::span<const incoming> in,
@@ -189,19 +193,21 @@ class mpi_communicator {
       for (const auto& message : out) messages.send(message.peer, message.bytes, piece_limit, message.withheld);
     }
 
-    /// Made once: MPI has few communicators.
-    const std::shared_ptr<const detail::mpi::node>& node() {
-      if (!node_) node_ = std::make_shared<const detail::mpi::node>(comm);
+    /// Found once: MPI has few communicators.
+    std::shared_ptr<const detail::mpi::node> node() {
+      node_->find(comm);
       return node_;
     }
 
+    static constexpr std::size_t short_message = 64;  // bytes
+
+    detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
+    std::shared_ptr<detail::mpi::node> node_;
     detail::mpi::communicator_handle comm;
     std::size_t piece_limit;
     bool reduction_in_flight = false;
-    bool stages = true;                      // whether elements of devices go through the host
-    detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
+    bool stages = true;  // whether elements of devices go through the host
     detail::mpi::device_buffers buffers;
-    std::shared_ptr<const detail::mpi::node> node_;
   };
 
   state& get() const {

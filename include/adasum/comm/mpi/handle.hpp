@@ -14,6 +14,12 @@
 
 namespace adasum::detail::mpi {
 
+inline int size_of(MPI_Comm comm) {
+  int size = 0;
+  check("MPI_Comm_size", MPI_Comm_size(comm, &size));
+  return size;
+}
+
 /// A communicator that this library made and frees, unless MPI has been finalised by then. Its errors come back as
 /// codes.
 class communicator_handle {
@@ -56,7 +62,7 @@ class communicator_handle {
     comm_ = made;
     check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
     check("MPI_Comm_rank", MPI_Comm_rank(comm_, &rank_));
-    check("MPI_Comm_size", MPI_Comm_size(comm_, &size_));
+    size_ = size_of(comm_);
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;

@@ -36,6 +36,9 @@ void for_each_piece(std::span<Byte> bytes, std::size_t limit, Visitor&& visit) {
 /// serves one exchange after another and keeps its memory: none is allocated once it has grown to the size it needs.
 class pending_messages {
  public:
+  pending_messages() = default;
+  pending_messages(std::size_t receives, std::size_t sends) { reserve(receives, sends); }
+
   void begin(MPI_Comm comm, int rank) {
     comm_ = comm;
     rank_ = rank;

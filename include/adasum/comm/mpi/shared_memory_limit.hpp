@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
-#include <string>
 
 #if __has_include(<sys/statvfs.h>)
 #include <sys/statvfs.h>
@@ -19,9 +18,9 @@ namespace adasum::detail::mpi {
 /// How much memory the processes of this node can still share. MPI libraries keep it in /dev/shm on Linux, which is
 /// small in containers (64 MB by default); Open MPI can be told to keep it elsewhere. If more is asked for, one rank may
 /// get an error while the others wait, or a process may be killed when it first writes there. Where no such directory
-/// exists, nothing is known and nothing is refused.
+/// exists, nothing is known and nothing is refused. Allocates nothing: other ranks wait while this is found out.
 struct shared_memory_limit {
-  std::string directory = "/dev/shm";
+  const char* directory = "/dev/shm";
   std::uint64_t free_bytes = std::numeric_limits<std::uint64_t>::max();
 
   shared_memory_limit() {
@@ -30,7 +29,7 @@ struct shared_memory_limit {
 #endif
 #if __has_include(<sys/statvfs.h>)
     struct statvfs found;
-    if (statvfs(directory.c_str(), &found) == 0) free_bytes = std::uint64_t{found.f_bavail} * found.f_frsize;
+    if (statvfs(directory, &found) == 0) free_bytes = std::uint64_t{found.f_bavail} * found.f_frsize;
 #endif
   }
 

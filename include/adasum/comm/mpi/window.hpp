@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,15 +34,25 @@ inline bool on_all(bool good, MPI_Comm comm) {
 /// `whole`, the communicator whose ranks the nodes are made of; to free it, over the ranks of the node.
 class window {
  public:
-  /// @throws shared_memory_error  on all ranks of `whole`
-  window(std::shared_ptr<const node> ranks_of_node, std::size_t bytes, MPI_Comm whole)
-      : node_(std::move(ranks_of_node)) {
-    require_enough_memory(bytes, whole);
-    allocate(bytes, whole);
-    find_addresses();
-    check("MPI_Win_lock_all", MPI_Win_lock_all(MPI_MODE_NOCHECK, handle_));  // loads and stores from now on
-    check("MPI_Win_sync", MPI_Win_sync(handle_));
-    check("MPI_Barrier", MPI_Barrier(comm()));  // all of the memory is zero now
+  /// @throws shared_memory_error  on all ranks of `whole`: also where one of them has no memory for this object
+  static std::shared_ptr<const window> make(const std::shared_ptr<const node>& ranks_of_node, std::size_t bytes,
+                                            MPI_Comm whole) {
+    std::shared_ptr<window> made;
+    try {
+      made = std::make_shared<window>(ranks_of_node);
+    } catch (const std::bad_alloc&) {  // the others are about to ask whether all ranks are well
+    }
+    require_enough_memory(made != nullptr, *ranks_of_node, bytes, whole);
+    made->allocate(bytes, whole);
+    made->find_addresses();
+    check("MPI_Win_lock_all", MPI_Win_lock_all(MPI_MODE_NOCHECK, made->handle_));  // loads and stores from now on
+    check("MPI_Win_sync", MPI_Win_sync(made->handle_));
+    check("MPI_Barrier", MPI_Barrier(made->comm()));  // all of the memory is zero now
+    return made;
+  }
+  /// For make(). All that it needs besides the memory to be shared.
+  explicit window(std::shared_ptr<const node> ranks_of_node) : node_(std::move(ranks_of_node)) {
+    addresses_.reserve(ranks().size());
   }
   window(const window&) = delete;
   window& operator=(const window&) = delete;
@@ -51,9 +62,9 @@ class window {
     MPI_Win_free(&handle_);
   }
 
-  std::span<const int> ranks() const { return node_->ranks; }
+  std::span<const int> ranks() const { return node_->ranks(); }
   std::byte* of(std::size_t index) const { return addresses_[index]; }
-  MPI_Comm comm() const { return node_->comm.get(); }
+  MPI_Comm comm() const { return node_->comm().get(); }
 
  private:
   static constexpr std::size_t line = 64;
@@ -61,19 +72,21 @@ class window {
   static constexpr std::size_t padded(std::size_t bytes) { return (bytes + line - 1) / line * line + line; }
 
   /// MPI is not asked for more than there is: it might return an error on one rank and let the others wait.
-  void require_enough_memory(std::size_t bytes, MPI_Comm whole) const {
+  /// @param made  whether this rank has its window object
+  static void require_enough_memory(bool made, const node& here, std::size_t bytes, MPI_Comm whole) {
     // In units of 4 KiB, a page or less, so that no sum overflows; one more for what MPI keeps for each rank. A rank that
     // is alone uses ordinary memory.
-    const std::uint64_t mine = ranks().size() > 1 ? bytes / 4096 + 2 : 0;
+    const std::uint64_t mine = here.ranks().size() > 1 ? bytes / 4096 + 2 : 0;
     std::uint64_t wanted = 0;
-    check("MPI_Allreduce", MPI_Allreduce(&mine, &wanted, 1, MPI_UINT64_T, MPI_SUM, comm()));
+    check("MPI_Allreduce", MPI_Allreduce(&mine, &wanted, 1, MPI_UINT64_T, MPI_SUM, here.comm().get()));
     const shared_memory_limit limit;
     const bool fits = bytes < PTRDIFF_MAX / 2 && wanted <= limit.usable_bytes() / 4096;
-    if (on_all(fits, whole)) return;
-    give_up(fits ? "another node has too little of it"
-                 : "the " + std::to_string(ranks().size()) + " ranks of this node need " + std::to_string(4 * wanted) +
-                       " KiB, and " + limit.directory + " has room for " + std::to_string(limit.usable_bytes() >> 10) +
-                       " KiB (its free space, less what MPI needs)");
+    if (on_all(made && fits, whole)) return;
+    if (!made) give_up("this rank has no memory to describe it");
+    give_up(fits ? "another node or rank has too little of it"
+                 : "the " + std::to_string(here.ranks().size()) + " ranks of this node need " +
+                       std::to_string(4 * wanted) + " KiB, and " + limit.directory + " has room for " +
+                       std::to_string(limit.usable_bytes() >> 10) + " KiB (its free space, less what MPI needs)");
   }
 
   void allocate(std::size_t bytes, MPI_Comm whole) {
@@ -94,7 +107,7 @@ class window {
   /// The same shift for all ranks, so that an offset means the same place to each of them: the memory is mapped at
   /// different addresses, but always on whole pages.
   void find_addresses() {
-    for (int rank = 0; rank < node_->comm.size(); ++rank) {
+    for (int rank = 0; rank < node_->comm().size(); ++rank) {
       MPI_Aint size = 0;
       int unit = 0;
       void* base = nullptr;

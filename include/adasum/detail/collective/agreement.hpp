@@ -122,13 +122,16 @@ class agreement {
   /// @throws communication_error  where the ranks do not compare
   void require() const {
     if (!problem_.empty()) throw agreement_error(problem_);
-    if (!ready_.state().is_good()) throw communication_error(describe(ready_.state()));
+    if (!ready_.state().is_good()) throw communication_error(describe(ready_.state(), rank_));
   }
 
  private:
   enum class round { readiness, signatures, search, show };
 
-  static std::string describe(const readiness& all) {
+  static std::string describe(const readiness& all, int self) {
+    if (all.failed == self)
+      return "adasum: this rank, " + rank_name(static_cast<std::size_t>(self)) +
+             ", did not get what another was to tell it before the reduction could begin";
     if (all.failed != readiness::nobody)
       return "adasum: " + rank_name(static_cast<std::size_t>(all.failed)) +
              " has failed before the reduction could begin; it throws what happened";

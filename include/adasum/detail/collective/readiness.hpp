@@ -76,8 +76,9 @@ class readiness_exchange {
     return true;
   }
 
-  /// A message did not come as it should.
+  /// A message did not come as it should: what is in its buffer may be anything.
   void fail() {
+    received_ = state_;
     state_.failed = std::min(state_.failed, static_cast<std::int32_t>(self_));
     state_.flags |= readiness::cannot_compare;
   }
