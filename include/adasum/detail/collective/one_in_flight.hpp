@@ -24,7 +24,7 @@ void require_no_reduction(const Comm& comm, const char* object, const char* call
     if (comm.reduction_in_flight())
       throw bad_input(std::string(object) + call +
                       ": another plan is in flight on this communicator, and messages of the two would be mixed up; "
-                      "its wait() first, or use a communicator for each");
+                      "call its wait() first, or use a communicator for each");
 }
 
 template <class Comm>
