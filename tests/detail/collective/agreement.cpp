@@ -30,6 +30,15 @@ void check_agreement_errors(const std::vector<outcome<ending>>& ranks, const std
   }
 }
 
+/// A schedule that one rank cannot build for work in shared memory, which it finds out late.
+struct broken_in_place : adasum::schedules::automatic {
+  bool broken = false;
+  std::vector<adasum::stage> stages(int rank, int size, const adasum::schedule_input& input) const {
+    if (broken && input.in_place) throw adasum::bad_input("broken in place");
+    return adasum::schedules::automatic::stages(rank, size, input);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("ranks that disagree all throw the same agreement_error") {
@@ -183,5 +192,20 @@ TEST_CASE("a message that did not come whole: nothing is learnt from what is in 
     }
     const auto mentions = "rank " + std::to_string(rank) + ", did not get";
     CHECK_THROWS_WITH_AS(agreement.require(), doctest::Contains(mentions.c_str()), adasum::communication_error);
+  }
+}
+
+TEST_CASE("a schedule that one rank cannot build for shared memory is an error on every rank") {
+  const auto ranks = on_ranks(3, [](const auto& comm) {
+    return end_of(counted(60), [&](auto&) {
+      broken_in_place order;
+      order.broken = comm.rank() == 1;
+      adasum::plan_allreduce<float>(adasum::serial_space{}, comm, adasum::segments{60}, order, checked);
+    });
+  });
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());
+    CHECK(ranks[r].value->how == (r == 1 ? way::bad_input : way::agreement_error));
+    CHECK_MESSAGE(ranks[r].value->message.find("broken in place") != std::string::npos, ranks[r].value->message);
   }
 }

@@ -44,7 +44,9 @@ class device_exchange {
       : space_(space), staged_(staged), piece_limit_(piece_limit), messages_(messages), buffers_(buffers) {}
 
   /// Blocks until every message has been sent and received.
+  /// @throws std::bad_alloc  before anything has been posted
   void run(const communicator_handle& comm, std::span<const outgoing> out, std::span<const incoming> in) {
+    messages_.reserve(pieces(in), pieces(out));
     prepare(out, in);
     messages_.begin(comm.get(), comm.rank());
     for (const auto& message : in) messages_.receive(message.peer, buffer_for(message), limit(message));
@@ -60,6 +62,11 @@ class device_exchange {
   /// The same on all ranks, also where some stage and others do not.
   std::size_t limit(const auto& message) const {
     return on_device(message) ? std::min(piece_limit_, staging<Space>::piece_bytes) : piece_limit_;
+  }
+  std::size_t pieces(const auto& all) const {
+    std::size_t count = 0;
+    for (const auto& message : all) count += message.bytes.size() / limit(message) + 1;
+    return count;
   }
   bool withheld(const outgoing& message) const { return message.withheld || (on_device(message) && failure_.failed()); }
 

@@ -149,6 +149,8 @@ class plan_state {
         }
       try {
         auto settings = setup_.settings(true);
+        // The others have been told of a schedule that can be built: not of the one that takes its place.
+        if (!setup_.schedule_problem().empty()) throw bad_input(setup_.schedule_problem());
         settings.transport.before_sharing = [&] { meet(together); };
         in_place_ = new_engine(std::move(settings));
       } catch (const shared_memory_error&) {  // on all ranks: by messages, then
