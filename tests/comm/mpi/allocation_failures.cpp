@@ -18,8 +18,8 @@
 #include "support/disagreements.hpp"
 #include "support/mpi_world.hpp"
 
-/// Memory that is short on one rank of an MPI program: whichever allocation fails there, no rank waits for ever, and the
-/// communicator works afterwards.
+/// Memory that is short on one rank of an MPI program: whichever allocation fails there, no rank waits for ever, and
+/// the communicator works afterwards.
 
 namespace {
 
@@ -57,8 +57,8 @@ namespace {
 const adasum::serial_space space;
 const adasum::segments segs{9, 0, 24};
 
-/// What call(comm, gradient) does on a new communicator, with the n'th allocation of one rank failing, and those after it up to
-/// `in_a_row`, for each n in turn; then a reduction on the same communicator, which must be right.
+/// What call(comm, gradient) does on a new communicator, with the n'th allocation of one rank failing, and those after it
+/// up to `in_a_row`, for each n in turn; then a reduction on the same communicator, which must be right.
 template <class Call>
 void check_every_allocation(const std::string& name, std::size_t in_a_row, const Call& call) {
   if (world_size() < 2) return;
