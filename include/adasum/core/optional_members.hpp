@@ -119,5 +119,14 @@ inline constexpr bool measures_in_double =
       space.measure_in_double(part, vectors, gram);
     };
 
+/// Measures as accurately as a rule needs it.
+template <rule R, scalar T, class Space>
+void measure_for(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram) {
+  if constexpr (measures_in_double<R, Space, T>)
+    space.measure_in_double(window, vectors, gram);
+  else
+    space.measure(window, vectors, gram);
+}
+
 }  // namespace detail
 }  // namespace adasum

@@ -83,12 +83,8 @@ class local_stages {
   }
   void measure(const stage& stage) {
     if (!is_measured(stage)) return std::ranges::fill(gram_of(stage), 0.0), void();
-    with_rule(stage, [&]<class R>(R&) {
-      if constexpr (measures_in_double<R, Space, T>)
-        space_.measure_in_double(window_of(stage), vectors_of(stage), gram_.data());
-      else
-        space_.measure(window_of(stage), vectors_of(stage), gram_.data());
-    });
+    with_rule(stage,
+              [&]<class R>(R&) { measure_for<R, T>(space_, window_of(stage), vectors_of(stage), gram_.data()); });
     space_.fence();
   }
 
