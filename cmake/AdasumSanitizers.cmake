@@ -7,5 +7,7 @@ set_property(CACHE ADASUM_SANITIZE PROPERTY STRINGS "" "address,undefined" threa
 
 if(ADASUM_SANITIZE)
   add_compile_options(-fsanitize=${ADASUM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # For tests that do less then: each step takes several times as long.
+  add_compile_definitions(ADASUM_TEST_SANITIZED)
   add_link_options(-fsanitize=${ADASUM_SANITIZE})
 endif()

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#   adasum_add_test(<name> SOURCES a.cpp ... [LIBRARIES ...] [TIMEOUT seconds] [LABELS ...] [OPTIMIZED])
+#   adasum_add_test(<name> SOURCES a.cpp ... [LIBRARIES ...] [TIMEOUT seconds] [LABELS ...] [OPTIMIZED]
+#                   [EACH_SOURCE [PREFIX prefix]])
 #       A doctest executable (main() is tests/doctest_main.cpp), registered in ctest. Label `unit` unless others are given.
+#       EACH_SOURCE: each source is a test of its own, folder/name.cpp the test <prefix>folder.name.
 #
-#   adasum_add_mpi_test(<name> SOURCES a.cpp ... RANKS 1 2 3 ... [LIBRARIES ...] [TIMEOUT seconds] [LABELS ...])
-#       An MPI executable with a main() of its own, or adasum_doctest_mpi_main's, registered as <name>.<ranks> for each number of ranks, with label
-#       `mpi` in addition to those given.
+#   adasum_add_mpi_test(<name> SOURCES a.cpp ... RANKS 1 2 3 ... [LIBRARIES ...] [TIMEOUT seconds] [LABELS ...]
+#                       [EACH_SOURCE])
+#       An MPI executable with a main() of its own, or adasum_doctest_mpi_main's, registered as <name>.<ranks> (EACH_SOURCE:
+#       folder.name.<ranks>) for each number of ranks, with label `mpi` in addition to those given.
 #
-# Both are compiled with warnings as errors and, whatever the build type, with assertions and agreement checks on.
+#   adasum_add_cluster_test(<name> SOURCES a.cpp ... LAYOUTS "<layout>=<nodes>" ... [LIBRARIES ...] [TIMEOUT seconds])
+#       An MPI executable that runs on the nodes of scripts/cluster, registered as <name>.<layout>, with label `cluster`.
+#       The nodes of a layout are those of its ranks: "0 0 1" for two on the first node and one on the second. They are
+#       given to the program as ADASUM_TEST_NODES. Skipped, with the reason, where a machine cannot make such nodes.
+#
+# All are compiled with warnings as errors and, whatever the build type, with assertions and agreement checks on.
 # A sanitizer slows tests down, so timeouts (120 seconds unless given) are multiplied then.
 # Optimizing costs more time than the rest of a build, so ADASUM_TEST_OPTIMIZATION (a flag, as -O1) replaces the build
 # type's level; not in tests that are OPTIMIZED, because what the compiler makes of kernels is what they check.
+# Where ADASUM_TEST_UNITY is on, up to eight sources of a program are compiled as one, which takes a third of the time; so
+# all that a source defines lies in a namespace of its own, test_of_<folder>_<name>.
 # What a label's tests need is built by the target tests_<label>.
 
 include("${CMAKE_CURRENT_LIST_DIR}/AdasumSources.cmake")
@@ -30,12 +40,14 @@ target_compile_options(adasum_cuda_warnings INTERFACE
 
 set(ADASUM_TEST_OPTIMIZATION "" CACHE STRING "The tests' own optimization flag; empty: the build type's")
 
+option(ADASUM_TEST_UNITY "Compile the sources of a test program together" OFF)
+
 add_library(adasum_test_options INTERFACE)
 target_compile_options(adasum_test_options INTERFACE -UNDEBUG)
 target_link_libraries(adasum_test_options INTERFACE adasum::adasum adasum_warnings doctest::doctest)
 
 function(adasum_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "OPTIMIZED" "TIMEOUT" "SOURCES;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "OPTIMIZED;EACH_SOURCE" "TIMEOUT;PREFIX" "SOURCES;LIBRARIES;LABELS")
   adasum_check_test_arguments(${name})
   if(NOT test_LABELS)
     set(test_LABELS unit)
@@ -45,13 +57,37 @@ function(adasum_add_test name)
     target_compile_options(${name} PRIVATE ${ADASUM_TEST_OPTIMIZATION})
   endif()
   target_link_libraries(${name} PRIVATE adasum_test_options adasum_doctest_main ${test_LIBRARIES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ADASUM_TEST_UNITY})
   adasum_build_with_labels(${name} ${test_LABELS})
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}")
+  if(NOT test_EACH_SOURCE)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}")
+    return()
+  endif()
+  foreach(source IN LISTS test_SOURCES)
+    adasum_test_of_source(test filter ${source})
+    string(PREPEND test "${test_PREFIX}")
+    add_test(NAME ${test} COMMAND ${name} ${filter})
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}" ${adasum_no_empty_test})
+  endforeach()
 endfunction()
 
+# Sets `test` to folder.name for the source folder/name.cpp, and `filter` to the argument by which a doctest program runs
+# the test cases of that file alone.
+function(adasum_test_of_source test filter source)
+  cmake_path(REMOVE_EXTENSION source OUTPUT_VARIABLE stem)
+  string(REPLACE "/" "." stem "${stem}")
+  cmake_path(ABSOLUTE_PATH source NORMALIZE)
+  cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set(${test} ${stem} PARENT_SCOPE)
+  set(${filter} "--source-file=*${source}" PARENT_SCOPE)
+endfunction()
+
+# A filter that no test case passes is a failure.
+set(adasum_no_empty_test FAIL_REGULAR_EXPRESSION "test cases: *0 ")
+
 function(adasum_add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "SOURCES;RANKS;LIBRARIES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "EACH_SOURCE" "TIMEOUT" "SOURCES;RANKS;LIBRARIES;LABELS")
   adasum_check_test_arguments(${name})
   if(NOT test_RANKS)
     message(FATAL_ERROR "adasum_add_mpi_test(${name}): no RANKS")
@@ -63,14 +99,51 @@ function(adasum_add_mpi_test name)
   add_executable(${name} ${test_SOURCES})
   target_compile_options(${name} PRIVATE ${ADASUM_TEST_OPTIMIZATION})
   target_link_libraries(${name} PRIVATE adasum_test_options adasum::mpi ${test_LIBRARIES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${ADASUM_TEST_UNITY})
   adasum_build_with_labels(${name} mpi ${test_LABELS})
-  foreach(ranks IN LISTS test_RANKS)
-    adasum_mpi_command(command ${ranks} $<TARGET_FILE:${name}>)
-    add_test(NAME ${name}.${ranks} COMMAND ${command})
-    # PROCESSORS keeps other tests away from ranks that wait actively.
-    set_tests_properties(${name}.${ranks} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "mpi;${test_LABELS}"
-      PROCESSORS ${ranks} ENVIRONMENT "${adasum_mpi_environment}")
+  if(NOT test_EACH_SOURCE)
+    set(test_SOURCES all)
+  endif()
+  foreach(source IN LISTS test_SOURCES)
+    set(test ${name})
+    set(filter "")
+    if(test_EACH_SOURCE)
+      adasum_test_of_source(test filter ${source})
+    endif()
+    foreach(ranks IN LISTS test_RANKS)
+      adasum_mpi_command(command ${ranks} $<TARGET_FILE:${name}> ${filter})
+      add_test(NAME ${test}.${ranks} COMMAND ${command})
+      # PROCESSORS keeps other tests away from ranks that wait actively.
+      set_tests_properties(${test}.${ranks} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "mpi;${test_LABELS}"
+        PROCESSORS ${ranks} ENVIRONMENT "${adasum_mpi_environment}" ${adasum_no_empty_test})
+    endforeach()
   endforeach()
+endfunction()
+
+function(adasum_add_cluster_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "SOURCES;LAYOUTS;LIBRARIES")
+  adasum_check_test_arguments(${name})
+  add_executable(${name} ${test_SOURCES})
+  target_compile_options(${name} PRIVATE ${ADASUM_TEST_OPTIMIZATION})
+  target_link_libraries(${name} PRIVATE adasum_test_options adasum::mpi ${test_LIBRARIES})
+  adasum_build_with_labels(${name} cluster)
+  foreach(layout IN LISTS test_LAYOUTS)
+    string(REGEX MATCH "^([^=]+)=(.+)$" matched "${layout}")
+    set(nodes "${CMAKE_MATCH_2}")
+    string(REPLACE " " ";" ranks "${nodes}")
+    list(LENGTH ranks ranks)
+    add_test(NAME ${name}.${CMAKE_MATCH_1} COMMAND "${PROJECT_SOURCE_DIR}/tests/cluster/on_nodes.sh" "${nodes}"
+      ${ADASUM_MPI} ${test_TIMEOUT} $<TARGET_FILE:${name}>)
+    adasum_set_cluster_properties(${name}.${CMAKE_MATCH_1} ${ranks} ${test_TIMEOUT})
+  endforeach()
+endfunction()
+
+# For a test that uses the nodes of scripts/cluster, which ends by itself within `timeout` seconds.
+function(adasum_set_cluster_properties test processors timeout)
+  math(EXPR timeout "${timeout} + 20")
+  set_tests_properties(${test} PROPERTIES LABELS cluster TIMEOUT ${timeout} PROCESSORS ${processors}
+    RESOURCE_LOCK adasum_cluster FIXTURES_REQUIRED adasum_cluster SKIP_RETURN_CODE 77
+    ENVIRONMENT "ADASUM_CLUSTER_STATE=${PROJECT_BINARY_DIR}/cluster")
 endfunction()
 
 # Sets `variable` to the command line that runs a program on so many ranks, more than there are cores if need be.

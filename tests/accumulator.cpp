@@ -10,6 +10,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_accumulator {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -79,3 +81,5 @@ TEST_CASE("a length is enough, and the rule is Adasum unless another is given") 
   means.add(std::vector<float>{0, 4});
   CHECK(std::vector(means.gradient().begin(), means.gradient().end()) == std::vector<float>{1.5f, 2});
 }
+
+}  // namespace test_of_accumulator

@@ -3,33 +3,23 @@
 #include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 
-#include <cstdlib>
 #include <new>
+#include <span>
 #include <vector>
 
+#include "support/allocations.hpp"
 #include "support/doctest_scalars.hpp"
 #include "support/random_gradients.hpp"
+
+namespace test_of_allocation {
 
 using namespace adasum;
 using namespace adasum::test;
 
-namespace {
-std::size_t allocations = 0;
-}
-
-// Not inlined, so that the compiler does not see malloc on one side and operator delete on the other.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* const memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-
 TEST_CASE("allocations are counted at all") {
-  const auto before = allocations;
+  const auto before = allocations();
   ::operator delete(::operator new(3));
-  CHECK(allocations > before);
+  CHECK(allocations() > before);
 }
 
 TEST_CASE_TEMPLATE("adasum_pair allocates nothing", T, ADASUM_TEST_FORMATS) {
@@ -40,30 +30,36 @@ TEST_CASE_TEMPLATE("adasum_pair allocates nothing", T, ADASUM_TEST_FORMATS) {
     std::vector<T> out(length);
     std::vector<segments> cuts{segments{length}, segments(random_segments(length, 1, 1)),
                                segments(random_segments(length, 50, 2))};
-    const auto before = allocations;
+    const auto before = allocations();
     adasum_pair(exec, g[0], g[1], out);
     for (const auto& cut : cuts) adasum_pair(exec, g[0], g[1], out, cut);
     adasum_pair(exec, g[0], g[1], g[0]);
-    const auto after = allocations;
+    const auto after = allocations();
     CHECK(after == before);
   }
 }
 
-TEST_CASE_TEMPLATE("nor do the kernels, for up to 64 vectors", T, ADASUM_TEST_FORMATS) {
+TEST_CASE_TEMPLATE("nor do the kernels: for up to 64 vectors, and from the second time on for more", T,
+                   ADASUM_TEST_FORMATS) {
   const serial_space exec;
-  const std::size_t length = 5000;
-  const segments cut{4000, 0, 1000};
-  const auto g = random_gradients<T>(64, length, 2);
-  std::vector<T> out(length);
-  for (const std::size_t n : {1, 2, 3, 9, 33, 64}) {
+  const std::size_t length = 500;
+  const segments cut{400, 0, 100};
+  const auto g = random_gradients<T>(600, length, 2);
+  for (const std::size_t n : {1, 2, 3, 9, 33, 64, 65, 200, 600, 100}) {
     CAPTURE(n);
     std::vector<const T*> vectors;
     for (std::size_t i = 0; i < n; ++i) vectors.push_back(g[i].data());
     std::vector<double> gram(cut.size() * packed_size(n)), weights(cut.size() * n, 0.5);
-    const auto before = allocations;
-    exec.measure(whole(cut), std::span<const T* const>(vectors), gram.data());
-    exec.mix(whole(cut), std::span<const T* const>(vectors), weights.data(), out.data());
-    const auto after = allocations;
+    std::vector<T> out(length);
+    const auto run = [&] {
+      exec.measure(whole(cut), std::span<const T* const>(vectors), gram.data());
+      exec.measure_in_double(whole(cut), std::span<const T* const>(vectors), gram.data());
+      exec.mix(whole(cut), std::span<const T* const>(vectors), weights.data(), out.data());
+    };
+    if (n > 64) run();
+    const auto before = allocations();
+    run();
+    const auto after = allocations();
     CHECK(after == before);
   }
 }
@@ -75,8 +71,10 @@ TEST_CASE("neither do non-finite gradients, nor float ones of any size") {
   g[1][7] = quiet_nan<float>();
   std::vector<float> out(1000);
   const segments cut{500, 500};
-  const auto before = allocations;
+  const auto before = allocations();
   adasum_pair(exec, g[0], g[1], out, cut);
-  const auto after = allocations;
+  const auto after = allocations();
   CHECK(after == before);
 }
+
+}  // namespace test_of_allocation

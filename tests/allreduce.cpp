@@ -16,6 +16,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_allreduce {
+
 using namespace adasum::test;
 
 namespace {
@@ -249,3 +251,5 @@ TEST_CASE("no segments, and no elements: every call returns, under rules of ever
     for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
   }
 }
+
+}  // namespace test_of_allreduce

@@ -17,6 +17,8 @@
 
 #include "support/sizes.hpp"
 
+namespace test_of_bad_input {
+
 using namespace adasum;
 
 namespace {
@@ -114,3 +116,5 @@ TEST_CASE("no gradient at all") {
       [](memory& m) { combine(exec, std::vector<std::vector<float>>{}, m.at(0, 1), rules::adasum{}, segments{1}); },
       {"no gradient"});
 }
+
+}  // namespace test_of_bad_input

@@ -16,6 +16,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_bucketed {
+
 /// bucketed: any order of parameters on any rank, against a blocking plan for each bucket.
 
 using namespace adasum::test;
@@ -127,7 +129,7 @@ TEST_CASE("any order on any rank, by any schedule: the bits of blocking plans") 
       check(size, adasum::rules::adasum{}, order, unchecked);
       check(size, adasum::rules::mean{}, order, checked);
     });
-  check(4, adasum::rules::adacons{}, adasum::schedules::all_to_all{}, unchecked);
+  check(4, adasum::rules::adacons{.per_segment = true}, adasum::schedules::all_to_all{}, unchecked);
   check(4, adasum::rules::adasum{}, adasum::schedules::hierarchical{std::vector{0, 0, 1, 1}, adasum::rules::mean{}},
         unchecked);
 }
@@ -235,3 +237,5 @@ TEST_CASE("a rank that does not mark a parameter, or leaves midway: nobody hangs
         }
       });
 }
+
+}  // namespace test_of_bucketed

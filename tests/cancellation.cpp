@@ -20,6 +20,8 @@
 #include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_cancellation {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -143,3 +145,5 @@ TEST_CASE("one-element segments, folded and along the tree") {
       CHECK(close(out[0], oracle_tree(leaves, mean_unless_zero).value[0]));
     }
 }
+
+}  // namespace test_of_cancellation

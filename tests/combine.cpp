@@ -17,6 +17,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_combine {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -200,3 +202,5 @@ TEST_CASE("rounds of short segments: the bits of each segment by itself, in plac
     CHECK(std::memcmp(in_place[1].data(), expected.data(), apart.size() * sizeof(float)) == 0);
   }
 }
+
+}  // namespace test_of_combine

@@ -13,6 +13,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_composability {
+
 /// A communicator, schedules, rules and an execution space from outside of the library, together.
 
 using namespace adasum::test;
@@ -141,3 +143,5 @@ TEST_CASE("a schedule of pairs refuses a rule of the whole Gram matrix when it i
   CHECK(adasum::communicator_for<minimal_communicator, failing_space>);
   CHECK(adasum::execution_space<failing_space, float>);
 }
+
+}  // namespace test_of_composability

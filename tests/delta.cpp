@@ -15,6 +15,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_delta {
+
 using namespace adasum::test;
 
 namespace {
@@ -143,3 +145,5 @@ TEST_CASE("delta_allreduce: an execution space that fails before the reduction l
       CHECK((checked ? ranks[r].threw<adasum::agreement_error>() : ranks[r].threw<adasum::communication_error>()));
   }
 }
+
+}  // namespace test_of_delta

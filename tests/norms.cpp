@@ -22,6 +22,8 @@
 #include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_norms {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -231,3 +233,5 @@ TEST_CASE_TEMPLATE("adacons, of gradients that agree", T, double, float) {
       check_other_rule<T>(rules::adacons{.epsilon = 0, .per_segment = true}, g);
     }
 }
+
+}  // namespace test_of_norms

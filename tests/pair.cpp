@@ -11,6 +11,8 @@
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
 
+namespace test_of_pair {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -237,3 +239,5 @@ TEST_CASE("expectation over pairs of independent gradients: (2I - M) E[g], M = E
     }
   }
 }
+
+}  // namespace test_of_pair

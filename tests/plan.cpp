@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -14,6 +16,8 @@
 #include "support/allocations.hpp"
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
+
+namespace test_of_plan {
 
 /// Plans: what is set up once and reused.
 
@@ -87,18 +91,42 @@ TEST_CASE("from the second run on a plan allocates nothing") {
   });
 }
 
+namespace {
+
+/// Of n vectors at once.
+struct plain_mean {
+  static constexpr std::string_view name = "plain mean";
+  void operator()(adasum::gram_view, std::span<double> weights) const {
+    std::ranges::fill(weights, 1 / static_cast<double>(weights.size()));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("nor where more vectors meet than there is room for on the stack") {
+  constexpr int size = 70;
+  const auto gradients = random_gradients<float>(size, segs.total(), 2);
+  const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, plain_mean{},
+                                              adasum::schedules::all_to_all{}, unchecked);
+    auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+    plan(gradient);
+    const auto before = allocations();
+    plan(gradient);
+    return allocations() - before;
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(*rank.value == 0);
+  }
+}
+
 TEST_CASE("a plan reduces its own buffer, and is the one-shot call otherwise") {
   const int size = 5;
   const auto gradients = random_gradients<float>(size, segs.total(), 3);
   for_each_schedule([&](const auto& order, const std::string& name) {
     CAPTURE(name);
-    // In a buffer of the plan, automatic works in place.
-    using order_type = std::remove_cvref_t<decltype(order)>;
-    using in_buffer = std::conditional_t<std::is_same_v<order_type, adasum::schedules::automatic>,
-                                         adasum::schedules::shared_memory, order_type>;
-    in_buffer same{};
-    if constexpr (std::is_same_v<in_buffer, order_type>) same = order;
-    const auto expected = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, same, unchecked);
+    const auto expected = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order, unchecked);
     const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
       const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
       auto plan = make_plan(comm, order);
@@ -355,3 +383,5 @@ TEST_CASE("automatic works in place where that pays: few ranks, and Gram matrice
   CHECK_FALSE(automatic::pays_in_place(16, {1 << 16, 4, 161}));
   CHECK_FALSE(automatic::pays_in_place(1, {1 << 20, 4, 1}));
 }
+
+}  // namespace test_of_plan

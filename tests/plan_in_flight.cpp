@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_plan_in_flight {
+
 /// What can, and what cannot be done with plans while one is in flight.
 
 using namespace adasum::test;
@@ -84,3 +86,5 @@ TEST_CASE("a plan moved in flight") {
     for (const auto& end : waits(again)) CHECK(end.how == way::returned);
   }
 }
+
+}  // namespace test_of_plan_in_flight

@@ -19,6 +19,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_plan_overlap {
+
 /// Plans that reduce beside other work. Most of these tests play all ranks from one thread, which a call that waits for
 /// another rank would stop for ever.
 
@@ -74,18 +76,13 @@ TEST_CASE("one thread plays all ranks: nobody blocks, and the bits are those of 
     });
 }
 
-TEST_CASE("the same in the plans' buffers, where the ranks work in place") {
+TEST_CASE("the same in the plans' buffers") {
   for (const int size : rank_counts)
     for_each_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(size);
       CAPTURE(name);
-      using order_type = std::remove_cvref_t<decltype(order)>;
-      using in_buffer = std::conditional_t<std::is_same_v<order_type, adasum::schedules::automatic>,
-                                           adasum::schedules::shared_memory, order_type>;
-      in_buffer same{};
-      if constexpr (std::is_same_v<in_buffer, order_type>) same = order;
       const auto inputs = gradients_of(size);
-      const auto expected = reduce_on_threads<float>(inputs, segs, adasum::rules::adasum{}, same, unchecked);
+      const auto expected = reduce_on_threads<float>(inputs, segs, adasum::rules::adasum{}, order, unchecked);
       auto plans = plans_of(size, segs, order, checked);
       make_buffers(plans);
       for (std::uint64_t seed = 0; seed < 5; ++seed) {
@@ -383,3 +380,5 @@ TEST_CASE("segments that are combined vector by vector") {
     }
   });
 }
+
+}  // namespace test_of_plan_overlap

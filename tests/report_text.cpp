@@ -8,10 +8,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
+
+namespace test_of_report_text {
 
 using namespace adasum;
 
@@ -46,7 +51,31 @@ TEST_CASE("what was not finite, and who was left out, is in the text") {
   const auto text = to_text(not_finite(nonfinite_policy::exclude));
   CHECK(text.find("  not finite: gradient 0, segment 1\n") != std::string::npos);
   CHECK(text.find("  left out: gradient 0\n") != std::string::npos);
+  CHECK(text.find("weight × norm of each: left out, 1 × 2\n") != std::string::npos);
   CHECK(to_text(not_finite(nonfinite_policy::propagate)).find("left out") == std::string::npos);
+}
+
+TEST_CASE("where every gradient is left out, the text says that, and speaks of no orthogonality") {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> out(2, 7);
+  const report found = combine(serial_space{}, std::vector<std::vector<float>>{{1, inf}, {inf, 2}}, out, rules::mean{},
+                               segments{1, 1}, options{.nonfinite = nonfinite_policy::exclude});
+  CHECK(out == std::vector<float>{0, 0});
+  CHECK(found.all_excluded());
+  CHECK(std::isnan(found.orthogonality()));
+  CHECK(std::isnan(found.orthogonality(0)));
+  CHECK(found.result_norm(0) == 0);
+  CHECK(to_text(found) ==
+        "mean of 2 gradients, 2 segments\n"
+        "  not finite: gradient 1, segment 0\n"
+        "  not finite: gradient 0, segment 1\n"
+        "  left out: gradient 0\n"
+        "  left out: gradient 1\n"
+        "  no gradient is left: the result is 0\n");
+  CHECK(to_json(found, 0).find("\"orthogonality\":null,\"orthogonalities\":[null,null],\"result_norms\":[0,0]") !=
+        std::string::npos);
+  CHECK_FALSE(not_finite(nonfinite_policy::exclude).all_excluded());
+  CHECK_FALSE(report{}.all_excluded());
 }
 
 TEST_CASE("CSV: as many fields in each line as in the header") {
@@ -62,14 +91,36 @@ TEST_CASE("CSV: as many fields in each line as in the header") {
 
 TEST_CASE("JSON: one object on one line, null where a number is not finite") {
   CHECK(to_json(example(), 7) ==
-        "{\"step\":7,\"rule\":\"adasum\",\"schedule\":\"\",\"contributions\":2,\"bytes_sent\":0,\"recombined_"
+        "{\"step\":7,\"rule\":\"adasum\",\"schedule\":\"\",\"wire\":\"same\",\"contributions\":2,\"bytes_sent\":0,"
+        "\"recombined_"
         "segments\":0,"
-        "\"fallbacks\":0,\"orthogonality\":0.6666666666666666,\"result_norms\":[5,5],\"norms\":[[3,4],[5,5]],"
+        "\"fallbacks\":0,\"orthogonality\":0.6666666666666666,\"orthogonalities\":[1,0.5],\"result_norms\":[5,5],"
+        "\"norms\":[[3,4],[5,5]],"
         "\"weights\":[[1,1],[0.5,0.5]],\"nonfinite\":[],\"excluded\":[]}\n");
   const auto json = to_json(not_finite(nonfinite_policy::exclude), 0);
   CHECK(json.find("\"norms\":[[0,0.1") != std::string::npos);
   CHECK(json.find("[null,2]") != std::string::npos);
   CHECK(json.find("\"nonfinite\":[{\"contribution\":0,\"segment\":1}],\"excluded\":[0]") != std::string::npos);
+}
+
+TEST_CASE("each key of the JSON object is in the guide, and the arrays are nested as it says") {
+  std::ifstream page(ADASUM_GUIDE);
+  REQUIRE(page);
+  const std::string guide{std::istreambuf_iterator<char>(page), {}};
+  std::vector<float> out(3);
+  const auto json = to_json(combine(serial_space{}, std::vector<std::vector<float>>{{1, 2, 3}, {4, 5, 6}}, out,
+                                    rules::mean{}, segments{1, 1, 1}),
+                            0);
+  int keys = 0;
+  for (auto at = json.find("\":"); at != std::string::npos; at = json.find("\":", at + 1), ++keys) {
+    const auto begin = json.rfind('"', at - 1) + 1;
+    CHECK_MESSAGE(guide.find("`" + json.substr(begin, at - begin) + "`") != std::string::npos, json.substr(begin));
+  }
+  CHECK(keys == 15);
+  CHECK(guide.find("`weights[segment][rank]`") != std::string::npos);
+  CHECK(json.find("\"weights\":[[0.5,0.5],[0.5,0.5],[0.5,0.5]]") !=
+        std::string::npos);  // three segments, two gradients
+  CHECK(json.find("\"norms\":[[1,4],[2,5],[3,6]]") != std::string::npos);
 }
 
 namespace {
@@ -94,3 +145,5 @@ TEST_CASE("an empty report is text too") {
   CHECK(to_text(report{}) == " of 0 gradients, 0 segments\n");
   CHECK(to_csv(report{}, 0).empty());
 }
+
+}  // namespace test_of_report_text

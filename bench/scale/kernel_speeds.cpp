@@ -29,7 +29,7 @@
 
 namespace {
 
-constexpr std::size_t vector_counts[] = {2, 4, 8, 16, 32, 64, 128};
+constexpr std::size_t vector_counts[] = {1, 2, 4, 8, 16, 32, 64, 128};
 constexpr std::size_t byte_counts[] = {std::size_t{1} << 15, std::size_t{1} << 18, std::size_t{1} << 21,
                                        std::size_t{1} << 25};
 constexpr int passes = 6;

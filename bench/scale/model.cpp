@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //     adasum_scale_model RANKS BYTES…
+//     adasum_scale_model speeds
 //
 // What the model of schedule/cost.hpp says of the schedules that adasum_scale_allreduce simulates, in the same form,
 // and which of them `automatic` chooses:
 //
 //     RANKS BYTES NAME SECONDS
 //     RANKS BYTES automatic NAME
+//
+// speeds: its constants for arithmetic, in the form in which adasum_scale_kernel_speeds prints measured ones.
 
 #include <adasum/schedule/automatic.hpp>
 #include <adasum/schedule/cost.hpp>
@@ -46,9 +49,23 @@ void print(int ranks, std::size_t bytes) {
   std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(automatic::choose(ranks, what)).c_str());
 }
 
+void print_speeds() {
+  const machine on;
+  const double pair = on.per_pair_element - 2 * on.per_term;  // to measure; the rest is to mix
+  for (const std::size_t n : {1, 2, 4, 8, 16, 32, 64, 128}) {
+    const double products = n == 2 ? pair : static_cast<double>(adasum::packed_size(n)) * on.per_product;
+    std::printf("measure %zu 1 %.9g\nmix %zu 1 %.9g\nweigh %zu 0 0.001\n", n, products * 1e9, n,
+                static_cast<double>(n) * on.per_term * 1e9, n);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "speeds") {
+    print_speeds();
+    return 0;
+  }
   for (int i = 2; i < argc; ++i)
     print(std::atoi(argv[1]), static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)));
 }

@@ -33,17 +33,24 @@ inline std::string problem_with_segments(segments_view segments, std::size_t len
   return {};
 }
 
+/// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks go by
+/// their segments: those of this rank may be others. @throws what joint_set_up::refuse throws
+template <scalar T, class Space, class Comm>
+void refuse_bad_gradient(joint_set_up<Space, Comm>& together, const char* call, const Space& space,
+                         std::span<const T> elements, segments_view segments) {
+  auto problem = problem_with_segments(segments, elements.size(), call);
+  if (problem.empty()) problem = problem_with_gradient(space, elements, elements.size(), call);
+  if (!problem.empty()) together.refuse(problem);
+}
+
 /// combine_allreduce for the call that is named in messages.
 /// @param updated  a rule that gets the state which the rule has afterwards; null for none
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 report allreduce_once(const char* call, const Space& space, const Comm& comm, const Rule& rule, std::span<T> elements,
                       segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
                       Rule* updated = nullptr) {
-  // What is wrong is found, and told, before the ranks go by their segments: those of this rank may be others.
   joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
-    auto problem = problem_with_segments(segments, elements.size(), call);
-    if (problem.empty()) problem = problem_with_gradient(space, std::span<const T>(elements), elements.size(), call);
-    if (!problem.empty()) together.refuse(problem);
+    refuse_bad_gradient<T>(together, call, space, elements, segments);
   });
   auto plan = make_allreduce_plan<T>(call, space, comm, segments, rule, schedule, choices, true);
   report found = plan(elements);
@@ -133,15 +140,13 @@ void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& g
       const std::array<std::size_t, 2> whole{0, elements.size()};
       const auto cut = detail::segments_or(segments_view{whole}, a, b, c);
       const auto choices = detail::options_among(call, a, b, c);
-      const auto problem = detail::problem_with_segments(cut, elements.size(), call);
-      if (!problem.empty()) {
-        if (!choices.check_agreement) throw bad_input(problem);
-        detail::joint_set_up(call, space, comm, true).run([&](auto& together) { together.refuse(problem); });
-      }
-      detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
+      detail::set_up_enqueued(call, space, comm, choices.check_agreement, [&](auto& together) {
+        detail::refuse_bad_gradient<element_t<Gradient>>(together, call, space, elements, cut);
+      });
+      auto plan = detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
           call, space, comm, cut, rules::adasum{},
-          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices)
-          .run(elements, problem);
+          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices, true);
+      plan(elements);
     }
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/concepts.hpp"
+#include "core/deferred_error.hpp"
 #include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/options.hpp"
@@ -28,8 +29,8 @@
 namespace adasum {
 
 /// Reduces gradients while a backward pass still computes others. Parameters are marked ready one by one, in any order;
-/// their gradients are fused into buckets, each reduced by a plan of its own (plan.hpp) as soon as it is complete,
-/// beside the computation. Made by plan_bucketed.
+/// their gradients are fused into buckets, each reduced as soon as it is complete, beside the computation. Made by
+/// plan_bucketed.
 ///
 ///     for (layer i = last; …; --i) {
 ///       compute(i, buckets.gradient(i));
@@ -39,8 +40,19 @@ namespace adasum {
 ///
 /// A backward pass ends with the first parameters, so bucket 0 holds the last ones. Every rank reduces the buckets in this
 /// order, one at a time: in whatever order a rank computes, all ranks start the same reductions. The result of each is
-/// bitwise that of a blocking plan for the bucket's segments. A rule that weighs the whole model at once sees one bucket at
-/// a time.
+/// bitwise that of a blocking plan for the bucket's segments.
+///
+/// Under a rule that weighs the whole model at once (its whole_model()), buckets are brought to where they are measured as
+/// they become complete. When the last one has been measured, all of them are weighed together,
+///
+///     G = Σ over all segments of their Gram matrices,   result = Σ weights(G)[i]·gradient i   in every bucket,
+///
+/// and then mixed and delivered: the result is that of one plan for the whole gradient, but for the rounding of the sums
+/// in G, since each bucket is cut into slices for the ranks, not the whole. A pass is one reduction then: its
+/// report is that of the whole model, a rank that nonfinite_policy leaves out is left out of all buckets, and if anything
+/// fails, no gradient of the caller's has changed. (Under nonfinite_policy::exclude and raise, a pass begins when the last
+/// bucket is complete if it works in memory that ranks share, or by a schedule that combines gradients before the rule is
+/// asked, as hierarchical does. The latter works by messages.)
 ///
 /// Communication goes on in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
@@ -49,11 +61,12 @@ class bucketed {
   static constexpr bool posts = posting_communicator<Comm, Space>;  // else ready() would wait for other ranks
 
  public:
-  /// Where a parameter's gradient is.
+  /// Where a parameter's gradient is, and what is said of it.
   struct location {
     std::size_t bucket;
-    std::size_t segment;  ///< the first of its segments there
-    index_range elements;
+    std::size_t segment;   ///< the first of its segments in that report
+    index_range elements;  ///< of the bucket
+    std::size_t report;    ///< which one of those that wait() returns
   };
 
   /// Arguments as for plan_bucketed, which makes it: not for users.
@@ -61,29 +74,30 @@ class bucketed {
   bucketed(const Space& space, const Comm& comm, std::span<const segments> parameters, std::size_t bucket_bytes,
            const Rule& rule, const Schedule& order, const basic_options<Checked>& choices,
            detail::joint_set_up<Space, Comm>& together)
-      : space_(space), parameters_(parameters.size()) {
-    for (std::size_t last = parameters.size(), first = last; last > 0; last = first) {
-      std::size_t bytes = 0;
-      do {
-        bytes += parameters[--first].total() * sizeof(T);
-      } while (first > 0 && bytes + parameters[first - 1].total() * sizeof(T) <= std::max(bytes, bucket_bytes));
-      std::vector<std::size_t> lengths;
-      std::size_t begin = 0;
-      for (auto i = first; i < last; ++i) {
-        parameters_[i].at = {buckets_.size(), lengths.size(), {begin, begin + parameters[i].total()}};
-        begin += parameters[i].total();
-        for (std::size_t k = 0; k < parameters[i].size(); ++k) lengths.push_back(parameters[i].length(k));
-      }
-      buckets_.push_back({detail::make_allreduce_plan<T>(together, "adasum::plan_bucketed", space, comm,
-                                                         segments(lengths), rule, order, choices, false),
-                          {first, last}});
-    }
-    for (auto& one : buckets_) {
-      one.memory = one.plan.buffer(together);
+      : space_(space), parameters_(parameters.size()), is_one_run_(detail::weighs_whole_model(rule)) {
+    fill_buckets(parameters, bucket_bytes);
+    if (buckets_.size() > 1 && detail::weighs_whole_model(detail::inner_rule_of(order)))
+      together.refuse("adasum::plan_bucketed: the inner rule of the schedule " + std::string(Schedule::name) +
+                      " weighs the whole model, but is asked about one bucket at a time: let it weigh segments");
+    std::vector<index_range> pieces;
+    for (const auto& one : buckets_) pieces.push_back(one.segments);
+    const auto add_plan = [&](index_range of, std::vector<index_range> in_pieces) {
+      plans_.push_back(detail::make_allreduce_plan<T>(together, "adasum::plan_bucketed", space, comm,
+                                                      segments_of(parameters.subspan(of.begin, of.size())), rule, order,
+                                                      choices, false, std::move(in_pieces)));
+    };
+    if (!is_one_run_)
+      for (const auto& one : buckets_) add_plan(one.parameters, {});
+    else if (!buckets_.empty())
+      add_plan({0, parameters.size()}, std::move(pieces));
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      auto& one = buckets_[b];
+      one.memory = is_one_run_ ? plans_.front().buffer(together).subspan(one.elements.begin, one.elements.size())
+                               : plans_[b].buffer(together);
       one.missing = one.parameters.size();
     }
-    reports_.resize(buckets_.size());
-    meet_at_the_end(together, choices.check_agreement);
+    reports_.resize(plans_.size());
+    meet_at_the_end(together, choices.check_agreement, bucket_bytes);
   }
   bucketed(const bucketed&) = delete;
   bucketed& operator=(const bucketed&) = delete;
@@ -126,8 +140,9 @@ class bucketed {
   /// Goes on as far as is possible without waiting for other ranks; where the communicator cannot post exchanges, reduces
   /// all buckets that are complete, as allreduce_plan::test does. @return whether all buckets have been reduced
   bool test() {
+    if (is_one_run_) return test_run();
     for (; at_ < buckets_.size(); ++at_) {
-      auto& plan = buckets_[at_].plan;
+      auto& plan = plans_[at_];
       if (!plan.is_in_flight()) {
         if (buckets_[at_].missing > 0) return false;
         plan.start();
@@ -139,11 +154,13 @@ class bucketed {
   }
 
   /// Ends the pass: returns when all buckets have been reduced. If one of them fails, the exception is thrown after the
-  /// others have been reduced.
-  /// @return a report for each bucket, overwritten by the next pass
+  /// others have been reduced; under a rule that weighs the whole model, all of them fail.
+  /// @return a report for each bucket, or under such a rule one for all (location::report); overwritten by the next pass
   /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too
-  /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified
+  /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified where they lie in gradient(i),
+  ///         and those of the caller's are as they were
   std::span<const report* const> wait() {
+    if (is_one_run_ && !buckets_.empty()) finish_run();
     for (; at_ < buckets_.size(); ++at_) finish_one();
     at_ = 0;
     is_in_pass_ = false;
@@ -165,19 +182,55 @@ class bucketed {
     bool is_ready = false;
   };
   struct bucket {
-    plan_type plan;
-    index_range parameters;
+    index_range parameters, segments, elements;  // of the whole model
     std::span<T> memory{};
     std::size_t missing{};  // parameters that are not ready
   };
 
-  /// All ranks have made as many buckets.
-  void meet_at_the_end(detail::joint_set_up<Space, Comm>& together, bool compares) const {
+  /// From the last parameter to the first.
+  void fill_buckets(std::span<const segments> parameters, std::size_t bucket_bytes) {
+    index_range here{};  // what is before the parameter: segments, elements
+    for (const auto& one : parameters) here = {here.begin + one.size(), here.end + one.total()};
+    for (std::size_t last = parameters.size(), first = last; last > 0; last = first) {
+      bucket one{{}, {0, here.begin}, {0, here.end}};
+      do {
+        --first;
+        here = {here.begin - parameters[first].size(), here.end - parameters[first].total()};
+        one.elements.begin = here.end;
+      } while (first > 0 && (one.elements.size() + parameters[first - 1].total()) * sizeof(T) <=
+                                std::max(one.elements.size() * sizeof(T), bucket_bytes));
+      one.parameters = {first, last};
+      one.segments.begin = here.begin;
+      std::size_t segment = is_one_run_ ? here.begin : 0, begin = 0;
+      for (auto i = first; i < last; ++i) {
+        parameters_[i].at = {
+            buckets_.size(), segment, {begin, begin + parameters[i].total()}, is_one_run_ ? 0 : buckets_.size()};
+        segment += parameters[i].size();
+        begin += parameters[i].total();
+      }
+      buckets_.push_back(one);
+    }
+  }
+  static segments segments_of(std::span<const segments> parameters) {
+    std::vector<std::size_t> lengths;
+    for (const auto& one : parameters)
+      for (std::size_t k = 0; k < one.size(); ++k) lengths.push_back(one.length(k));
+    return segments(lengths);
+  }
+
+  /// All ranks have made as many buckets; those that are weighed together, the same.
+  void meet_at_the_end(detail::joint_set_up<Space, Comm>& together, bool compares, std::size_t bucket_bytes) const {
     detail::call_signature mine;
     mine.set(mine.activity, "making buckets");
     mine.length = buckets_.size();
+    std::vector<std::size_t> boundaries{0};
+    if (is_one_run_) {
+      mine.set(mine.options, "buckets of " + std::to_string(bucket_bytes) + " bytes");
+      for (auto b = buckets_.size(); b-- > 0;) boundaries.push_back(buckets_[b].elements.end);
+      mine.set_segments(segments_view{boundaries});
+    }
     detail::agreement_memory memory(compares ? together.size() : 0);
-    together.meet(mine, {}, memory);
+    together.meet(mine, segments_view{boundaries}, memory);
   }
 
   const parameter& parameter_at(std::size_t i, const char* call) const {
@@ -206,14 +259,44 @@ class bucketed {
   /// The reduction of the bucket at_ is ended, or refused if it cannot begin. What it throws is kept.
   void finish_one() {
     auto& one = buckets_[at_];
+    auto& plan = plans_[at_];
     try {
-      if (one.missing > 0) one.plan.refuse(missing_in(one), one.memory);
-      if (!one.plan.is_in_flight()) one.plan.start();
-      reports_[at_] = &one.plan.wait();
-      for (auto i = one.parameters.begin; i < one.parameters.end; ++i) copy(gradient(i), parameters_[i].callers);
+      if (one.missing > 0) plan.refuse(missing_in(one), one.memory);
+      if (!plan.is_in_flight()) plan.start();
+      reports_[at_] = &plan.wait();
+      copy_back(one.parameters);
     } catch (...) {
       if (!error_) error_ = std::current_exception();
     }
+  }
+
+  // ── where all buckets are weighed together ──
+
+  /// at_ becomes the first that is not complete. @return whether there is a run that goes on with those before it
+  bool begin_run() {
+    while (at_ < buckets_.size() && buckets_[at_].missing == 0) ++at_;
+    auto& plan = plans_.front();
+    if (!plan.is_in_flight()) {
+      if (at_ == 0) return false;
+      plan.start();
+    }
+    plan.set_pieces(at_);
+    return true;
+  }
+  bool test_run() { return buckets_.empty() || (begin_run() && plans_.front().test()); }
+  void finish_run() {
+    auto& plan = plans_.front();
+    try {
+      const bool has_begun = begin_run();
+      if (at_ < buckets_.size() && !has_begun) plan.refuse(missing_in(buckets_[at_]), plan.buffer());
+      if (at_ < buckets_.size())
+        plan.refuse_rest(detail::exception_from([&] { return bad_input(missing_in(buckets_[at_])); }));
+      reports_.front() = &plan.wait();
+      copy_back({0, parameters_.size()});
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    at_ = buckets_.size();
   }
 
   std::string missing_in(const bucket& one) const {
@@ -222,6 +305,9 @@ class bucketed {
     return "adasum::bucketed::wait: parameter " + std::to_string(i) + " is not ready";
   }
 
+  void copy_back(index_range parameters) {
+    for (auto i = parameters.begin; i < parameters.end; ++i) copy(gradient(i), parameters_[i].callers);
+  }
   /// Nothing where either is not there, or both are the same.
   void copy(std::span<const T> from, std::span<T> to) const {
     if (from.empty() || to.empty() || from.data() == to.data()) return;
@@ -231,9 +317,11 @@ class bucketed {
 
   Space space_;
   std::vector<parameter> parameters_;
+  bool is_one_run_;  // weighed together: there is one plan, to which buckets are pieces of the gradient
   std::vector<bucket> buckets_;
+  std::vector<plan_type> plans_;  // else one for each
   std::vector<const report*> reports_;
-  std::size_t at_ = 0;  // buckets before this one have been reduced
+  std::size_t at_ = 0;  // buckets before this one have been reduced or, in one run, are complete
   bool is_in_pass_ = false;
   std::exception_ptr error_;
 };

@@ -13,6 +13,8 @@
 #include "core/gradient.hpp"
 #include "core/options.hpp"
 #include "detail/arguments.hpp"
+#include "detail/collective/joint_set_up.hpp"
+#include "detail/collective/one_in_flight.hpp"
 #include "detail/collective/plan_setup.hpp"
 #include "detail/collective/stream_engine.hpp"
 #include "detail/gradient_arguments.hpp"
@@ -30,7 +32,8 @@ namespace adasum {
 ///     (exec/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that segment NaN on all
 ///     ranks; there is no other policy;
 ///   * a rank that throws has enqueued nothing, and the other ranks' streams wait for it, as with any NCCL call. With
-///     options::check_agreement, all ranks first compare what they are about to do, and for that the host does wait.
+///     options::check_agreement, all ranks compare what they are about to do when the plan is made and before each run,
+///     and for that the host does wait: if one throws, all do, and none has enqueued anything.
 ///
 /// It must live until the work that it has enqueued is done, and longer than graphs that recorded it. All ranks enqueue
 /// their plans in the same order.
@@ -38,37 +41,38 @@ template <scalar T, class Space, class Comm, tree_rule Rule, schedule Schedule>
   requires stream_ordered_space<Space, T, Rule> && stream_ordered_communicator<Comm, Space>
 class enqueued_allreduce_plan {
   using setup_type = detail::plan_setup<T, Space, Comm, Rule, Schedule>;
+  using set_up_type = detail::joint_set_up<Space, Comm>;
   static_assert(!detail::works_in_shared_memory_only<Schedule>,
                 "schedules::shared_memory works on memory that ranks share, not on messages");
 
  public:
   /// What plan_enqueued_allreduce makes: not for users.
-  enqueued_allreduce_plan(setup_type setup, Rule rule)
-      : setup_(checked(std::move(setup))),
+  enqueued_allreduce_plan(setup_type setup, Rule rule, bool once, set_up_type& together)
+      : setup_(checked(std::move(setup), once)),
         engine_(setup_.space(), setup_.comm(), rule, setup_.segments(), setup_.settings(false)) {
     setup_.prepare_agreement(rule, "on a stream");
+    if (setup_.compares()) together.meet(setup_.signature(), setup_.segments(), setup_.memory());
   }
   enqueued_allreduce_plan(enqueued_allreduce_plan&&) = delete;  // the engine looks at the set-up
 
   /// Enqueues the reduction of the gradient, in place, on all ranks together.
-  /// @throws bad_input           a gradient of another length than the plan's, or that the device cannot reach
-  /// @throws agreement_error     with options::check_agreement: the same on all ranks, nothing has changed
+  /// @throws bad_input           a gradient of another length than the plan's, or that the device cannot reach; another
+  ///                             plan is in flight on this communicator
+  /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
   /// @throws communication_error, cuda_error  what could not be enqueued
   template <class Gradient>
   void operator()(Gradient&& gradient) {
     if constexpr (detail::is_output_argument<Gradient>()) {
       static_assert(std::is_same_v<element_t<Gradient>, T>, "the plan was made for another element type");
-      run(detail::span_of(gradient), {});
+      constexpr auto name = "adasum::enqueued_allreduce_plan";
+      detail::require_no_reduction(setup_.comm(), name, "::operator()");
+      const auto elements = detail::span_of(gradient);
+      const auto problem = setup_.problem_with(elements, name);
+      if (setup_.compares() && !setup_.once)  // a single call has done so when the plan was made
+        setup_.agree(setup_.signature(elements.size(), problem));
+      if (!problem.empty()) throw bad_input(problem);
+      engine_.enqueue(elements.data());
     }
-  }
-
-  /// The same for callers that may have found something wrong with this rank's input: as if operator() had found it.
-  void run(std::span<T> elements, std::string problem) {
-    if (problem.empty()) problem = setup_.schedule_problem();
-    if (problem.empty()) problem = setup_.problem_with(elements, "adasum::enqueued_allreduce_plan");
-    if (setup_.compares()) setup_.agree(setup_.signature(elements.size(), problem));
-    if (!problem.empty()) throw bad_input(problem);
-    engine_.enqueue(elements.data());
   }
 
   std::size_t length() const { return setup_.length(); }
@@ -76,7 +80,8 @@ class enqueued_allreduce_plan {
   const Space& space() const { return setup_.space(); }
 
  private:
-  static setup_type checked(setup_type setup) {
+  static setup_type checked(setup_type setup, bool once) {
+    setup.once = once;
     if (setup.choices().nonfinite != nonfinite_policy::propagate || setup.choices().wire != wire_format::same)
       throw bad_input(std::string(setup.call()) +
                       ": options::nonfinite and options::wire are for plan_allreduce, whose host waits");
@@ -89,21 +94,39 @@ class enqueued_allreduce_plan {
 
 namespace detail {
 
-/// A plan for the call that is named in messages.
+/// What set_up(together) returns. Only where the ranks compare do they tell each other of a failure: otherwise the host
+/// waits for nobody.
+/// @throws bad_input  a plan is in flight on this communicator; nothing has been sent
+template <class Space, class Comm, class SetUp>
+auto set_up_enqueued(const char* call, const Space& space, const Comm& comm, bool compares, SetUp&& set_up) {
+  joint_set_up together(call, space, comm, compares);
+  if (compares) return together.run(set_up);
+  return set_up(together);
+}
+
+/// A plan for the call that is named in messages. @param once  for a single run
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
-                                  const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices) {
-  return enqueued_allreduce_plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule);
+                                  const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices,
+                                  bool once) {
+  return set_up_enqueued(call, space, comm, choices.check_agreement, [&](auto& together) {
+    return enqueued_allreduce_plan<T, Space, Comm, Rule, Schedule>(
+        plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once,
+        together);
+  });
 }
 
 }  // namespace detail
 
 /// A plan that is enqueued, for gradients of T that are cut into these segments, or of this length. Every rank makes one
 /// with the same arguments; after the segments follow, in any order and each at most once: a rule, a schedule, options.
+/// With options::check_agreement it is collective and waits for all ranks, as plan_allreduce does: if it throws on one
+/// rank, it throws on all of them. Without, it waits for nobody.
 /// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
-///                    options::check_agreement: thrown by the first run, as an agreement_error on all ranks); an option
-///                    that needs the host (nonfinite, wire)
+///                    options::check_agreement an agreement_error); an option that needs the host (nonfinite, wire); a
+///                    plan is in flight on this communicator
+/// @throws agreement_error  with options::check_agreement: the ranks are about to make different plans, or one of them
+///                          got bad input or failed otherwise
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>
 auto plan_enqueued_allreduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments,
@@ -112,10 +135,12 @@ auto plan_enqueued_allreduce(const Space& space, const Comm& comm, const detail:
     if constexpr (detail::is_stream_ordered_argument<Space, T>())
       if constexpr (detail::is_stream_ordered_communicator_argument<Comm, Space>()) {
         constexpr auto call = "adasum::plan_enqueued_allreduce";
-        return detail::make_enqueued_allreduce_plan<T>(
-            call, space, comm, segments, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
-            detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-            detail::options_among(call, a, b, c));
+        return segments.visit([&](segments_view cut) {
+          return detail::make_enqueued_allreduce_plan<T>(
+              call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
+              detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
+              detail::options_among(call, a, b, c), false);
+        });
       }
 }
 

@@ -4,17 +4,20 @@
 #include "core/config.hpp"
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/concepts.hpp"
 #include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/options.hpp"
 #include "core/report.hpp"
+#include "core/segments.hpp"
 #include "detail/arguments.hpp"
 #include "detail/collective/plan_state.hpp"
 #include "detail/gradient_arguments.hpp"
@@ -52,8 +55,8 @@ constexpr bool works_in_shared_memory_only = [] {
 ///     adasum::allreduce_plan<float> plan;   // #include <adasum/mpi.hpp>
 ///
 /// Destroyed in flight, a plan withdraws from the reduction, and returns when no other rank waits for it any more. The
-/// others get a communication_error from wait(). Where the plan works in memory that ranks share, destroying it is
-/// collective.
+/// others get a communication_error from wait(). Destroying plans is not collective, also where they work in memory that
+/// ranks share: each rank destroys its own in any order, at any time.
 template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
           class Schedule = schedules::automatic>
 class allreduce_plan {
@@ -151,6 +154,11 @@ class allreduce_plan {
     throw bad_input(problem);
   }
 
+  /// For bucketed, where the gradient comes in pieces: the first `count` are there.
+  void set_pieces(std::size_t count) { state("set_pieces").set_pieces(count); }
+  /// For bucketed, in a run that was started: the rest of the gradient will not come. wait() throws the problem.
+  void refuse_rest(std::exception_ptr problem) { state("refuse_rest").refuse(std::move(problem)); }
+
   /// What plan_allreduce and the single calls make: not for users.
   allreduce_plan(setup_type setup, Rule rule, bool once, detail::joint_set_up<Space, Comm>& together)
       : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), once, together)) {}
@@ -184,20 +192,23 @@ class allreduce_plan {
 
 namespace detail {
 
-/// A plan for the call that is named in messages, as a part of a larger set-up. @param once  for a single run
+/// A plan for the call that is named in messages, as a part of a larger set-up.
+/// @param once    for a single run
+/// @param pieces  see plan_setup
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
                          segments_view segments, const Rule& rule, const Schedule& schedule,
-                         const basic_options<Checked>& choices, bool once) {
+                         const basic_options<Checked>& choices, bool once, std::vector<index_range> pieces = {}) {
   static_assert(schedule_for<Schedule, Rule>,
-                "this schedule combines gradients pair by pair, and the rule is not pairwise: use "
+                "this schedule combines gradients pair by pair, and the rule needs all inner products at once: use "
                 "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
   static_assert(
       shares_gradients<Comm, Space> || !works_in_shared_memory_only<Schedule>,
       "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
       "can work in");
   return allreduce_plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once, together);
+      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces)),
+      rule, once, together);
 }
 /// The same, alone.
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
@@ -218,8 +229,8 @@ auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm,
 /// Collective, and waits for all ranks: in ⌈log₂P⌉ exchanges of one short message they tell each other that they are ready,
 /// and a hash of what they have made. So a rank on which anything fails, even for lack of memory, throws that, all others
 /// throw too, and none waits in a later run. If the schedule asks for it (schedules::shared_memory; automatic, where it
-/// pays), this makes memory that the ranks share; then destroying the plan is collective, too. Where there is no room for
-/// that memory, automatic sends messages instead (last_report().schedule() says what ran).
+/// pays), this makes memory that the ranks share. Where there is no room for that, automatic sends messages instead
+/// (last_report().schedule() says what ran).
 /// @throws agreement_error      with options::check_agreement: the ranks are about to make different plans, or one of them
 ///                              got bad input; says what
 /// @throws communication_error  without it: the same; or a rank failed otherwise, which throws what happened there
@@ -235,10 +246,14 @@ auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments
     if constexpr (detail::is_space_argument<Space, T>())
       if constexpr (detail::is_communicator_argument<Comm, Space>()) {
         constexpr auto call = "adasum::plan_allreduce";
-        return detail::make_allreduce_plan<T>(
-            call, space, comm, segments, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
-            detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-            detail::options_among(call, a, b, c), false);
+        const auto choices = detail::options_among(call, a, b, c);
+        return detail::joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
+          return segments.visit([&](segments_view cut) {
+            return detail::make_allreduce_plan<T>(
+                together, call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
+                detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices, false);
+          });
+        });
       }
 }
 

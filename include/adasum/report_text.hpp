@@ -3,6 +3,7 @@
 
 #include "core/config.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <iosfwd>
@@ -11,6 +12,7 @@
 #include <type_traits>
 
 #include "core/float_bits.hpp"
+#include "core/options.hpp"
 #include "core/report.hpp"
 
 /// A report as text: for people, as CSV and as JSON for logs. Numbers are written without regard to the locale, with as
@@ -91,19 +93,26 @@ inline std::string to_text(const report& r) {
   detail::append_all(text, r.rule(), " of ", r.contributions(), r.contributions() == 1 ? " gradient, " : " gradients, ",
                      r.segments(), r.segments() == 1 ? " segment" : " segments");
   if (!r.schedule().empty()) detail::append_all(text, ", by ", r.schedule(), ", ", r.bytes_sent(), " bytes sent");
-  if (r.measured()) detail::append_all(text, "; orthogonality ", detail::brief(r.orthogonality()));
+  if (r.wire() != wire_format::same) detail::append_all(text, ", elements as ", to_string(r.wire()));
+  if (r.measured() && !r.all_excluded()) detail::append_all(text, "; orthogonality ", detail::brief(r.orthogonality()));
   if (r.recombined_segments() > 0) detail::append_all(text, "; combined vector by vector: ", r.recombined_segments());
   if (r.fallbacks() > 0) detail::append_all(text, "; fallbacks: ", r.fallbacks());
   text += '\n';
   for (const auto& bad : r.nonfinite())
     detail::append_all(text, "  not finite: gradient ", bad.rank, ", segment ", bad.segment, "\n");
   for (const int i : r.excluded()) detail::append_all(text, "  left out: gradient ", i, "\n");
-  if (!r.measured()) return text;
+  if (r.all_excluded()) detail::append(text, "  no gradient is left: the result is 0\n");
+  if (!r.measured() || r.all_excluded()) return text;
   for (std::size_t k = 0; k < r.segments(); ++k) {
     detail::append_all(text, "  segment ", k, ": norm ", detail::brief(r.result_norm(k)), ", orthogonality ",
                        detail::brief(r.orthogonality(k)), "; weight × norm of each:");
-    for (std::size_t i = 0; i < r.contributions(); ++i)
-      detail::append_all(text, i == 0 ? " " : ", ", detail::brief(r.weight(i, k)), " × ", detail::brief(r.norm(i, k)));
+    for (std::size_t i = 0; i < r.contributions(); ++i) {
+      detail::append(text, i == 0 ? " " : ", ");
+      if (std::ranges::find(r.excluded(), static_cast<int>(i)) != r.excluded().end())
+        detail::append(text, "left out");
+      else
+        detail::append_all(text, detail::brief(r.weight(i, k)), " × ", detail::brief(r.norm(i, k)));
+    }
     text += '\n';
   }
   return text;
@@ -126,13 +135,27 @@ inline std::string to_csv(const report& r, long long step) {
 }
 
 /// Everything, as one object on one line (JSON Lines); ends with a newline. Numbers that are not finite become null.
-/// norms and weights are arrays of segments, each an array of gradients.
+///
+///     key                   value
+///     step                  the caller's
+///     rule, schedule        names; the schedule is "" for a local combination
+///     wire                  "same", "bfloat16" or "binary16"
+///     contributions         number of gradients, n
+///     bytes_sent, recombined_segments, fallbacks
+///                           this rank's counters
+///     orthogonality         of all segments together
+///     orthogonalities       [segment]
+///     result_norms          [segment]
+///     norms, weights        [segment][gradient]: one array of n numbers for each segment
+///     nonfinite             [{"contribution": gradient, "segment": segment}, …]
+///     excluded              [gradient, …]
 inline std::string to_json(const report& r, long long step) {
   std::string text;
   detail::append_all(text, "{\"step\":", step, ",\"rule\":");
   detail::append_json_string(text, r.rule());
   detail::append(text, ",\"schedule\":");
   detail::append_json_string(text, r.schedule());
+  detail::append_all(text, ",\"wire\":\"", to_string(r.wire()), "\"");
   detail::append_all(text, ",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
                      ",\"recombined_segments\":", r.recombined_segments(), ",\"fallbacks\":", r.fallbacks(),
                      ",\"orthogonality\":");
@@ -145,6 +168,8 @@ inline std::string to_json(const report& r, long long step) {
     }
     text += ']';
   };
+  detail::append(text, ",\"orthogonalities\":");
+  detail::append_json_array(text, r.segments(), [&](std::size_t k) { return r.orthogonality(k); });
   detail::append(text, ",\"result_norms\":");
   detail::append_json_array(text, r.segments(), [&](std::size_t k) { return r.result_norm(k); });
   by_segment("norms", [&](std::size_t i, std::size_t k) { return r.norm(i, k); });

@@ -6,8 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "combine.hpp"
+#include "core/node_groups.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {
@@ -25,6 +28,45 @@ report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const S
                                                      basic_options<true>{});
   } else {
     return {};
+  }
+}
+
+/// The same for gradients of ranks on several nodes: along the tree over each node's gradients, in the order of the ranks,
+/// and then along that over the nodes, in the order of their lowest ranks. It is the tree by which schedules::automatic
+/// combines where it follows the nodes:
+///
+///     adasum_tree_by_node(exec, gradients, adasum::node_groups(comm.nodes()), out, segments);
+///
+/// Keeps one vector for each node meanwhile. Returns when out is complete.
+/// @throws bad_input  there are not as many gradients as ranks; and as adasum_tree
+template <class Space, class Gradients, class Out, class... Segments>
+void adasum_tree_by_node(const Space& space, Gradients&& gradients, const node_groups& nodes, Out&& out,
+                         const Segments&... segments) {
+  if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>()) {
+    using T = element_t<Out>;
+    constexpr auto call = "adasum::adasum_tree_by_node";
+    const auto target = detail::span_of(out);
+    const std::array<std::size_t, 2> offsets{0, target.size()};
+    const auto cut = detail::segments_or(segments_view{offsets}, segments...);
+    const auto inputs = detail::inputs_of<T>(gradients);
+    if (inputs.size() != nodes.ranks().size())
+      throw bad_input(std::string(call) + ": " + std::to_string(inputs.size()) + " gradients for " +
+                      std::to_string(nodes.ranks().size()) + " ranks");
+    detail::require_combinable<T>(space, inputs, target, cut, call);
+
+    const auto combine_to = [&](const auto& some, std::span<T> result) {
+      detail::combine_gradients<T>(call, space, rules::adasum{}, some, result, cut, basic_options<true>{});
+    };
+    auto memory = space.template allocate<T>(nodes.size() * target.size());
+    std::vector<std::span<const T>> of_nodes, members;
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      members.clear();
+      for (const int rank : nodes.ranks(node)) members.push_back(inputs[static_cast<std::size_t>(rank)]);
+      const std::span<T> result(memory.data() + node * target.size(), target.size());
+      combine_to(members, result);
+      of_nodes.push_back(result);
+    }
+    combine_to(of_nodes, target);
   }
 }
 

@@ -3,6 +3,7 @@
 // Reductions among threads, each with a stream of its own on one device.
 #include <adasum/adasum.hpp>
 
+#include <optional>
 #include <stdexcept>
 
 #include "support/device.hpp"
@@ -12,7 +13,10 @@
 #include "support/schedules.hpp"
 #ifdef ADASUM_EMULATED_CUDA
 #include "emulated_cuda/runtime.hpp"
+#include "support/allocations.hpp"
 #endif
+
+namespace test_of_comm_device {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -122,6 +126,36 @@ TEST_CASE("a rank whose device is lost tells the others, and none of them waits"
   });
 }
 
+TEST_CASE("a device is lost, and there is no memory to say so: the exchange has been made, and is not made again") {
+  const auto ranks = on_ranks(2, [](const thread_communicator& comm) {
+    const stream queue;
+    const cuda_space exec(queue);
+    const device_array<float> mine({1}), theirs({0});
+    const int peer = 1 - comm.rank();
+    const outgoing out{peer, std::as_bytes(mine.all()), memory_kind::space};
+    const incoming in{peer, std::as_writable_bytes(theirs.all()), memory_kind::space};
+    bool is_told = false;
+    std::optional<failing_allocations> short_of_memory;
+    try {
+      emulated_cuda::break_device(comm.rank() == 0);
+      if (comm.rank() == 0) short_of_memory.emplace(0);
+      comm.exchange(exec, std::span(&out, 1), std::span(&in, 1));
+    } catch (const communication_error&) {
+      is_told = true;
+    }
+    emulated_cuda::break_device(false);
+    CHECK((!short_of_memory || short_of_memory->any()));
+    short_of_memory.reset();
+    comm.exchange(exec, std::span(&out, 1), std::span(&in, 1));
+    return std::pair(is_told, theirs.values());
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(rank.value->first);
+    CHECK(rank.value->second == std::vector<float>{1});
+  }
+}
+
 TEST_CASE("in the plan's own buffer nothing is allocated from the second run on, and little is waited for") {
   const auto ranks = on_ranks(1, [&](const thread_communicator& comm) {
     const stream queue;
@@ -172,3 +206,5 @@ TEST_CASE("a plan: its buffer is memory of the device, and memory of the host is
   CHECK(refused[1].message_of<error>().value_or("").find("does not lie in memory") != std::string::npos);
   CHECK(refused[0].threw<error>());
 }
+
+}  // namespace test_of_comm_device

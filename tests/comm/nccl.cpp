@@ -6,11 +6,15 @@
 #include <adasum/comm/routed.hpp>
 
 #include "emulated_cuda/runtime.hpp"
+#include "support/allocations.hpp"
 #include "support/device.hpp"
+#include "support/nccl_group.hpp"
 #include "support/random_gradients.hpp"
 #include "support/ranks.hpp"
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
+
+namespace test_of_comm_nccl {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -19,37 +23,6 @@ namespace {
 
 static_assert(stream_ordered_communicator<nccl_communicator, cuda_space>);
 static_assert(!stream_ordered_communicator<thread_communicator, cuda_space>);
-
-/// One communicator for each of so many ranks.
-class nccl_group {
- public:
-  explicit nccl_group(int size) : comms_(static_cast<std::size_t>(size)) {
-    ncclCommInitAll(comms_.data(), size, nullptr);
-  }
-  ~nccl_group() {
-    for (const auto comm : comms_) ncclCommDestroy(comm);
-  }
-  std::vector<nccl_communicator> ranks() const { return {comms_.begin(), comms_.end()}; }
-  ncclComm_t operator[](std::size_t r) const { return comms_[r]; }
-
- private:
-  std::vector<ncclComm_t> comms_;
-};
-
-template <class Function>
-auto on_nccl(int size, const Function& function) {
-  const nccl_group group(size);
-  return on_each(group.ranks(), [&](const nccl_communicator& comm) {
-    const stream queue;
-    return function(comm, cuda_space(queue));
-  });
-}
-
-options checked(bool check) {
-  options choices;
-  choices.check_agreement = check;
-  return choices;
-}
 
 }  // namespace
 
@@ -245,6 +218,68 @@ TEST_CASE("disagreement and bad input: an error on every rank where that is chec
         }).find("options::nonfinite") != std::string::npos);
 }
 
+TEST_CASE("one plan in flight on a communicator: another reduction there is refused") {
+  const auto ranks = on_nccl(2, [](const nccl_communicator& comm, const cuda_space& exec) {
+    const device_array<float> one(std::vector<float>(100, 1)), other(std::vector<float>(100, 1));
+    auto first = plan_allreduce<float>(exec, comm, 100), second = plan_allreduce<float>(exec, comm, 100);
+    auto enqueued = plan_enqueued_allreduce<float>(exec, comm, 100);
+    const auto copy = comm;
+    first.start(one.all());
+    const auto refuses = [](const auto& call) {
+      CHECK_THROWS_WITH_AS(call(), doctest::Contains("another plan is in flight on this communicator"), bad_input);
+    };
+    refuses([&] { second.start(other.all()); });
+    refuses([&] { adasum_allreduce(exec, copy, other.all()); });
+    refuses([&] { enqueued(other.all()); });
+    refuses([&] { plan_enqueued_allreduce<float>(exec, copy, 100); });
+    refuses([&] { enqueue_adasum_allreduce(exec, comm, other.all(), checked(false)); });
+    first.wait();
+    second(other.all());
+    enqueued(other.all());
+    exec.fence();
+    return 0;
+  });
+  for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
+}
+
+namespace {
+
+/// Memory of the host is short when the messages have come.
+struct space_short_of_memory : cuda_space {
+  using cuda_space::cuda_space;
+  void fence() const {
+    cuda_space::fence();
+    failures_of_this_thread() = {.in_a_row = 1};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("no memory to say why an exchange has failed: it has been made all the same, and is not made again") {
+  const nccl_group group(2);
+  const auto ranks = on_each(group.ranks(), [](const nccl_communicator& comm) {
+    const stream queue;
+    const bool failed = comm.rank() == 0;
+    int sent = 1, received = 0;
+    const outgoing out{1 - comm.rank(), std::as_bytes(std::span(&sent, 1)), memory_kind::host, failed};
+    const incoming in{1 - comm.rank(), std::as_writable_bytes(std::span(&received, 1))};
+    bool is_told = false;
+    try {
+      if (failed)
+        comm.exchange(cuda_space(queue), std::span(&out, 1), std::span(&in, 1));
+      else
+        comm.exchange(space_short_of_memory(queue), std::span(&out, 1), std::span(&in, 1));
+    } catch (const communication_error&) {
+      is_told = true;
+    }
+    failures_of_this_thread() = {};
+    return std::pair(is_told, received);
+  });
+  for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
+  CHECK(*ranks[0].value == std::pair(false, 1));
+  CHECK(*ranks[1].value == std::pair(true, 0));
+}
+
 TEST_CASE("an empty communicator can be made, copied and moved, but not used") {
   const nccl_group group(1);
   nccl_communicator comm(group[0]);
@@ -297,3 +332,5 @@ TEST_CASE("inside the node by NCCL, between nodes by another communicator") {
   });
   CHECK(wrong[1].message_of<bad_input>().value_or("").find("number 1 of 2 in its node") != std::string::npos);
 }
+
+}  // namespace test_of_comm_nccl

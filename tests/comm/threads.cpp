@@ -13,6 +13,8 @@
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
 
+namespace test_of_comm_threads {
+
 using namespace adasum::test;
 using adasum::incoming;
 using adasum::thread_communicator;
@@ -74,3 +76,5 @@ TEST_CASE("run rethrows the cause, not its consequences") {
   CHECK_THROWS_WITH_AS(thread_communicator::run(4, reduce_unless(3, failure)), "the cause", std::runtime_error);
   CHECK_NOTHROW(thread_communicator::run(4, reduce_unless(-1, failure)));
 }
+
+}  // namespace test_of_comm_threads

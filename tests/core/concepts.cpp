@@ -20,6 +20,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_core_concepts {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -53,6 +55,23 @@ struct balanced {
     for (std::size_t i = 0; i < gram.size(); ++i) weights[i] = mean_norm / (n * std::sqrt(gram(i, i)));
   }
 };
+
+/// Written for any matrix: no rule of row sums.
+struct generic_mean {
+  static constexpr std::string_view name = "generic mean";
+  void operator()(const auto& gram, std::span<double> weights) const {
+    for (std::size_t i = 0; i < gram.size(); ++i)
+      weights[i] = gram(i, i) >= 0 ? 1 / static_cast<double>(gram.size()) : 0;
+  }
+};
+struct mean_by_norms {
+  static constexpr std::string_view name = "mean by norms";
+  void operator()(row_sums_view sums, std::span<double> weights) const {
+    for (double& weight : weights) weight = 1 / static_cast<double>(sums.size());
+  }
+};
+static_assert(gram_rule<generic_mean> && !row_sum_rule<generic_mean>);
+static_assert(gram_rule<mean_by_norms> && row_sum_rule<mean_by_norms>);
 
 /// Plain loops, double accumulators. Counts its calls.
 class plain_space {
@@ -224,3 +243,5 @@ TEST_CASE("a foreign rule on a foreign execution space") {
   combine(serial_space{}, g, serial, longest{}, cut);
   CHECK(plain == serial);
 }
+
+}  // namespace test_of_core_concepts

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+namespace test_of_core_float_bits {
+
 using namespace adasum::detail;
 
 TEST_CASE_TEMPLATE("kinds of numbers, as the standard library tells them", F, float, double) {
@@ -42,3 +44,5 @@ TEST_CASE_TEMPLATE("bits are ordered as magnitudes, and those of NaN are larger"
 }
 
 static_assert(is_zero(-0.0) && is_finite(1e308) && !is_finite(-std::numeric_limits<float>::infinity()));
+
+}  // namespace test_of_core_float_bits

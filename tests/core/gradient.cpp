@@ -17,6 +17,8 @@
 #include <Eigen/Core>
 #endif
 
+namespace test_of_core_gradient {
+
 /// What is a gradient, and which elements it has.
 
 using adasum::element_t;
@@ -157,3 +159,5 @@ TEST_CASE("Eigen's vectors and Maps are combined in place") {
 }
 
 #endif
+
+}  // namespace test_of_core_gradient

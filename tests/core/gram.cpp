@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+namespace test_of_core_gram {
+
 TEST_CASE("packed: the lower triangle row by row, each entry in one place, found from both sides") {
   CHECK(adasum::packed_size(0) == 0);
   for (std::size_t n = 1; n <= 20; ++n) {
@@ -30,3 +32,5 @@ TEST_CASE("a view reads the packed matrix") {
   CHECK(gram(1, 2) == 14);
   CHECK(gram(2, 2) == 15);
 }
+
+}  // namespace test_of_core_gram

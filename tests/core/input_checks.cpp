@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+namespace test_of_core_input_checks {
+
 using namespace adasum::detail;
 using adasum::bad_input;
 using adasum::segments;
@@ -94,3 +96,5 @@ TEST_CASE("what is wrong with a gradient is a text, and none where nothing is") 
   CHECK(problem({static_cast<const float*>(nullptr), 4}, 4) == "plan: the gradient is a null pointer with 4 elements");
   CHECK(problem(far, 4).find("can reach") != std::string::npos);
 }
+
+}  // namespace test_of_core_input_checks

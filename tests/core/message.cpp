@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <span>
 
+namespace test_of_core_message {
+
 using adasum::incoming;
 using adasum::memory_kind;
 using adasum::outgoing;
@@ -23,3 +25,5 @@ TEST_CASE("a message of a peer and bytes alone is in memory of the host, and is 
   in.bytes.front() = std::byte{7};  // a buffer is written; what is sent is seen through
   CHECK(out.bytes.front() == std::byte{7});
 }
+
+}  // namespace test_of_core_message

@@ -16,6 +16,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_core_options {
+
 /// options::nonfinite and options::wire, by every schedule.
 
 using namespace adasum::test;
@@ -73,7 +75,7 @@ TEST_CASE_TEMPLATE("exclude: as if those ranks had not taken part", T, double, f
           CHECK(first.found.weight(static_cast<std::size_t>(r), 2) == 0);
           CHECK_FALSE(std::isfinite(first.found.norm(static_cast<std::size_t>(r), 2)));
         }
-        CHECK(std::isfinite(first.found.orthogonality()));
+        CHECK(std::isnan(first.found.orthogonality()) == first.found.all_excluded());
 
         if (others.empty()) return;
         const auto means = reduce_on_threads<T>(gradients, segs, adasum::rules::mean{}, order,
@@ -167,9 +169,12 @@ TEST_CASE("16-bit messages: identical on all ranks, and no further off than thei
         CHECK(worst <= roundings * unit * largest);
         if (name != "shared_memory" && size > 1) {
           CHECK(worst > 0);  // something was rounded
+          CHECK(ranks.front().found.wire() == format);
           const auto full = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order);
           CHECK(ranks.front().found.bytes_sent() < full.front().found.bytes_sent());
+          CHECK(full.front().found.wire() == adasum::wire_format::same);
         }
+        if (name == "shared_memory" && size > 1) CHECK(ranks.front().found.wire() == adasum::wire_format::same);
       });
     }
 }
@@ -282,3 +287,5 @@ TEST_CASE("a timeout that is not positive is refused by every call, by name, and
         }
       }
 }
+
+}  // namespace test_of_core_options

@@ -15,6 +15,8 @@
 
 #include "support/sizes.hpp"
 
+namespace test_of_core_report {
+
 using namespace adasum;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("options: a timeout is a duration, and positive") {
     CHECK_THROWS_WITH_AS(detail::require_valid(options{.timeout = std::chrono::duration<double>(wrong)}, "call"),
                          doctest::Contains("call: options::timeout is "), bad_input);
 }
+
+}  // namespace test_of_core_report

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_of_core_report_writer {
+
 using adasum::report;
 using adasum::detail::report_writer;
 
@@ -76,3 +78,5 @@ TEST_CASE("rows in the order of leaves become rows of ranks") {
   CHECK(writer.get().norm(0, 1) == 11);
   CHECK(writer.get().norm(1, 0) == 20);
 }
+
+}  // namespace test_of_core_report_writer

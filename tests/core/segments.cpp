@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace test_of_core_segments {
+
 using adasum::index_range;
 using adasum::segments;
 using adasum::segments_view;
@@ -124,3 +126,5 @@ TEST_CASE("a slice clips its segments; touched() leaves out none that has elemen
         if (begin == end) REQUIRE(first == last);
       }
 }
+
+}  // namespace test_of_core_segments

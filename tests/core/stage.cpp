@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace test_of_core_stage {
+
 using adasum::index_range;
 using adasum::stage;
 
@@ -47,3 +49,5 @@ TEST_CASE("replicated: every survivor has all of what is held") {
   one.parts = {one.held, one.held};
   CHECK_FALSE(one.replicated());
 }
+
+}  // namespace test_of_core_stage

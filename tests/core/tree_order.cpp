@@ -10,6 +10,8 @@
 
 #include "support/sizes.hpp"
 
+namespace test_of_core_tree_order {
+
 namespace {
 
 using bracketing = std::string;  // "((0 1) 2)"
@@ -81,3 +83,5 @@ TEST_CASE("leaf_folding numbers nodes and leaves consistently") {
         CHECK(folding.node_of(leaf) == node);
   }
 }
+
+}  // namespace test_of_core_tree_order

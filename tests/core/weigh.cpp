@@ -13,6 +13,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_core_weigh {
+
 using namespace adasum;
 using namespace adasum::detail;
 using namespace adasum::test;
@@ -163,3 +165,5 @@ TEST_CASE("squared_norm: a quadratic form, never negative, NaN where NaN is") {
   CHECK(squared_norm({cancelled.data(), 2}, std::vector{1.0, 1.0}) == 0);
   CHECK(std::isnan(squared_norm({cancelled.data(), 2}, std::vector{std::nan(""), 1.0})));
 }
+
+}  // namespace test_of_core_weigh

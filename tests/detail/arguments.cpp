@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace test_of_detail_arguments {
+
 /// The arguments that follow the data of a call, in any order.
 
 using namespace adasum;
@@ -127,8 +129,15 @@ TEST_CASE("an argument is passed on as it was given: an lvalue is not copied") {
 }
 
 TEST_CASE("a plan's segments, or a length") {
-  const auto total = [](const detail::segments_or_length& given) { return segments_view(given).all().size(); };
-  const auto count = [](const detail::segments_or_length& given) { return segments_view(given).size(); };
+  const auto total = [](const detail::segments_or_length& given) {
+    return given.visit([](segments_view all) { return all.all().size(); });
+  };
+  CHECK(total({600, 400}) == 1000);
+  CHECK(total({7}) == 7);
+  CHECK_THROWS_WITH_AS(total({7, -1}), doctest::Contains("negative length -1"), bad_input);
+  const auto count = [](const detail::segments_or_length& given) {
+    return given.visit([](segments_view all) { return all.size(); });
+  };
   CHECK(total(cut) == 9);
   CHECK(count(cut) == 2);
   CHECK(count(segments_view{cut}) == 2);
@@ -176,3 +185,5 @@ TEST_CASE("errors name the call that was made") {
   CHECK_THROWS_WITH_AS(adasum_tree(exec, gradients, out), doctest::Contains("adasum::adasum_tree: "), bad_input);
   CHECK_THROWS_WITH_AS(combine(exec, gradients, out), doctest::Contains("adasum::combine: "), bad_input);
 }
+
+}  // namespace test_of_detail_arguments

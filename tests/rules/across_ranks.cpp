@@ -10,9 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "support/bits.hpp"
 #include "support/random_gradients.hpp"
 #include "support/ranks.hpp"
 #include "support/rule_checks.hpp"
+
+namespace test_of_rules_across_ranks {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -57,6 +60,64 @@ TEST_CASE("rules in a random order, with a state, around another rule: the same 
   check_across_ranks(rules::nearest_neighbour_mixing<rules::adacons>{.byzantine = 1, .rule = {.momentum = 0.5}});
 }
 
+namespace {
+
+/// Gradients that differ by 1 and have a part of 1e8 in common; the first is zero, the last one lies 20 off.
+template <class T>
+std::vector<std::vector<T>> with_common_part() {
+  std::vector<std::vector<T>> g{std::vector<T>(40)};
+  for (std::size_t i = 0; i < 6; ++i) {
+    auto d = random_gradients<double>(7, 40, 5)[i];
+    d = times({d}, (i < 5 ? 1 : 20) / norm_of(d)).front();
+    d[11] = d[33] = 1e8;
+    g.emplace_back(d.begin(), d.end());
+  }
+  return g;
+}
+
+/// The weights on every rank, by every schedule, in plans that run twice; against those of one process.
+template <class T, class Rule>
+void check_common_part_across_ranks(const Rule& rule) {
+  CAPTURE(std::string(Rule::name));
+  const auto g = with_common_part<T>();
+  const segments cut{7, 1, 20, 0, 12};
+  std::vector<T> expected(40);
+  const auto local = combine(serial_space{}, g, expected, rule, cut);
+  const auto check = [&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    const auto results = results_of(on_ranks(7, [&](const thread_communicator& comm) {
+      auto plan = plan_allreduce<T>(serial_space{}, comm, cut, rule, {.nonfinite = nonfinite_policy::exclude}, order);
+      std::vector<T> own = g[static_cast<std::size_t>(comm.rank())];
+      for (int run = 0; run < 2; ++run) {
+        own = g[static_cast<std::size_t>(comm.rank())];
+        plan(own);
+      }
+      std::vector<double> weights;
+      for (std::size_t k = 0; k < cut.size(); ++k)
+        for (std::size_t i = 0; i < g.size(); ++i) weights.push_back(plan.last_report().weight(i, k));
+      return std::pair(own, weights);
+    }));
+    for (const auto& rank : results) {
+      CHECK(same_bits(rank.first, expected));
+      for (std::size_t k = 0; k < cut.size(); ++k)
+        for (std::size_t i = 0; i < g.size(); ++i)
+          CHECK(rank.second[k * g.size() + i] == doctest::Approx(local.weight(i, k)).epsilon(1e-13));
+    }
+  };
+  check(schedules::all_to_all{}, "all_to_all");
+  check(schedules::automatic{}, "automatic");
+  check(schedules::shared_memory{}, "shared_memory");
+}
+
+}  // namespace
+
+TEST_CASE("distances that inner products do not give: the same on all ranks, by every schedule, as in one process") {
+  check_common_part_across_ranks<double>(rules::multi_krum{.byzantine = 2, .selected = 3});
+  check_common_part_across_ranks<float>(rules::multi_krum{.byzantine = 2, .selected = 3, .per_segment = true});
+  check_common_part_across_ranks<float>(
+      rules::nearest_neighbour_mixing<rules::multi_krum>{.byzantine = 2, .rule = {.byzantine = 2, .selected = 2}});
+}
+
 TEST_CASE("ranks that disagree about a parameter are told so: of the rule, and of the rule inside it") {
   const auto refused = [](const auto& rule_of) {
     const auto ranks = on_ranks(2, [&](const thread_communicator& comm) {
@@ -73,3 +134,5 @@ TEST_CASE("ranks that disagree about a parameter are told so: of the rule, and o
     return rules::nearest_neighbour_mixing<rules::multi_krum>{.rule = {.selected = rank + 1}};
   });
 }
+
+}  // namespace test_of_rules_across_ranks

@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_adacons {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -171,3 +173,5 @@ TEST_CASE("adacons: has what every rule has") {
     check_scaled(rules::adacons{.scale = mean_norm}, 1, scale);
   }
 }
+
+}  // namespace test_of_rules_adacons

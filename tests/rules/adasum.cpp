@@ -10,6 +10,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_adasum {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -55,3 +57,5 @@ TEST_CASE("adasum: has what every rule has; of two gradients, the order does not
   check_rule(rules::adasum{}, {.degree = 1, .symmetric = false});  // along the tree it does
   CHECK_NOTHROW(adasum::check_rule(rules::adasum{}, {.symmetric = true}));
 }
+
+}  // namespace test_of_rules_adasum

@@ -10,6 +10,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_adasum_linear {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -26,3 +28,5 @@ TEST_CASE("adasum_linear: pair after pair, in order") {
 TEST_CASE("adasum_linear: has what every rule has; the order matters") {
   check_rule(rules::adasum_linear{}, {.degree = 1, .symmetric = false});
 }
+
+}  // namespace test_of_rules_adasum_linear

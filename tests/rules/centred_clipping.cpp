@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_centred_clipping {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -78,3 +80,5 @@ TEST_CASE("centred_clipping: has what every rule has") {
   check_rule(rules::centred_clipping{.radius = 2, .iterations = 10, .per_segment = true}, {.degree = 1});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::centred_clipping{}, 1, scale);
 }
+
+}  // namespace test_of_rules_centred_clipping

@@ -3,10 +3,19 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "support/norms.hpp"
+#include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
+
+namespace test_of_rules_every_rule {
 
 /// What concerns all rules that need no other library. What holds for a rule by itself is in the file of its name.
 
@@ -34,3 +43,74 @@ TEST_CASE("squares beyond double: the result scales by the rule's own degree") {
     check_scaled(rules::unit_mean{}, 0, scale);
   }
 }
+
+// Those that promise a result whatever some ranks send.
+static_assert(leaves_out_nonfinite<rules::multi_krum> && leaves_out_nonfinite<rules::geometric_median> &&
+              leaves_out_nonfinite<rules::centred_clipping> &&
+              leaves_out_nonfinite<rules::nearest_neighbour_mixing<rules::mean>>);
+
+TEST_CASE("one gradient's one segment holds NaN: what each policy does under each rule") {
+  check_one_nonfinite_segment(rules::adasum{});
+  check_one_nonfinite_segment(rules::adasum_linear{});
+  check_one_nonfinite_segment(rules::mean{});
+  check_one_nonfinite_segment(rules::sum{});
+  check_one_nonfinite_segment(rules::unit_mean{});
+  for (const bool per_segment : {false, true}) {
+    check_one_nonfinite_segment(rules::adacons{.momentum = 0.5, .per_segment = per_segment});
+    check_one_nonfinite_segment(rules::centred_clipping{.per_segment = per_segment});
+    check_one_nonfinite_segment(rules::geometric_median{.per_segment = per_segment});
+    check_one_nonfinite_segment(rules::gradient_agreement_filtering{.per_segment = per_segment});
+    check_one_nonfinite_segment(rules::gradvac{.per_segment = per_segment});
+    check_one_nonfinite_segment(rules::multi_krum{.selected = 2, .per_segment = per_segment});
+    check_one_nonfinite_segment(
+        rules::nearest_neighbour_mixing<rules::geometric_median>{.byzantine = 1, .rule = {.per_segment = per_segment}});
+    check_one_nonfinite_segment(rules::pcgrad{.per_segment = per_segment});
+  }
+  check_one_nonfinite_segment(rules::nearest_neighbour_mixing<rules::mean>{.byzantine = 1});
+}
+
+TEST_CASE("a rule that is not asked about NaN keeps its state") {
+  auto g = random_gradients<double>(3, 20, 12);
+  vec out(20);
+  rules::pcgrad whole, each{.per_segment = true};
+  rules::adacons average{.momentum = 0.5};
+  g[1][9] = std::numeric_limits<double>::quiet_NaN();
+  combine(serial_space{}, g, out, whole, segments{6, 8, 6});
+  combine(serial_space{}, g, out, each, segments{6, 8, 6});
+  combine(serial_space{}, g, out, average, segments{6, 8, 6});
+  CHECK(whole.calls.empty());
+  CHECK(each.calls == std::vector<std::uint64_t>{1, 0, 1});
+  CHECK(average.sorted_average.empty());
+}
+
+TEST_CASE("norms at a ratio of 1e160: weights and results are finite, and no longer than the rule makes them") {
+  const auto check = [](const auto& rule, double times_longest) {
+    CAPTURE(std::string(rule.name));
+    for (const std::vector<double>& norms :
+         {std::vector<double>{1, 1e-160}, {1e80, 1e-80}, {1e160, 1}, {1e-150, 1e10, 1e-150}}) {
+      CAPTURE(norms.back());
+      const auto g = with_norms<double>(5, 20, norms, gradient_kind::independent, 3);
+      auto used = rule;
+      for (const double weight : weights_of(used, g)) CHECK(std::isfinite(weight));
+      used = rule;
+      const double bound = times_longest * (degree_of(rule) == 0 ? 1 : *std::ranges::max_element(norms));
+      CHECK(norm_of(times({combined(used, g)}, 1 / bound).front()) <= 1 + 1e-9);
+    }
+  };
+  check(rules::adasum{}, 5);
+  check(rules::adasum_linear{}, 5);
+  check(rules::mean{}, 1);
+  check(rules::sum{}, 5);
+  check(rules::unit_mean{}, 1);
+  check(rules::adacons{}, 1 / rules::adacons{}.guard);
+  check(rules::adacons{.scale = rules::adacons::scaling::mean_norm}, 1 / rules::adacons{}.guard);
+  check(rules::centred_clipping{}, 1);
+  check(rules::geometric_median{}, 1);
+  check(rules::gradient_agreement_filtering{}, 1);
+  check(rules::gradvac{}, 25);
+  check(rules::multi_krum{.selected = 2}, 1);
+  check(rules::nearest_neighbour_mixing<rules::multi_krum>{.byzantine = 1}, 1);
+  check(rules::pcgrad{}, 25);
+}
+
+}  // namespace test_of_rules_every_rule

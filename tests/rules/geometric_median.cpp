@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_geometric_median {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -90,3 +92,5 @@ TEST_CASE("geometric_median: has what every rule has") {
   check_rule(rules::geometric_median{.iterations = 3, .per_segment = true}, {.degree = 1});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::geometric_median{}, 1, scale);
 }
+
+}  // namespace test_of_rules_geometric_median

@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_gradient_agreement_filtering {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -103,3 +105,5 @@ TEST_CASE("gradient_agreement_filtering: has what every rule has") {
   check_rule(gradient_agreement_filtering{.averaging = halves, .per_segment = true}, {.degree = 1, .symmetric = false});
   for (const double scale : {1e-170, 1e170}) check_scaled(gradient_agreement_filtering{.threshold = 1.2}, 1, scale);
 }
+
+}  // namespace test_of_rules_gradient_agreement_filtering

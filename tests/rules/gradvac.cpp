@@ -15,6 +15,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_gradvac {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -119,3 +121,5 @@ TEST_CASE("gradvac: has what every rule has") {
   check_rule(rules::gradvac{.beta = 0.5, .average = true, .per_segment = true}, {.degree = 1, .symmetric = false});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::gradvac{}, 1, scale);
 }
+
+}  // namespace test_of_rules_gradvac

@@ -8,6 +8,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_mean {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -39,3 +41,5 @@ TEST_CASE("mean: of any number of gradients") {
 }
 
 TEST_CASE("mean: has what every rule has") { check_rule(rules::mean{}, {.degree = 1}); }
+
+}  // namespace test_of_rules_mean

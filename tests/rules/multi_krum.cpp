@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_multi_krum {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -65,6 +67,56 @@ TEST_CASE("multi_krum: whatever f ranks send, they are not chosen") {
   CHECK(std::ranges::count(c, 0.2) == 5);
 }
 
+namespace {
+
+/// Honest gradients that differ by vectors of length 1, and three others: one is zero, one lies 20 beside the honest ones,
+/// and one holds NaN. All but the zero have a part of length 1e8 in common.
+template <class T>
+std::vector<std::vector<T>> with_common_part(std::size_t honest) {
+  const auto own = random_gradients<double>(honest + 1, 30, 9);
+  std::vector<std::vector<T>> g;
+  for (const auto& d : own) {
+    auto v = times({d}, 1 / norm_of(d)).front();
+    if (g.size() == honest) v = times({v}, 20).front();
+    v[3] = 1e8;  // the others' elements are not rounded beside it, in floats either
+    g.emplace_back(v.begin(), v.end());
+  }
+  g.insert(g.begin(), std::vector<T>(30));  // the first: differences from it say nothing
+  g.push_back(g.back());
+  g.back()[7] = std::numeric_limits<T>::quiet_NaN();
+  return g;
+}
+
+template <class Space, class T>
+void check_common_part(const Space& space) {
+  const auto g = with_common_part<T>(9);
+  std::vector<vec> finite;
+  for (const auto& gradient : g)
+    if (!std::isnan(gradient[7])) finite.emplace_back(gradient.begin(), gradient.end());
+  const auto expected = multi_krum_on_vectors(finite, 4, finite.size() - 2 - 2, 2);
+  for (const bool per_segment : {false, true}) {
+    CAPTURE(per_segment);
+    std::vector<T> out(30);
+    const auto found =
+        combine(space, g, out, rules::multi_krum{.byzantine = 2, .selected = 4, .per_segment = per_segment});
+    CHECK(distance(vec(out.begin(), out.end()), expected) <=
+          1e8 * 2 * unit_roundoff(format_of<T>));  // the common part is rounded, at least
+    CHECK(found.weight(0, 0) == 0);                // zero
+    CHECK(found.weight(10, 0) == 0);               // beside the honest ones
+    CHECK(found.weight(11, 0) == 0);               // NaN
+    vec out_of_segment(out.begin(), out.end()), rest = expected;
+    out_of_segment[3] = rest[3] = 0;
+    CHECK(distance(out_of_segment, rest) <= 4 * unit_roundoff(format_of<T>));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("multi_krum: however large a part the gradients have in common, their differences decide") {
+  check_common_part<serial_space, double>(serial_space{});
+  check_common_part<serial_space, float>(serial_space{});
+}
+
 TEST_CASE("multi_krum: Inf, NaN and numbers whose squares overflow are left out, in whatever segment they are") {
   const auto honest = random_gradients<double>(6, 15, 1, gradient_kind::near_parallel);
   const rules::multi_krum rule{.byzantine = 2, .selected = 3};
@@ -107,3 +159,5 @@ TEST_CASE("multi_krum: has what every rule has") {
   check_rule(rules::multi_krum{.selected = 2}, {.degree = 1});
   check_rule(rules::multi_krum{.byzantine = 1, .selected = 2, .per_segment = true}, {.degree = 1});
 }
+
+}  // namespace test_of_rules_multi_krum

@@ -20,6 +20,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_nearest_neighbour_mixing {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -120,3 +122,5 @@ TEST_CASE("nearest_neighbour_mixing: has what every rule has") {
   for (const double scale : {1e-170, 1e170})
     check_scaled(nearest_neighbour_mixing<rules::geometric_median>{.byzantine = 1}, 1, scale);
 }
+
+}  // namespace test_of_rules_nearest_neighbour_mixing

@@ -12,6 +12,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_pcgrad {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -84,3 +86,5 @@ TEST_CASE("pcgrad: has what every rule has") {
   check_rule(rules::pcgrad{.average = true, .per_segment = true}, {.degree = 1, .symmetric = false});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::pcgrad{}, 1, scale);
 }
+
+}  // namespace test_of_rules_pcgrad

@@ -8,6 +8,8 @@
 #include <map>
 #include <vector>
 
+namespace test_of_rules_shared_order {
+
 using namespace adasum;
 using order = std::vector<std::size_t>;
 
@@ -28,3 +30,5 @@ TEST_CASE("shared_order: each of the orders of three about as often as the other
     CHECK(times < 1150);
   }
 }
+
+}  // namespace test_of_rules_shared_order

@@ -8,6 +8,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_sum {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -29,3 +31,5 @@ TEST_CASE("sum: of any number of gradients, each with weight 1") {
 TEST_CASE("sum: integers exactly") { CHECK(combined(rules::sum{}, {{1, 2}, {30, 40}, {-500, 600}}) == vec{-469, 642}); }
 
 TEST_CASE("sum: has what every rule has") { check_rule(rules::sum{}, {.degree = 1}); }
+
+}  // namespace test_of_rules_sum

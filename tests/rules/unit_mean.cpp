@@ -9,6 +9,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_unit_mean {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -26,3 +28,5 @@ TEST_CASE("unit_mean: the mean of unit vectors") {
 TEST_CASE("unit_mean: has what every rule has") {
   check_rule(rules::unit_mean{}, {.degree = 0, .one_is_itself = false});
 }
+
+}  // namespace test_of_rules_unit_mean

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+namespace test_of_schedule_all_to_all {
+
 using adasum::index_range;
 using adasum::schedules::all_to_all;
 
@@ -23,3 +25,5 @@ TEST_CASE("all_to_all: one stage of all ranks, a slice for each, sums over all")
     }
   CHECK(all_to_all{}.stages(1, 3, {10, 4, 1, false}).front().part() == index_range{3, 6});
 }
+
+}  // namespace test_of_schedule_all_to_all

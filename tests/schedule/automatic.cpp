@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+namespace test_of_schedule_automatic {
+
 using adasum::schedule_input;
 using adasum::shared_memory_use;
 using namespace adasum::schedules;
@@ -19,7 +21,7 @@ schedule_input floats(std::size_t length) { return {length, float_size, 1, true}
 
 TEST_CASE("automatic runs what it says") {
   const auto same = [](const auto& order, int size, const schedule_input& what) {
-    CHECK(automatic::chosen_name(size, what) == order.name);
+    CHECK(automatic{}.chosen_name(size, what) == order.name);
     for (int rank = 0; rank < size; ++rank) {
       const auto chosen = automatic{}.stages(rank, size, what), expected = order.stages(rank, size, what);
       REQUIRE(chosen.size() == expected.size());
@@ -45,7 +47,7 @@ TEST_CASE("automatic works in place where that pays, and only if it may") {
   };
   const auto long_ones = floats(1 << 20);
   CHECK(use({}, 4, long_ones) == shared_memory_use::preferred);
-  CHECK(use({.in_place = false}, 4, long_ones) == shared_memory_use::buffer_if_all);
+  CHECK(use({.in_place = false}, 4, long_ones) == shared_memory_use::none);
   CHECK(use({}, 1, long_ones) == shared_memory_use::buffer_if_all);
   CHECK(use({}, automatic::most_ranks_in_place, long_ones) == shared_memory_use::preferred);
   CHECK(use({}, automatic::most_ranks_in_place + 1, long_ones) == shared_memory_use::buffer_if_all);
@@ -86,6 +88,35 @@ TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
         kind::all_to_all);  // another rule than a pairwise one
 }
 
+TEST_CASE("automatic: rules of norms and row sums by one stage of all ranks or by sums of vectors, as the model says") {
+  const auto check = [](int size, std::size_t length, std::size_t segments, std::size_t sums) {
+    CAPTURE(size);
+    CAPTURE(length);
+    CAPTURE(sums);
+    const schedule_input what{
+        .length = length, .element_size = float_size, .segments = segments, .along_tree = false, .sums = sums};
+    const auto time = [&](const auto& order) { return seconds(cost_of(order, 0, size, what)); };
+    const auto chosen = automatic::choose(size, what);
+    if (size <= automatic::most_ranks_all_to_all) CHECK(time(automatic{}) <= time(all_to_all{}));
+    CHECK(time(automatic{}) <= time(recursive_doubling{}));
+    for (const std::size_t radix : {2u, 4u, 8u, 16u, 32u})
+      CHECK((length < 1000 || time(automatic{}) <= time(recursive_halving{radix})));
+    const bool one_stage = adasum::is_one_stage_of_all(automatic{}.stages(0, size, what), size);
+    CHECK(one_stage == (chosen.which == automatic::kind::all_to_all));
+    return chosen.which;
+  };
+  using kind = automatic::kind;
+  for (const int size : {2, 3, 4, 5}) CHECK(check(size, 1 << 20, 1, 2) == kind::all_to_all);
+  for (const int size : {256, 1024})
+    for (const std::size_t sums : {1u, 2u}) {
+      CHECK(check(size, 1 << 20, 1, sums) == kind::halving);
+      CHECK(check(size, 200, 1, sums) == kind::doubling);
+    }
+  CHECK(check(64, 1 << 20, 1, 1) == kind::halving);     // one sum costs no more elements than one stage
+  CHECK(check(64, 1 << 20, 1, 2) == kind::all_to_all);  // arithmetic of 64 vectors costs less than a second sum
+  CHECK(check(64, 1 << 20, 1000, 2) == kind::halving);  // but not a thousand matrices of theirs
+}
+
 TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
   // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
   const machine free_arithmetic{.per_message = 0, .per_pair_element = 0, .per_product = 0, .per_term = 0};
@@ -97,3 +128,5 @@ TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
   const auto chosen = automatic::choose(64, layers);
   CHECK(chosen.radix == 2);
 }
+
+}  // namespace test_of_schedule_automatic

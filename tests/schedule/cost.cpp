@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <vector>
 
+namespace test_of_schedule_cost {
+
 /// The model of docs/scale.md. That it counts what is really sent is tested with messages (tests/allreduce).
 
 using namespace adasum::schedules;
@@ -49,6 +51,25 @@ std::size_t sum_exchanges(std::size_t size, std::size_t numbers) {
 }
 
 }  // namespace
+
+TEST_CASE("two sums of vectors: twice the elements of one, without records or Gram matrices, and a gather") {
+  for (const int size : {3, 8, 64, 100}) {
+    CAPTURE(size);
+    const std::size_t length = 6400, segments = 5;
+    const schedule_input by_tree{length, float_size, segments, true},
+        by_sums{.length = length, .element_size = float_size, .segments = segments, .along_tree = false, .sums = 2};
+    for (int rank = 0; rank < size; ++rank) {
+      const auto tree = cost_of(recursive_halving{}, rank, size, by_tree),
+                 sums = cost_of(recursive_halving{}, rank, size, by_sums);
+      CHECK(sums.elements == 2 * tree.elements);
+      // Two doubles of each segment to each other rank: on its way or by others.
+      CHECK(sums.bytes == sums.elements * float_size + 2 * 8 * segments * static_cast<std::size_t>(size - 1));
+      CHECK(sums.products == 3 * length);
+      CHECK(sums.pair_elements == 0);
+      CHECK(sums.terms == 2 * 2 * tree.pair_elements);
+    }
+  }
+}
 
 TEST_CASE("halving, splitting and gram send 2(P-1)·N elements in all, for any number of ranks and elements") {
   // gram: rank r sends N less its slice, and its slice to P - 1 others: Σ = PN - N + (P - 1)N.
@@ -125,3 +146,5 @@ TEST_CASE("seconds are linear in what is counted") {
   CHECK(seconds({.exchanges = 1, .messages = 2, .busier_bytes = 3, .pair_elements = 4, .products = 5, .terms = 6},
                 on) == 654'321);
 }
+
+}  // namespace test_of_schedule_cost

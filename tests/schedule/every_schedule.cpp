@@ -13,6 +13,8 @@
 #include "support/schedule_simulation.hpp"
 #include "support/schedules.hpp"
 
+namespace test_of_schedule_every_schedule {
+
 /// All schedules, as plain data: no communicator takes part in these tests.
 
 using adasum::schedule_input;
@@ -89,3 +91,5 @@ TEST_CASE("elements sent by a rank, powers of two") {
       count_of(adasum::schedules::all_to_all{}, size, length, bandwidth_optimal);
     }
 }
+
+}  // namespace test_of_schedule_every_schedule

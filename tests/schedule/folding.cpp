@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+namespace test_of_schedule_folding {
+
 using adasum::index_range;
 using adasum::detail::fold;
 using adasum::detail::goes_on;
@@ -72,3 +74,5 @@ TEST_CASE("subtrees meet by one digit of their numbers, with their leaves in ord
   CHECK(all.self == 1);
   CHECK(all.leaf_offsets == std::vector<std::size_t>{0, 2, 4, 5, 6});
 }
+
+}  // namespace test_of_schedule_folding

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,11 +13,15 @@
 #include <adasum/adasum.hpp>
 #include <adasum/testing/schedule.hpp>
 
+#include "support/arrangements.hpp"
 #include "support/bits.hpp"
 #include "support/doctest_scalars.hpp"
+#include "support/hierarchical_formula.hpp"
 #include "support/nodes.hpp"
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
+
+namespace test_of_schedule_hierarchical {
 
 /// hierarchical against its formula: rule over the nodes of (inner over the gradients of a node's ranks), in double.
 
@@ -28,56 +33,11 @@ const adasum::segments segs{11, 0, 40, 6};
 
 using vec = std::vector<double>;
 
-/// The node of each rank: even, odd and unequal nodes, interleaved ones, one node, nodes of one rank.
-const std::vector<std::vector<int>> arrangements{
-    {0, 0, 1, 1}, {0, 0, 0, 1, 1},       {0, 1, 0, 1, 2},          {3, 3, 3},
-    {0, 1, 2},    {2, 2, 1, 1, 1, 7, 7}, {0, 1, 1, 0, 0, 1, 1, 0}, {4},
-};
-
-template <class Inner, class Rule, adasum::scalar T>
-vec formula(const std::vector<int>& node_of_rank, const Inner& inner, const Rule& rule,
-            const std::vector<std::vector<T>>& gradients) {
-  std::vector<int> nodes;
-  for (const int node : node_of_rank)
-    if (std::ranges::find(nodes, node) == nodes.end()) nodes.push_back(node);
-  const adasum::serial_space exec;
-  std::vector<vec> of_nodes;
-  for (const int node : nodes) {
-    std::vector<vec> members;
-    for (std::size_t r = 0; r < gradients.size(); ++r)
-      if (node_of_rank[r] == node) {
-        members.emplace_back();
-        for (const T x : gradients[r]) members.back().push_back(to_double(x));
-      }
-    of_nodes.emplace_back(segs.total());
-    adasum::combine(exec, members, of_nodes.back(), inner, segs);
-  }
-  vec out(segs.total());
-  adasum::combine(exec, of_nodes, out, rule, segs);
-  return out;
-}
-
-/// Each of at most log₂P + 1 levels rounds its terms and their sum once to T; weights of gradients like these, at wide
-/// angles, change by as much. Measured against the norms that go in, 40 roundings are ample and a wrong weight is not.
-template <adasum::scalar T>
-void check_close(std::span<const T> got, const vec& expected, const std::vector<std::vector<T>>& gradients) {
-  for (std::size_t k = 0; k < segs.size(); ++k) {
-    double error = 0, largest = 0;
-    for (auto x = segs.offset(k); x < segs.offset(k) + segs.length(k); ++x) {
-      error = std::max(error, std::abs(to_double(got[x]) - expected[x]));
-      double mass = 0;
-      for (const auto& gradient : gradients) mass += std::abs(to_double(gradient[x]));
-      largest = std::max(largest, mass);
-    }
-    CHECK(error <= 40 * static_cast<double>(rounding_to<T>.unit) * largest);
-  }
-}
-
 template <adasum::scalar T, class Inner, class Rule, class Outer>
 void check(const std::vector<int>& node_of_rank, const Inner& inner, const Rule& rule, const Outer& outer) {
   const auto size = node_of_rank.size();
   const auto gradients = random_gradients<T>(size, segs.total(), size);
-  const auto expected = formula(node_of_rank, inner, rule, gradients);
+  const auto expected = hierarchical_formula(segs, node_of_rank, inner, rule, gradients);
   const adasum::schedules::hierarchical order{node_of_rank, inner, outer};
   CAPTURE(size);
   CAPTURE(std::string(Inner::name));
@@ -86,7 +46,7 @@ void check(const std::vector<int>& node_of_rank, const Inner& inner, const Rule&
 
   const auto by_message = reduce_on_threads<T>(gradients, segs, rule, order);
   check_same_on_all_ranks(by_message);
-  check_close<T>(by_message.front().gradient, expected, gradients);
+  check_close<T>(segs, by_message.front().gradient, expected, gradients);
   CHECK(by_message.front().found.schedule() == "hierarchical");
 
   // In the plan's buffer the ranks of a node work in place; the thread communicator counts as one node.
@@ -103,7 +63,7 @@ void check(const std::vector<int>& node_of_rank, const Inner& inner, const Rule&
     REQUIRE_MESSAGE(rank.value, rank.description());
     CHECK(same_bits(*rank.value, *in_place.front().value));
   }
-  check_close<T>(*in_place.front().value, expected, gradients);
+  check_close<T>(segs, *in_place.front().value, expected, gradients);
 }
 
 }  // namespace
@@ -149,7 +109,7 @@ TEST_CASE("nodes of different sizes, each with memory of its own: in place insid
     const auto gradients = random_gradients<double>(nodes.size(), segs.total(), nodes.size());
     const auto blocks = node_communicator::make_blocks();
     const auto reduced_by = [&](const auto& inner, const auto& outer) {
-      const auto expected = formula(nodes, inner, adasum::rules::adasum{}, gradients);
+      const auto expected = hierarchical_formula(segs, nodes, inner, adasum::rules::adasum{}, gradients);
       const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& threads) {
         const node_communicator comm(threads, nodes, blocks);
         auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::rules::adasum{},
@@ -165,7 +125,7 @@ TEST_CASE("nodes of different sizes, each with memory of its own: in place insid
         REQUIRE_MESSAGE(rank.value, rank.description());
         CHECK(same_bits(*rank.value, *ranks.front().value));
       }
-      check_close<double>(*ranks.front().value, expected, gradients);
+      check_close<double>(segs, *ranks.front().value, expected, gradients);
     };
     reduced_by(adasum::rules::mean{}, adasum::schedules::all_to_all{});
     reduced_by(adasum::rules::adasum{}, adasum::schedules::recursive_doubling{});
@@ -189,7 +149,7 @@ TEST_CASE("the mean of all: the mean across nodes counts the ranks of each") {
   adasum::combine(adasum::serial_space{}, gradients, mean, adasum::rules::mean{}, segs);
   const auto ranks = reduce_on_threads<double>(gradients, segs, adasum::rules::mean{},
                                                adasum::schedules::hierarchical{nodes, adasum::rules::mean{}});
-  check_close<double>(ranks.front().gradient, mean, gradients);
+  check_close<double>(segs, ranks.front().gradient, mean, gradients);
 }
 
 TEST_CASE("weights are told per rank, in the order of ranks") {
@@ -203,7 +163,7 @@ TEST_CASE("weights are told per rank, in the order of ranks") {
     for (std::size_t k = 0; k < segs.size(); ++k)
       for (auto x = segs.offset(k); x < segs.offset(k) + segs.length(k); ++x)
         from_weights[x] += found.weight(r, k) * gradients[r][x];
-  check_close<double>(ranks.front().gradient, from_weights, gradients);
+  check_close<double>(segs, ranks.front().gradient, from_weights, gradients);
   CHECK(found.weight(0, 0) == found.weight(2, 0));
   CHECK(found.weight(1, 0) == found.weight(4, 0));
   CHECK(found.weight(0, 0) != found.weight(1, 0));
@@ -347,3 +307,55 @@ TEST_CASE("all ranks are told the same: whether norms were measured, where only 
         });
     });
 }
+
+namespace {
+
+/// Recursive doubling in which the last node is the first leaf.
+struct backwards {
+  static constexpr std::string_view name = "backwards";
+  static constexpr bool supports_gram_rules = false;
+
+  std::vector<adasum::stage> stages(int rank, int size, const adasum::schedule_input& input) const {
+    auto stages = adasum::schedules::recursive_doubling{}.stages(size - 1 - rank, size, input);
+    for (auto& stage : stages) {
+      for (int& member : stage.members) member = size - 1 - member;
+      for (int& member : stage.sum_over) member = size - 1 - member;
+    }
+    return stages;
+  }
+  static std::vector<int> leaf_ranks(int size, const adasum::schedule_input&) {
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.rbegin(), ranks.rend(), 0);
+    return ranks;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an outer schedule with an order of leaves of its own: the nodes are combined in it, and the report knows") {
+  const std::vector<int> nodes{0, 0, 1, 2, 2, 2};  // combined as (2, 1), 0
+  const auto gradients = random_gradients<float>(6, segs.total(), 5);
+  auto turned_nodes = nodes;
+  auto turned = gradients;
+  std::ranges::reverse(turned_nodes);
+  std::ranges::reverse(turned);
+  const auto expected = hierarchical_formula(segs, turned_nodes, adasum::rules::sum{}, adasum::rules::adasum{}, turned);
+  const adasum::schedules::hierarchical order{nodes, adasum::rules::sum{}, backwards{}};
+  CHECK(order.leaf_ranks(6, {}) == std::vector{3, 4, 5, 2, 0, 1});
+  const auto ranks = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order);
+  check_same_on_all_ranks(ranks);
+  check_close<float>(segs, ranks[0].gradient, expected, gradients);
+  // The result is Σ cᵢ gᵢ with the weights and norms that the report has for rank i.
+  const auto& found = ranks[0].found;
+  for (std::size_t k = 0; k < segs.size(); ++k)
+    for (auto x = segs.offset(k); x < segs.offset(k) + segs.length(k); ++x) {
+      double sum = 0, mass = 0;
+      for (std::size_t i = 0; i < 6; ++i) {
+        sum += found.weight(i, k) * gradients[i][x];
+        mass += std::abs(found.weight(i, k) * gradients[i][x]);
+      }
+      CHECK(std::abs(sum - ranks[0].gradient[x]) <= 40 * 0x1p-24 * mass);
+    }
+}
+
+}  // namespace test_of_schedule_hierarchical

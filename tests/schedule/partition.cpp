@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+namespace test_of_schedule_partition {
+
 using adasum::index_range;
 using adasum::detail::part_of;
 
@@ -33,3 +35,5 @@ TEST_CASE("parts follow each other, and their sizes differ by at most one") {
       CHECK(end == 5 + size);
     }
 }
+
+}  // namespace test_of_schedule_partition

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+namespace test_of_schedule_recursive_doubling {
+
 using adasum::index_range;
 using adasum::schedules::recursive_doubling;
 
@@ -31,3 +33,5 @@ TEST_CASE("doubling: ranks beyond a power of two are folded first") {
   CHECK(number(1, 17) == 1);   // is folded away
   CHECK(number(16, 17) == 4);  // is a node by itself
 }
+
+}  // namespace test_of_schedule_recursive_doubling

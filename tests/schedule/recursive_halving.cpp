@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace test_of_schedule_recursive_halving {
+
 using adasum::index_range;
 using adasum::schedule_input;
 using adasum::schedules::recursive_halving;
@@ -50,3 +52,5 @@ TEST_CASE("the radix of halving is a power of two") {
     CHECK_THROWS_WITH_AS(build(), doctest::Contains(("radix " + std::to_string(radix)).c_str()), adasum::bad_input);
   }
 }
+
+}  // namespace test_of_schedule_recursive_halving

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <vector>
 
+namespace test_of_schedule_shared_memory {
+
 using adasum::schedule_input;
 using adasum::schedules::all_to_all;
 using adasum::schedules::shared_memory;
@@ -42,3 +44,5 @@ TEST_CASE("shared_memory: short is what all ranks' gradients have together; neve
   CHECK_FALSE(shared_memory::is_short(5, floats(512)));
   CHECK_FALSE(shared_memory::is_short(2, {1, 4, 1, true, true}));
 }
+
+}  // namespace test_of_schedule_shared_memory

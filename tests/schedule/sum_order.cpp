@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_of_schedule_sum_order {
+
 using adasum::detail::sum_order;
 
 namespace {
@@ -155,3 +157,5 @@ TEST_CASE("the radix, by the number of vectors: one segment's inner products fil
   CHECK(sum_radix(45) == 2);
   CHECK(packed_size(45) * sizeof(double) > 8192);
 }
+
+}  // namespace test_of_schedule_sum_order

@@ -18,6 +18,8 @@
 #include "support/schedule_simulation.hpp"
 #include "support/schedules.hpp"
 
+namespace test_of_schedule_transfers {
+
 using adasum::index_range;
 using adasum::stage;
 using adasum::detail::transfer;
@@ -177,7 +179,7 @@ void check_played(const Schedule& order, int size, std::size_t length) {
     CHECK(rank.knows_norms);
     CHECK(rank.sent == simulation.elements_sent(r));
   }
-  if constexpr (!requires { order.leaf_ranks(size); })
+  if constexpr (!requires { order.leaf_ranks(size, adasum::schedule_input{}); })
     CHECK(result == std::vector(length, defining_tree(static_cast<std::size_t>(size))));
   else
     CHECK(std::adjacent_find(result.begin(), result.end(), std::not_equal_to<>{}) == result.end());
@@ -259,3 +261,5 @@ TEST_CASE("in place, nothing is sent: all records are made on each rank") {
         if (one.published) CHECK(transfers_to_deliver(one, 4).empty());  // each rank has computed all of the result
       }
 }
+
+}  // namespace test_of_schedule_transfers

@@ -1,29 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "allocations.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <new>
 
 namespace {
 
 thread_local std::size_t count = 0;
+thread_local adasum::test::planned_failures failures;
 
-void* counted(void* memory) {
+void* allocate(std::size_t size, std::size_t alignment) {
   ++count;
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  if (failures.in_a_row > 0 && failures.successes-- == 0) {
+    failures.successes = 0;
+    --failures.in_a_row;
+    ++failures.failed;
+    throw std::bad_alloc();
+  }
+  if (void* const memory = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment)) return memory;
+  throw std::bad_alloc();
 }
 
 }  // namespace
 
 std::size_t adasum::test::allocations() { return count; }
+adasum::test::planned_failures& adasum::test::failures_of_this_thread() { return failures; }
 
 // The array forms call these.
-void* operator new(std::size_t size) { return counted(std::malloc(std::max<std::size_t>(size, 1))); }
-void* operator new(std::size_t size, std::align_val_t align) {
-  const auto step = static_cast<std::size_t>(align);
-  return counted(std::aligned_alloc(step, (std::max<std::size_t>(size, 1) + step - 1) / step * step));
+void* operator new(std::size_t size) { return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+// As the library's own does; but AddressSanitizer has one of its own, for which free() is not the counterpart.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

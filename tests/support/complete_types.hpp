@@ -148,6 +148,7 @@ struct complete_gram_rule {
   static constexpr std::string_view name = "complete gram rule";
   static constexpr bool needs_gram = true;
   static constexpr bool needs_accurate_gram = true;
+  static constexpr bool needs_distances = true;
   static constexpr bool leaves_out_nonfinite = true;
   question_counts asked;
   bool per_segment = false;
@@ -250,7 +251,7 @@ struct inner_schedule : minimal_schedule {
 struct reversed_schedule : minimal_schedule {
   static constexpr std::string_view name = "reversed schedule";
   reversed_schedule() : minimal_schedule(1) {}
-  std::vector<int> leaf_ranks(int size) const {
+  std::vector<int> leaf_ranks(int size, const schedule_input&) const {
     std::vector<int> ranks;
     for (int r = size; r-- > 0;) ranks.push_back(r);
     return ranks;

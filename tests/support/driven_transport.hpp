@@ -23,7 +23,7 @@ void drive(detail::transport<T>& by, bool block, const Verb& verb) {
 /// A stage whose elements and inner products go by the same transport.
 template <class T>
 detail::bound_stage<T> bound_to(detail::transport<T>& by, const stage& one, std::size_t leaves) {
-  return {one, detail::transfers_to_combine(one), detail::transfers_to_deliver(one, leaves), &by, &by};
+  return {{one, {0, 1}}, detail::transfers_to_combine(one), detail::transfers_to_deliver(one, leaves), &by, &by};
 }
 
 inline detail::report_stages empty_report(int ranks) {

@@ -11,6 +11,8 @@
 #include <cuda_runtime.h>
 #endif
 
+#include "mpi_end.hpp"
+
 /// main() of the doctest programs that run on MPI. All ranks run the same test cases; the program fails if one of them
 /// fails. Rank 0 prints its summary, others only what failed.
 int main(int argc, char** argv) {
@@ -34,6 +36,5 @@ int main(int argc, char** argv) {
 
   int worst = 0;
   MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return worst;
+  adasum::test::end_mpi(worst);
 }

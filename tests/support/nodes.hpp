@@ -37,6 +37,7 @@ class node_communicator {
 
   int rank() const { return ranks_.rank(); }
   int size() const { return ranks_.size(); }
+  const std::vector<int>& nodes() const { return nodes_; }
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     ranks_.exchange(space, out, in);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -121,6 +122,47 @@ void check_rule(const Rule& rule, const rule_properties& has) {
   auto direction = combined(Rule(rule), equal);
   const double cosine = dot(direction, g.front()) / norm_of(direction) / norm_of(g.front());
   CHECK(cosine == doctest::Approx(1));
+}
+
+/// One gradient of four holds NaN in one of three segments: what docs/inf_and_nan.md says of it, under each policy.
+template <class Rule>
+void check_one_nonfinite_segment(const Rule& rule) {
+  CAPTURE(std::string(Rule::name));
+  const segments cut{6, 8, 6};
+  const auto finite = random_gradients<double>(4, 20, 12);
+  auto g = finite, others = finite;
+  g[2][9] = std::numeric_limits<double>::quiet_NaN();
+  others.erase(others.begin() + 2);
+  const auto result_of = [&](const std::vector<vec>& gradients, const options& choices = {}) {
+    vec out(20, 12345);
+    Rule used(rule);
+    combine(serial_space{}, gradients, out, used, cut, choices);
+    return out;
+  };
+  const auto part = [&](const vec& v, std::size_t k) {
+    return vec(v.begin() + static_cast<std::ptrdiff_t>(cut.offset(k)),
+               v.begin() + static_cast<std::ptrdiff_t>(cut.offset(k + 1)));
+  };
+  const auto is_nan = [](const vec& v) { return std::ranges::all_of(v, [](double x) { return std::isnan(x); }); };
+
+  const auto propagated = result_of(g), of_all = result_of(finite), of_others = result_of(others);
+  const bool whole_model = detail::weighs_whole_model(rule);
+  for (std::size_t k = 0; k < cut.size(); ++k) {
+    CAPTURE(k);
+    const bool is_concerned = whole_model || k == 1;
+    if (!is_concerned)
+      CHECK(part(propagated, k) == part(of_all, k));
+    else if (leaves_out_nonfinite<Rule>)
+      CHECK(part(propagated, k) == part(of_others, k));
+    else
+      CHECK(is_nan(part(propagated, k)));
+  }
+  CHECK(distance(result_of(g, {.nonfinite = nonfinite_policy::exclude}), of_others) <= 1e-12 * norm_of(of_others));
+
+  vec out(20, 12345);
+  Rule used(rule);
+  CHECK_THROWS_AS(combine(serial_space{}, g, out, used, cut, {.nonfinite = nonfinite_policy::raise}), nonfinite_error);
+  CHECK(out == vec(20, 12345));
 }
 
 }  // namespace adasum::test

@@ -21,6 +21,8 @@
 #include "support/nodes.hpp"
 #include "support/ranks.hpp"
 
+namespace test_of_testing_communicator {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -264,3 +266,5 @@ TEST_CASE("faults in shared memory") {
   check_found(fault::few_bytes, "bytes()");
   check_found(fault::not_all_share, "all_share_memory()");
 }
+
+}  // namespace test_of_testing_communicator

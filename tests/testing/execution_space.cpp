@@ -20,6 +20,8 @@
 #include "support/every_instruction_set.hpp"
 #include "support/refusal.hpp"
 
+namespace test_of_testing_execution_space {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -209,3 +211,5 @@ TEST_CASE("faults of one element type") {
   check_found<float>(fault::truncates, "copy: ");
   check_found<float>(fault::float_weights, "mix: an element is ");
 }
+
+}  // namespace test_of_testing_execution_space

@@ -16,6 +16,8 @@
 #include "support/foreign.hpp"
 #include "support/refusal.hpp"
 
+namespace test_of_testing_rule {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -106,3 +108,5 @@ TEST_CASE("claims that are not true") {
   }};
   check_refused([&] { check_rule(first_of_all, {.symmetric = true}); }, "order of the vectors");
 }
+
+}  // namespace test_of_testing_rule

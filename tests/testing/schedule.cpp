@@ -16,6 +16,8 @@
 #include "support/foreign.hpp"
 #include "support/refusal.hpp"
 
+namespace test_of_testing_schedule {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -59,7 +61,9 @@ struct promises : schedules::recursive_doubling {
 
 /// Names one rank for all gradients.
 struct twice : reversed_schedule {
-  static std::vector<int> leaf_ranks(int size) { return std::vector<int>(static_cast<std::size_t>(size), 0); }
+  static std::vector<int> leaf_ranks(int size, const schedule_input&) {
+    return std::vector<int>(static_cast<std::size_t>(size), 0);
+  }
 };
 
 /// For 4 ranks and 1000 elements.
@@ -149,3 +153,5 @@ TEST_CASE("stages that change, and a promise that is not kept") {
 
   check_refused([] { check_schedule(twice{}, 2); }, "leaf_ranks");
 }
+
+}  // namespace test_of_testing_schedule

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "../core/concepts.hpp"
+#include "../core/ended_exchange.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
 
@@ -77,6 +78,10 @@ class nccl_communicator {
   /// Null if this communicator is empty.
   ncclComm_t native() const { return state_ ? state_->comm : nullptr; }
 
+  /// Whether a plan is in flight on this object or a copy of it; see the concept communicator_for. Another object that was
+  /// made from the same ncclComm_t does not know.
+  bool& reduction_in_flight() const { return get().reduction_in_flight; }
+
   /// Starts messages of elements in memory of the device, in the order of the space's stream. See
   /// stream_ordered_communicator.
   template <device_space Space>
@@ -90,6 +95,7 @@ class nccl_communicator {
 
   /// Blocks until every message has been sent and received. See the concept communicator_for. Each message is preceded by
   /// a word that says its size, or that it is withheld. Bytes in memory of the host travel through pinned memory.
+  /// @throws std::bad_alloc  nothing has been sent or received
   template <device_space Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     staging<Space>& copies = get().template staging_for<Space>();
@@ -104,34 +110,12 @@ class nccl_communicator {
         std::memcpy(copy, message.bytes.data(), message.bytes.size());
     });
     space.upload(here, there, sent);
-    group together;
-    for_each(in, there + sent, [&](const incoming& message, std::byte* word, std::byte* copy) {
-      receive(space, {word, sizeof(std::uint64_t)}, message.peer);
-      receive(space, is_copied(message) ? std::span(copy, message.bytes.size()) : message.bytes, message.peer);
+    get().ended.report([&] {
+      run(space, out, in, there, there + sent);
+      space.download(there + sent, here + sent, received);
+      space.fence();
+      unpack(in, here + sent);
     });
-    for_each(out, there, [&](const outgoing& message, std::byte* word, std::byte* copy) {
-      send(space, {word, sizeof(std::uint64_t)}, message.peer);
-      send(space, is_copied(message) ? std::span<const std::byte>(copy, message.bytes.size()) : message.bytes,
-           message.peer);
-    });
-    together.end();
-    space.download(there + sent, here + sent, received);
-    space.fence();
-
-    std::string problem;
-    for_each(in, here + sent, [&](const incoming& message, std::byte* word, std::byte* copy) {
-      std::uint64_t size = 0;
-      std::memcpy(&size, word, sizeof size);
-      if (size != message.bytes.size())
-        problem = "rank " + std::to_string(message.peer) +
-                  (size == withheld ? " has failed"
-                                    : " sent " + std::to_string(size) + " bytes where " +
-                                          std::to_string(message.bytes.size()) + " were expected");
-      else if (message.where == memory_kind::host)
-        std::memcpy(message.bytes.data(), copy, message.bytes.size());
-    });
-    if (!problem.empty())
-      throw communication_error("adasum::nccl_communicator: rank " + std::to_string(rank()) + ": " + problem);
   }
 
  private:
@@ -157,6 +141,40 @@ class nccl_communicator {
 
   static void check(const char* call, ncclResult_t code) {
     if (code != ncclSuccess) throw nccl_error(call, code);
+  }
+
+  /// @param sent, received  words and copies in memory of the device, in the order of the messages
+  template <class Space>
+  void run(const Space& space, std::span<const outgoing> out, std::span<const incoming> in, std::byte* sent,
+           std::byte* received) const {
+    group together;
+    for_each(in, received, [&](const incoming& message, std::byte* word, std::byte* copy) {
+      receive(space, {word, sizeof(std::uint64_t)}, message.peer);
+      receive(space, is_copied(message) ? std::span(copy, message.bytes.size()) : message.bytes, message.peer);
+    });
+    for_each(out, sent, [&](const outgoing& message, std::byte* word, std::byte* copy) {
+      send(space, {word, sizeof(std::uint64_t)}, message.peer);
+      send(space, is_copied(message) ? std::span<const std::byte>(copy, message.bytes.size()) : message.bytes,
+           message.peer);
+    });
+    together.end();
+  }
+  /// @param received  words and copies in memory of the host
+  void unpack(std::span<const incoming> in, std::byte* received) const {
+    std::string problem;
+    for_each(in, received, [&](const incoming& message, std::byte* word, std::byte* copy) {
+      std::uint64_t size = 0;
+      std::memcpy(&size, word, sizeof size);
+      if (size != message.bytes.size())
+        problem = "rank " + std::to_string(message.peer) +
+                  (size == withheld ? " has failed"
+                                    : " sent " + std::to_string(size) + " bytes where " +
+                                          std::to_string(message.bytes.size()) + " were expected");
+      else if (message.where == memory_kind::host)
+        std::memcpy(message.bytes.data(), copy, message.bytes.size());
+    });
+    if (!problem.empty())
+      throw communication_error("adasum::nccl_communicator: rank " + std::to_string(rank()) + ": " + problem);
   }
 
   template <class Space>
@@ -243,6 +261,8 @@ class nccl_communicator {
 
     ncclComm_t comm;
     int rank = 0, size = 0;
+    bool reduction_in_flight = false;
+    detail::ended_exchange ended;
     std::any staging_of_device;  // kept between calls
   };
 

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "../core/deferred_error.hpp"
+#include "../core/ended_exchange.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
 
@@ -59,24 +62,48 @@ class routed_communicator {
   }
 
   /// Blocks until every message has been sent and received; those inside the node first.
+  /// @throws std::bad_alloc  nothing has been sent or received, on either communicator
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
-    std::vector<outgoing> out_inside, out_outside;
-    std::vector<incoming> in_inside, in_outside;
-    split(out, out_inside, out_outside);
-    split(in, in_inside, in_outside);
+    auto& inside = lists_->inside;
+    auto& outside = lists_->outside;
+    auto& ended = lists_->ended;
+    split(out, inside.out, outside.out);
+    split(in, inside.in, outside.in);
     detail::deferred_error run;  // a failure inside must not leave other nodes waiting
-    if (!out_inside.empty() || !in_inside.empty()) run([&] { inner_.exchange(space, out_inside, in_inside); });
-    if (run.failed())
-      for (auto& message : out_outside) message.withheld = true;
-    if (!out_outside.empty() || !in_outside.empty())
-      run.even_after_failure([&] { outer_.exchange(space, out_outside, in_outside); });
+    if (!inside.empty()) {
+      try {
+        inner_.exchange(space, inside.out, inside.in);
+      } catch (const std::bad_alloc&) {  // neither half has begun
+        throw;
+      } catch (...) {
+        run.even_after_failure([] { throw; });
+        for (auto& message : outside.out) message.withheld = true;
+      }
+    }
+    if (!outside.empty()) {
+      const auto across = [&] { outer_.exchange(space, outside.out, outside.in); };
+      if (inside.empty()) return across();
+      run.even_after_failure([&] { ended.report([&] { again_if_out_of_memory(across); }); });
+    }
     run.rethrow();
+  }
+
+  /// See the concept communicator_for: of both communicators, where they offer it.
+  void reserve(std::size_t messages, std::size_t longest) const {
+    for (half* const one : {&lists_->inside, &lists_->outside}) {
+      one->out.reserve(messages);
+      one->in.reserve(messages);
+    }
+    if constexpr (requires { inner_.reserve(messages, longest); }) inner_.reserve(messages, longest);
+    if constexpr (requires { outer_.reserve(messages, longest); }) outer_.reserve(messages, longest);
   }
 
  private:
   template <class Message>
   void split(std::span<const Message> all, std::vector<Message>& inside, std::vector<Message>& outside) const {
+    inside.clear();
+    outside.clear();
     for (const auto& message : all) {
       const int peer = inner_rank_[static_cast<std::size_t>(message.peer)];
       if (peer < 0) {
@@ -88,9 +115,31 @@ class routed_communicator {
     }
   }
 
+  /// Half of an exchange that cannot be begun again as a whole, since the other half has ended. Whoever waits for it is
+  /// better off if it succeeds the second time.
+  template <class Half>
+  static void again_if_out_of_memory(const Half& half) {
+    try {
+      half();
+    } catch (const std::bad_alloc&) {
+      half();
+    }
+  }
+
+  struct half {
+    bool empty() const { return out.empty() && in.empty(); }
+    std::vector<outgoing> out;
+    std::vector<incoming> in;
+  };
+  struct lists {
+    half inside, outside;
+    detail::ended_exchange ended;
+  };
+
   Inner inner_;
   Outer outer_;
-  std::vector<int> inner_rank_;  // of each rank, -1 for those of other nodes
+  std::vector<int> inner_rank_;                               // of each rank, -1 for those of other nodes
+  std::shared_ptr<lists> lists_ = std::make_shared<lists>();  // kept between exchanges for their memory
 };
 
 }  // namespace adasum

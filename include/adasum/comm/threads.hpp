@@ -138,6 +138,11 @@ class thread_communicator {
     }
   }
 
+  /// Memory for exchanges of so many messages each way, by exchange() or by post() with this object: see the concept
+  /// communicator_for. @throws std::bad_alloc
+  void reserve(std::size_t messages, std::size_t) const { get().blocking.reserve(messages); }
+  void reserve(std::size_t messages, std::size_t, pending& exchange) const { exchange.messages_.reserve(messages); }
+
   /// The same without blocking; not for memory of devices. See the concept posting_communicator.
   template <class Space>
     requires(!device_space<Space>)
@@ -179,7 +184,7 @@ class thread_communicator {
         space.fence();
       });
     });
-    run.rethrow();
+    mine.group->ended().report([&] { run.rethrow(); });  // the fence may have found no memory
   }
 
   static void rethrow_cause(const std::vector<std::exception_ptr>& thrown) {

@@ -12,6 +12,7 @@
 
 #include "gram.hpp"
 #include "message.hpp"
+#include "row_sums.hpp"
 #include "scalar.hpp"
 #include "segments.hpp"
 #include "stage.hpp"
@@ -26,6 +27,7 @@
 ///
 /// The values that these types get and give are plain structs of their own, with all of their members public:
 ///   gram_view, pair_gram, pair_weights      core/gram.hpp       inner products, and the weights made of them
+///   row_sums_view                           core/row_sums.hpp   their norms and row sums alone
 ///   segments_view, index_range, slice       core/segments.hpp   which elements a kernel works on
 ///   outgoing, incoming, memory_kind         core/message.hpp    one message: peer, bytes, where they lie
 ///   stage, schedule_input                   core/stage.hpp      one stage of a schedule, and what it was made for
@@ -52,6 +54,10 @@ namespace adasum {
 //                                                it looks at differences of nearly equal numbers, such as a matrix's
 //                                                small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖,
 //                                                wherever the space can do that
+//   static constexpr bool needs_distances = true
+//                                                for rules of n vectors: it asks for gram.squared_distance(i, j) and
+//                                                compares these, however short beside the vectors. Where inner products
+//                                                cannot give them, differences are measured. Implies needs_accurate_gram
 //   static constexpr bool leaves_out_nonfinite = true
 //                                                for rules of n vectors: those that hold Inf or NaN, and those whose
 //                                                norms are beyond 2^400 (2^126 for narrower elements than double) while
@@ -59,8 +65,11 @@ namespace adasum {
 //   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
 //                                                same result (rules that mix unit vectors). Asked for where squares
 //                                                leave the range of double, and vectors are rescaled
-//   parameters() const                           what it was made with, as a std::array<double, N> or another range of
-//                                                doubles; part of the check that all ranks agree
+//   parameters() const                           what it was made with, as a std::array<double, n> or another range of
+//                                                doubles; part of the check that all ranks agree. A rule with members
+//                                                that make a difference has it: without it, the check compares its
+//                                                name alone, and ranks whose members differ go on, unnoticed, to
+//                                                different results
 //   std::size_t fallbacks                        how often it has taken the mean in place of its own weights; for the
 //                                                report
 //   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
@@ -80,6 +89,30 @@ concept gram_rule =
       requires requires { rule(gram, weights); } || requires { rule(gram, weights, k); };
       { R::name } -> std::convertible_to<std::string_view>;
     };
+
+namespace detail {
+
+/// Neither a Gram matrix nor its row sums: what a rule with a template for any matrix takes, and one of row sums does not.
+struct any_numbers {
+  std::size_t size() const;
+  double operator()(std::size_t, std::size_t) const;
+};
+template <class R, class Numbers>
+concept weighs_from = requires(R& rule, Numbers numbers, std::span<double> weights, std::size_t k) {
+  requires requires { rule(numbers, weights); } || requires { rule(numbers, weights, k); };
+};
+
+}  // namespace detail
+
+/// A refinement, for rules of n vectors that need norms and row sums alone (core/row_sums.hpp): rule(sums, weights) or
+/// rule(sums, weights, k) with a row_sums_view, which is called with a Gram matrix as well. Where ranks do not meet in
+/// one stage, such a rule runs by sums of vectors along the schedule's stages, whichever these are: see
+/// detail/collective/run_of_sums.hpp. (Not where the schedule has an inner rule.) Optional:
+///   static constexpr bool needs_row_sums = false   it looks at norms alone, and must not ask for row sums
+template <class R>
+concept row_sum_rule = gram_rule<R> && !pairwise_rule<R> && !requires { requires R::leaves_out_nonfinite; } &&
+                       !requires { requires R::needs_accurate_gram; } && detail::weighs_from<R, row_sums_view> &&
+                       !detail::weighs_from<R, detail::any_numbers>;
 
 /// One of the two. A rule that is both is used as a pairwise one.
 template <class R>
@@ -207,7 +240,11 @@ concept stream_ordered_space =
 // a communicator. Copies of it are handles to the same one. All members are const.
 // Optional: bool& reduction_in_flight(), the same object for all handles of one rank, false at first. The library sets it
 // while a plan is in flight, so that another reduction on this communicator, whose messages would be taken for that
-// plan's, is refused. And the refinements below. A type `pending` in a communicator is that of the concept posting_communicator.
+// plan's, is refused. reserve(messages, longest) and, where there is post, reserve(messages, longest, pending): called when
+// a plan is made. After that, an exchange of at most so many messages each way, each of at most so many bytes of the
+// host's memory, does not throw std::bad_alloc. nodes(), a range of int: the node of each rank (any numbers, equal for
+// ranks of one node), the same on all ranks, and local: schedule_input::nodes. And the refinements below. A type `pending`
+// in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,
                                                         std::span<const incoming> in) {
@@ -226,8 +263,8 @@ concept stream_ordered_communicator =
 /// An exchange in flight: test() says whether it has ended, without blocking; wait() returns when it has. Both throw as
 /// exchange() does, and it has ended then. An object is used for one exchange after another, so that it can keep its
 /// memory.
-template <class P>
-concept pending_exchange = std::default_initializable<P> && requires(P& pending) {
+template <class Pending>
+concept pending_exchange = std::default_initializable<Pending> && requires(Pending& pending) {
   { pending.test() } -> std::same_as<bool>;
   pending.wait();
 };
@@ -245,7 +282,8 @@ concept posting_communicator =
 
 /// Memory that ranks share, as it is seen from one of them. std::atomic<std::uint64_t> works there between them.
 ///   ranks               the ranks that share it, ascending; this one included. As long as the memory lives
-///   of(i)               the memory of ranks()[i], aligned to 64 bytes, zero when it was made
+///   of(i)               the memory of ranks()[i], aligned to 64 bytes, zero when it was made. Each rank destroys its
+///                       object when it likes, without waiting for the others; these still have all of the memory
 ///   same_address_space  whether any address of one rank is valid on the others (threads of one process)
 /// Optional:
 ///   bool has_left(i)  whether that rank will never come again
@@ -253,12 +291,12 @@ concept posting_communicator =
 ///   bytes()           how many bytes each rank has, where that need not be what this one asked for
 ///   progress()        called while a rank waits there for others, for communicators whose messages move only when they
 ///                     are called
-template <class M>
-concept shared_window = std::movable<M> && requires(const M& memory, std::size_t i) {
+template <class Memory>
+concept shared_window = std::movable<Memory> && requires(const Memory& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;
   requires std::ranges::borrowed_range<decltype(memory.ranks())>;
   { memory.of(i) } -> std::same_as<std::byte*>;
-  { M::same_address_space } -> std::convertible_to<bool>;
+  { Memory::same_address_space } -> std::convertible_to<bool>;
 };
 
 /// A refinement: share(bytes) gives every rank that many bytes, which the ranks that it shares memory with can read and
@@ -280,7 +318,8 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 //   supports_gram_rules
 //             whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not counting
 //             stages marked `inner` before it; only then can a rule that is not pairwise, or one with left_fold, run on
-//             the schedule.
+//             the schedule. (A row_sum_rule can in any case, if there is no `inner`. Where schedule_input::sums is
+//             not 0, several stages are allowed for it, too.)
 // Optional, all of them const (or static):
 //   uses_shared_memory(size, input)  a shared_memory_use (core/stage.hpp); `none` if absent. Where the answer is another
 //                                    one, stages() is asked with input.in_place set for gradients in memory that ranks
@@ -292,7 +331,7 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 //   chosen_name(size, input)         a std::string_view of a text that stays: the name of the schedule that runs, for
 //                                    one that chooses among others
 //   inner                            a member object: the one rule for all stages that are marked `inner`
-//   leaf_ranks(size)                 a std::vector<int>: which rank's gradient is which leaf, if not each its own
+//   leaf_ranks(size, input)          a std::vector<int>: which rank's gradient is which leaf; empty if each its own
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
   { S::name } -> std::convertible_to<std::string_view>;
@@ -304,8 +343,12 @@ concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int
 template <class R>
 concept tree_rule = pairwise_rule<R> && !requires { requires R::left_fold; };
 
+/// Whether rule R can run by sums of vectors along the stages of schedule S.
+template <class S, class R>
+concept sums_schedule_for = schedule<S> && row_sum_rule<R> && !requires(const S& schedule) { schedule.inner; };
+
 /// Whether schedule S can run rule R.
 template <class S, class R>
-concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::supports_gram_rules));
+concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::supports_gram_rules) || sums_schedule_for<S, R>);
 
 }  // namespace adasum

@@ -25,8 +25,8 @@ namespace detail {
 
 template <class E>
 constexpr bool is_std_array = false;
-template <class E, std::size_t N>
-constexpr bool is_std_array<std::array<E, N>> = sizeof(std::array<E, N>) == N * sizeof(E);
+template <class E, std::size_t Length>
+constexpr bool is_std_array<std::array<E, Length>> = sizeof(std::array<E, Length>) == Length * sizeof(E);
 
 /// The scalars of arrays of arrays, which lie one after the other: float[3][4] is 12 floats.
 template <class E>
@@ -58,8 +58,8 @@ struct gradient_traits<A> {
 template <detail::eigen_object A>
   requires detail::eigen_is_contiguous<A>
 struct gradient_traits<A> {
-  template <class M>
-  static auto span(M&& matrix) {
+  template <class Matrix>
+  static auto span(Matrix&& matrix) {
     return std::span(matrix.data(), static_cast<std::size_t>(matrix.size()));
   }
 };

@@ -18,15 +18,28 @@ ADASUM_HOST_DEVICE constexpr std::size_t packed_index(std::size_t i, std::size_t
 /// The Gram matrix of n vectors, G(i, j) = gᵢ·gⱼ, packed (packed_size(n) doubles). Does not own them.
 class gram_view {
  public:
-  ADASUM_HOST_DEVICE constexpr gram_view(const double* packed, std::size_t n) : packed_(packed), n_(n) {}
+  /// @param squared_distances  packed likewise, if they have been measured
+  ADASUM_HOST_DEVICE constexpr gram_view(const double* packed, std::size_t n, const double* squared_distances = nullptr)
+      : packed_(packed), squared_distances_(squared_distances), n_(n) {}
 
   ADASUM_HOST_DEVICE constexpr std::size_t size() const { return n_; }
   ADASUM_HOST_DEVICE constexpr double operator()(std::size_t i, std::size_t j) const {
     return packed_[packed_index(i, j)];
   }
 
+  /// ‖gᵢ - gⱼ‖². From inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ, it has an error of a few 2⁻⁵³ of (‖gᵢ‖ + ‖gⱼ‖)², which may be all
+  /// that is left of a short one. A rule with needs_distances (concepts.hpp) is given those that have been measured then.
+  ADASUM_HOST_DEVICE constexpr double squared_distance(std::size_t i, std::size_t j) const {
+    if (i == j) return 0;
+    if (squared_distances_ != nullptr) return squared_distances_[packed_index(i, j)];
+    const double square = (*this)(i, i) + (*this)(j, j) - 2 * (*this)(i, j);
+    return square > 0 ? square : 0;
+  }
+  ADASUM_HOST_DEVICE constexpr bool has_squared_distances() const { return squared_distances_ != nullptr; }
+
  private:
   const double* packed_;
+  const double* squared_distances_;
   std::size_t n_;
 };
 

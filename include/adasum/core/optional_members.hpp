@@ -26,15 +26,47 @@ constexpr bool needs_gram = [] {
     return true;
 }();
 
+/// Whether a rule of n vectors compares their distances.
+template <rule R>
+constexpr bool needs_distances = [] {
+  if constexpr (!pairwise_rule<R> && requires {
+                  { R::needs_distances } -> std::convertible_to<bool>;
+                })
+    return static_cast<bool>(R::needs_distances);
+  else
+    return false;
+}();
+
+/// Whether a rule of norms and row sums looks at row sums.
+template <row_sum_rule R>
+constexpr bool needs_row_sums = [] {
+  if constexpr (requires {
+                  { R::needs_row_sums } -> std::convertible_to<bool>;
+                })
+    return static_cast<bool>(R::needs_row_sums);
+  else
+    return true;
+}();
+
+/// Sums of vectors by which a rule runs that is not applied along the tree, where a schedule has several stages: one of
+/// the gradients, if it needs row sums, and one of their weighted terms; 0 if it cannot run there.
+template <class Schedule, rule R>
+constexpr std::size_t vector_sums = [] {
+  if constexpr (sums_schedule_for<Schedule, R>)
+    return std::size_t{needs_row_sums<R> ? 2 : 1};
+  else
+    return std::size_t{0};
+}();
+
 /// Whether inner products are to be made in double for a rule.
 template <rule R>
 constexpr bool needs_accurate_gram = [] {
   if constexpr (requires {
                   { R::needs_accurate_gram } -> std::convertible_to<bool>;
                 })
-    return static_cast<bool>(R::needs_accurate_gram);
+    return static_cast<bool>(R::needs_accurate_gram) || needs_distances<R>;
   else
-    return false;
+    return needs_distances<R>;
 }();
 
 /// Whether vectors that are not finite are left out under a rule.

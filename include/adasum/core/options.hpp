@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "error.hpp"
 
@@ -31,11 +32,19 @@ enum class wire_format {
   binary16,  ///< float elements rounded to IEEE half (11 bits of precision; larger than 65504 becomes infinite)
 };
 
+constexpr std::string_view to_string(wire_format format) {
+  switch (format) {
+    case wire_format::same: return "same";
+    case wire_format::bfloat16: return "bfloat16";
+    case wire_format::binary16: return "binary16";
+  }
+  return "unknown";
+}
+
 /// What a call is told at run time. All ranks must choose the same.
 /// @tparam CheckedByDefault  true in builds without NDEBUG. It is a parameter so that code built with and without NDEBUG
 ///                           can be linked together
-/// @tparam Tag               void; the library's own, where a call was given a list in braces, {.wire = …}
-template <bool CheckedByDefault, class Tag = void>
+template <bool CheckedByDefault>
 struct basic_options {
   static constexpr bool checked_by_default = CheckedByDefault;
 
@@ -68,8 +77,7 @@ std::string describe(const basic_options<CheckedByDefault>& choices) {
   std::string text = choices.measure == measuring::always ? "measured" : "not measured";
   if (choices.nonfinite == nonfinite_policy::exclude) text += ", exclude";
   if (choices.nonfinite == nonfinite_policy::raise) text += ", raise";
-  if (choices.wire == wire_format::bfloat16) text += ", bfloat16";
-  if (choices.wire == wire_format::binary16) text += ", binary16";
+  if (choices.wire != wire_format::same) text.append(", ").append(to_string(choices.wire));
   return text;
 }
 

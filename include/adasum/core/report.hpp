@@ -12,6 +12,7 @@
 
 #include "error.hpp"
 #include "float_bits.hpp"
+#include "options.hpp"
 
 namespace adasum {
 namespace detail {
@@ -51,7 +52,8 @@ class report {
   }
 
   /// ‖result‖² / Σᵢ‖gᵢ‖² of segment k: 1 where the gradients are orthogonal, 1/n where they are equal (under Adasum).
-  /// 1 if all of them are zero. Maleki et al., MLSys 2021, section 4.
+  /// 1 if all of them are zero; NaN if one that takes part is not finite, or none takes part. Maleki et al., MLSys 2021,
+  /// section 4.
   double orthogonality(std::size_t k) const {
     require_segment(k);
     return ratio(k, k + 1);
@@ -61,8 +63,11 @@ class report {
 
   /// Whether every gradient was finite (true where nothing was measured).
   bool finite() const { return nonfinite().empty(); }
-  /// The gradients that were left out because they were not finite (nonfinite_policy::exclude).
+  /// The gradients that were left out because they were not finite (nonfinite_policy::exclude). Their weights are 0, and
+  /// their norms Inf in the segments that were not finite, 0 in the others.
   const std::vector<int>& excluded() const { return excluded_; }
+  /// Whether no gradient is left: the result is 0 then, and the orthogonality NaN.
+  bool all_excluded() const { return contributions_ > 0 && excluded_.size() == contributions_; }
   /// The gradients and segments that held Inf or NaN, ordered by segment and then rank.
   std::vector<nonfinite_input> nonfinite() const {
     std::vector<nonfinite_input> found;
@@ -77,7 +82,10 @@ class report {
   std::size_t recombined_segments() const { return recombined_segments_; }
   /// How often the rule fell back on another (rules::adacons, rules::imtl_g: on the mean).
   std::size_t fallbacks() const { return fallbacks_; }
-  /// Bytes that this rank sent, small messages included.
+  /// How this rank's elements travelled: options::wire, or `same` where they did not travel, but were combined in memory
+  /// that ranks share.
+  wire_format wire() const { return wire_; }
+  /// Bytes that this rank sent, small messages included, but not those of the agreement check.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
   /// What is known of one gradient in one segment.
@@ -111,7 +119,7 @@ class report {
 
   /// Norms are divided by the largest before they are squared, so that nothing overflows.
   double ratio(std::size_t first, std::size_t last) const {
-    if (!measured_) return std::numeric_limits<double>::quiet_NaN();
+    if (!measured_ || all_excluded()) return std::numeric_limits<double>::quiet_NaN();
     double largest = 0, result = 0, inputs = 0;
     const auto for_each_input = [&](auto&& visit) {
       for (std::size_t i = 0; i < contributions_; ++i)
@@ -137,6 +145,7 @@ class report {
   std::vector<int> excluded_;
   std::string rule_, schedule_;
   bool measured_ = false;
+  wire_format wire_ = wire_format::same;
   std::size_t bytes_sent_ = 0, recombined_segments_ = 0, fallbacks_ = 0;
 };
 

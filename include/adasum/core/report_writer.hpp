@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "options.hpp"
 #include "report.hpp"
 
 namespace adasum::detail {
@@ -38,6 +39,7 @@ class report_writer {
     report_.recombined_segments_ = 0;
     report_.excluded_.clear();
   }
+  void set_wire(wire_format wire) { report_.wire_ = wire; }
   void set_bytes_sent(std::size_t bytes) { report_.bytes_sent_ = bytes; }
   void count_recombined_segment() { ++report_.recombined_segments_; }
   void set_fallbacks(std::size_t fallbacks) { report_.fallbacks_ = fallbacks; }

@@ -3,7 +3,9 @@
 
 #include "config.hpp"
 
+#include <concepts>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "segments.hpp"
@@ -21,6 +23,12 @@ struct schedule_input {
   bool once = false;             ///< whether the reduction is set up for a single run
   bool in_place = false;  ///< whether the gradients lie in memory that ranks share (asked only of a schedule that has
                           ///< a member uses_shared_memory)
+  /// Where along_tree is false: 0 if the rule needs all gradients in one stage; otherwise it may also run by so many sums
+  /// of vectors along several stages (row_sum_rule).
+  std::size_t sums = 0;
+  /// The node of each rank: any numbers, equal for ranks of one node. Empty where all nodes have one rank, or all ranks are
+  /// on one node, or the communicator does not say.
+  std::span<const int> nodes{};
 };
 
 /// What a schedule makes of memory that ranks share: see the concept schedule.
@@ -62,5 +70,11 @@ struct stage {
   /// How many gradients member i's vector combines.
   std::size_t leaf_count(std::size_t i) const { return leaf_offsets[i + 1] - leaf_offsets[i]; }
 };
+
+/// Whether a rank's stages are one stage of all ranks. The same on all of them.
+template <std::derived_from<stage> Stage>
+bool is_one_stage_of_all(const std::vector<Stage>& stages, int size) {
+  return stages.size() == 1 && stages.front().members.size() == static_cast<std::size_t>(size);
+}
 
 }  // namespace adasum

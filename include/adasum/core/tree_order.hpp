@@ -6,7 +6,9 @@
 #include <cstddef>
 
 /// The tree that defines "the combination of n gradients" for a pairwise rule. Pairwise rules such as Adasum are not
-/// associative, so the tree is part of the definition; every schedule and adasum_tree compute this one.
+/// associative, so the tree is part of the definition. adasum_tree computes this one, and so does every schedule but those
+/// that follow nodes: schedules::automatic over several nodes with several ranks each, and schedules::hierarchical, compute
+/// it inside each node and then over the nodes (node_groups.hpp).
 namespace adasum {
 
 namespace detail {

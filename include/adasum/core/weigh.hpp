@@ -28,8 +28,8 @@ namespace adasum::detail {
 enum class weighing {
   good,           ///< use them
   nonfinite,      ///< an input holds Inf or NaN; all weights are NaN
-  needs_vectors,  ///< inner products say too little (cancellation, or squares outside double's range), or terms may be
-                  ///< too large for floats: combine the vectors themselves, see recombine
+  needs_vectors,  ///< inner products say too little (cancellation, distances, or squares outside double's range), or
+                  ///< terms may be too large for floats: combine the vectors themselves, see recombine
 };
 
 /// Squares between these bounds keep full precision in every inner product of two such vectors.
@@ -94,8 +94,9 @@ struct weigh_scratch {
 
   std::vector<double> norm2, mass;
   std::vector<std::size_t> leaves;
-  std::vector<double> gram;     // Gram matrix of some of the vectors, or of all segments together
-  std::vector<double> weights;  // their weights
+  std::vector<double> gram;               // Gram matrix of some of the vectors, or of all segments together
+  std::vector<double> squared_distances;  // of some of the vectors, where they have been measured
+  std::vector<double> weights;            // their weights
 };
 
 /// Calls visit(first, middle, last) in the order in which a pairwise rule is applied to n vectors.
@@ -186,12 +187,22 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
   std::ranges::fill(weights, 0.0);
   const auto present = gram.size() - absent;
   if (present == 0) return;
-  auto entry = scratch.gram.begin();
-  for (std::size_t i = 0; i < gram.size(); ++i)
-    for (std::size_t j = 0; j <= i; ++j)
-      if (leaves[i] != 0 && leaves[j] != 0) *entry++ = gram(i, j);
+  const auto pack = [&](std::vector<double>& packed, const auto& entry_of) {
+    auto entry = packed.begin();
+    for (std::size_t i = 0; i < gram.size(); ++i)
+      for (std::size_t j = 0; j <= i; ++j)
+        if (leaves[i] != 0 && leaves[j] != 0) *entry++ = entry_of(i, j);
+    return packed.data();
+  };
+  const double* const products = pack(scratch.gram, gram);
+  const double* distances = nullptr;
+  if (gram.has_squared_distances()) {  // then vectors are being recombined, which may allocate
+    scratch.squared_distances.resize(packed_size(present));
+    distances =
+        pack(scratch.squared_distances, [&](std::size_t i, std::size_t j) { return gram.squared_distance(i, j); });
+  }
   const auto found = std::span(scratch.weights).first(present);
-  apply({scratch.gram.data(), present}, found);
+  apply({products, present, distances}, found);
   for (std::size_t i = 0, next = 0; i < gram.size(); ++i)
     if (leaves[i] != 0) weights[i] = found[next++];
 }
@@ -210,17 +221,34 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram, double
   return quality;
 }
 
+/// Whether a squared distance from inner products is less than 2⁻²⁴ of the squares that it is the difference of, so that
+/// their errors, a few 2⁻⁵³, are all but eight of its digits; the same share that nodes of a tree are held to.
+constexpr bool distance_cancels(gram_view gram, std::size_t i, std::size_t j) {
+  return gram.squared_distance(i, j) < 0x1p-24 * (gram(i, i) + gram(j, j));
+}
+
+/// Whether that holds for any two of the vectors that take part (leaves[i] > 0).
+inline bool any_distance_cancels(gram_view gram, std::span<const std::size_t> leaves) {
+  for (std::size_t i = 0; i < gram.size(); ++i)
+    for (std::size_t j = 0; leaves[i] != 0 && j < i; ++j)
+      if (leaves[j] != 0 && distance_cancels(gram, i, j)) return true;
+  return false;
+}
+
 /// For a rule that leaves out what is not finite: `leaves`, with 0 for the vectors that it leaves out, in scratch.leaves.
 /// Where no vector or every one is such, nothing is changed, and the answer is empty.
 inline std::span<const std::size_t> leaves_of_finite(gram_view gram, std::span<const std::size_t> leaves,
                                                      double largest, weigh_scratch& scratch) {
-  std::size_t finite = 0;
+  bool any = false, all = true;
   for (std::size_t i = 0; i < gram.size(); ++i) {
+    scratch.leaves[i] = 0;
+    if (leaves[i] == 0) continue;
     const bool takes_part = is_finite(gram(i, i)) && gram(i, i) <= largest;
-    scratch.leaves[i] = takes_part ? leaves[i] : 0;
-    finite += takes_part;
+    if (takes_part) scratch.leaves[i] = leaves[i];
+    any = any || takes_part;
+    all = all && takes_part;
   }
-  if (finite == 0 || finite == gram.size()) return {};
+  if (!any || all) return {};
   return std::span(scratch.leaves).first(gram.size());
 }
 
@@ -230,12 +258,19 @@ template <rule Rule>
 weighing decided_beforehand(gram_view gram, std::span<const std::size_t> leaves, const weighing_limits& limits,
                             weigh_scratch& scratch, std::span<const std::size_t>& asked_about) {
   asked_about = leaves;
+  std::span<const std::size_t> some;
   if constexpr (leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>)
-    if (const auto some = leaves_of_finite(gram, leaves, limits.largest_square, scratch); !some.empty()) {
-      asked_about = some;
-      return weighing::good;
-    }
-  return weighing_of_squares(gram, limits.largest_square);
+    some = leaves_of_finite(gram, leaves, limits.largest_square, scratch);
+  if (!some.empty()) asked_about = some;
+  auto quality = weighing::good;
+  if (some.empty())
+    quality = weighing_of_squares(gram, limits.largest_square);
+  else
+    for (std::size_t i = 0; i < gram.size(); ++i)
+      if (some[i] != 0 && gram(i, i) != 0 && gram(i, i) < smallest_safe_square) quality = weighing::needs_vectors;
+  if constexpr (needs_distances<Rule>)
+    if (quality == weighing::good && any_distance_cancels(gram, asked_about)) quality = weighing::needs_vectors;
+  return quality;
 }
 
 /// Weights of n vectors under any rule.

@@ -6,6 +6,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <ranges>
 #include <string>
 #include <type_traits>
@@ -27,8 +28,37 @@
 /// A list in braces, {.wire = …}, has no type of its own: it makes the default, as an argument that is absent does.
 namespace adasum::detail {
 
-struct unnamed {};
-using unnamed_options = basic_options<options::checked_by_default, unnamed>;
+template <class>
+constexpr bool is_never = false;
+
+/// A number where options are expected: a length, as in call(gradient, {600, 400}).
+struct length_in_braces {
+  length_in_braces() = default;
+  template <std::integral Length>
+  constexpr length_in_braces(Length) {
+    static_assert(is_never<Length>,
+                  "write adasum::segments{600, 400}: only then numbers are taken for the lengths of segments");
+  }
+  friend constexpr bool operator==(const length_in_braces&, const length_in_braces&) = default;
+};
+
+/// What a list in braces becomes, {.wire = …}: the members of basic_options. Ahead of them is what takes numbers, so that
+/// the compiler says what to write instead.
+template <bool CheckedByDefault>
+struct list_of_options {
+  using options_type = basic_options<CheckedByDefault>;
+
+  std::array<length_in_braces, 64> lengths = {};
+  bool check_agreement = CheckedByDefault;
+  measuring measure = options_type{}.measure;
+  nonfinite_policy nonfinite = options_type{}.nonfinite;
+  wire_format wire = options_type{}.wire;
+  decltype(options_type::timeout) timeout = options_type{}.timeout;
+
+  options_type with_name() const { return {check_agreement, measure, nonfinite, wire, timeout}; }
+  friend constexpr bool operator==(const list_of_options&, const list_of_options&) = default;
+};
+using unnamed_options = list_of_options<options::checked_by_default>;
 
 template <class A>
 constexpr bool is_options = false;
@@ -37,7 +67,7 @@ constexpr bool is_options<basic_options<Checked>> = true;
 template <class A>
 constexpr bool is_unnamed_options = false;
 template <bool Checked>
-constexpr bool is_unnamed_options<basic_options<Checked, unnamed>> = true;
+constexpr bool is_unnamed_options<list_of_options<Checked>> = true;
 
 enum class argument { segments, rule, schedule, options, absent, unknown };
 
@@ -126,12 +156,6 @@ segments_view segments_or(segments_view otherwise, const As&... as) {
   return argument_or<argument::segments>(otherwise, as...);
 }
 
-template <bool Checked>
-basic_options<Checked> with_name(const basic_options<Checked, unnamed>& list) {
-  const auto& [check_agreement, measure, nonfinite, wire, timeout] = list;
-  return {check_agreement, measure, nonfinite, wire, timeout};
-}
-
 /// The options among the arguments, with a name or in braces.
 /// @throws bad_input  they are given twice, once or both times in braces, which no compiler sees
 template <class... As>
@@ -153,29 +177,49 @@ auto options_among(const char* call, const As&... as) {
     require_one(has_list);
     return argument_or<argument::options>(options{}, as...);
   } else {
-    return with_name(list);
+    return list.with_name();
   }
 }
 
-/// What a plan is made for: segments, or a length, which is one segment.
+/// What a plan is made for: segments, their lengths in braces, or a length, which is one segment. What can fail is left to
+/// visit(), where other ranks can be told.
 class segments_or_length {
  public:
-  segments_or_length(segments_view cut) : view_(cut) {}
-  segments_or_length(const segments& cut) : view_(cut) {}
-  /// @throws bad_input  a negative length
+  segments_or_length(segments_view cut) : cut_(cut) {}
+  segments_or_length(const segments& cut) : cut_(cut) {}
   template <std::integral Length>
-  segments_or_length(Length length) : whole_{0, static_cast<std::size_t>(length)}, view_(whole_) {
-    if (std::cmp_less(length, 0))
-      throw bad_input("adasum: the length of a gradient is negative (" + std::to_string(length) + ")");
-  }
+  segments_or_length(Length length)
+      : whole_{0, static_cast<std::size_t>(length)}, cut_(whole_), negative_(std::cmp_less(length, 0)) {}
+  template <std::integral Length>
+  segments_or_length(std::initializer_list<Length> lengths)
+      : cut_(whole_), lengths_(lengths.begin()), count_(lengths.size()), listed_(&from_list<Length>) {}
   segments_or_length(const segments_or_length&) = delete;
   segments_or_length& operator=(const segments_or_length&) = delete;
 
-  operator segments_view() const { return view_; }
+  /// @return visit(segments_view). @throws bad_input  a negative length
+  template <class Visitor>
+  auto visit(Visitor&& visitor) const {
+    if (negative_)
+      throw bad_input("adasum: the length of a gradient is negative (" +
+                      std::to_string(static_cast<std::ptrdiff_t>(whole_[1])) + ")");
+    if (!listed_) return visitor(cut_);
+    const segments cut = listed_(lengths_, count_);
+    return visitor(segments_view(cut));
+  }
 
  private:
+  template <class Length>
+  static segments from_list(const void* lengths, std::size_t count) {
+    const auto* const first = static_cast<const Length*>(lengths);
+    return segments(first, first + count);
+  }
+
   std::array<std::size_t, 2> whole_{};
-  segments_view view_;
+  segments_view cut_;
+  bool negative_ = false;
+  const void* lengths_ = nullptr;
+  std::size_t count_ = 0;
+  segments (*listed_)(const void*, std::size_t) = nullptr;
 };
 
 }  // namespace adasum::detail

@@ -138,8 +138,14 @@ consteval bool is_stream_ordered_argument() {
 /// Whether the communicator sends what lies in memory of the space.
 template <class Comm, class Space>
 consteval bool is_communicator_argument() {
-  static_assert(communicator_for<Comm, Space>,
-                "write a communicator for this execution space: the second argument lacks something that one has");
+  constexpr bool is_handle = std::is_pointer_v<Comm> || std::is_integral_v<Comm>;
+  static_assert(
+      !is_handle,
+      "write adasum::mpi_communicator{comm}, or adasum::nccl_communicator{comm}, made once and used for every "
+      "call: the second argument is a bare handle");
+  if constexpr (!is_handle)
+    static_assert(communicator_for<Comm, Space>,
+                  "write a communicator for this execution space: the second argument lacks something that one has");
   return communicator_for<Comm, Space>;
 }
 

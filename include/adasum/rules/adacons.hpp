@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "../core/float_bits.hpp"
-#include "../core/gram.hpp"
+#include "../core/row_sums.hpp"
 
 namespace adasum::rules {
 
@@ -32,6 +32,12 @@ namespace adasum::rules {
 /// the gradients' length; for norms near 1 the results are the same. And in step 2, their code gives the averages back by
 /// the permutation that sorts α in place of its inverse, so that from 3 gradients on most receive another's: `unsorting`
 /// says which.
+///
+/// A zero gradient has αᵢ = 0; if all are zero, the mean is taken. The error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about
+/// n·1e-15 times Σ|α|/Σα, which the guard holds below 1/guard.
+///
+/// Of the Gram matrix it needs norms and row sums (gᵢ·ḡ) alone: among many ranks it runs by two sums of vectors
+/// (core/concepts.hpp, row_sum_rule).
 struct adacons {
   static constexpr std::string_view name = "adacons";
 
@@ -68,17 +74,13 @@ struct adacons {
             static_cast<double>(unsorting)};
   }
 
-  void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
+  void operator()(row_sums_view g, std::span<double> weights, std::size_t segment) {
     const auto n = g.size();
     const auto count = static_cast<double>(n);
     double mean_norm = 0;
-    for (std::size_t i = 0; i < n; ++i) mean_norm += norm(g, i) / count;
+    for (std::size_t i = 0; i < n; ++i) mean_norm += g.norm(i) / count;
     const double least = epsilon * mean_norm;
-    for (std::size_t i = 0; i < n; ++i) {
-      double dot = 0;
-      for (std::size_t j = 0; j < n; ++j) dot += g(i, j);
-      weights[i] = dot / count / (norm(g, i) + least);
-    }
+    for (std::size_t i = 0; i < n; ++i) weights[i] = g.row_sum(i) / count / (g.norm(i) + least);
     smooth(weights, segment);
 
     double sum = 0, absolute = 0;
@@ -89,12 +91,10 @@ struct adacons {
       return;
     }
     const double s = scale == scaling::mean_norm ? mean_norm : 1;
-    for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (norm(g, i) + least);
+    for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (g.norm(i) + least);
   }
 
  private:
-  static double norm(gram_view g, std::size_t i) { return std::sqrt(g(i, i)); }
-
   /// Step 2. The average starts anew when the number of gradients changes.
   void smooth(std::span<double> alpha, std::size_t segment) {
     if (momentum == 0 && unsorting == unsort::inverse) return;

@@ -13,7 +13,11 @@ namespace adasum::rules {
 ///
 /// The sum of orthogonal vectors, the arithmetic mean of collinear ones, 1-homogeneous, symmetric, not associative.
 /// A zero vector is neutral. Source: Maleki et al., "Scaling Distributed Training with Adaptive Summation", MLSys 2021
-/// (arXiv 2006.02924), section 3; n vectors along the tree of tree_order.hpp.
+/// (arXiv 2006.02924), section 3; n vectors along the tree of tree_order.hpp. No parameters.
+///
+/// The error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about 1e-15 times the sum of Σ|cᵢ|‖gᵢ‖/‖node‖ over the nodes of the
+/// tree, and grows with the ratio of lengths where a node is shorter than its partner. A node that is shorter than 2⁻¹² of
+/// its terms is combined from the vectors themselves, in double (detail/local/recombine.hpp).
 struct adasum {
   static constexpr std::string_view name = "adasum";
 

@@ -10,7 +10,8 @@
 namespace adasum::rules {
 
 /// Adaptive summation as a left fold, ((g₀ ⊕ g₁) ⊕ g₂) ⊕ …, where a ⊕ b is rules::adasum of two vectors. It is what
-/// folding in one gradient at a time gives (adasum::accumulator). Maleki et al., MLSys 2021, section 3.
+/// folding in one gradient at a time gives (adasum::accumulator). Source, guards and accuracy: as rules::adasum, with the
+/// sums g₀ ⊕ g₁ ⊕ … for nodes. No parameters.
 struct adasum_linear : adasum {
   static constexpr std::string_view name = "adasum_linear";
   static constexpr bool left_fold = true;

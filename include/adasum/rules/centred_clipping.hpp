@@ -16,7 +16,7 @@
 namespace adasum::rules {
 
 /// Each gradient's distance from a common centre is clipped, again and again. Less than half of the ranks may send anything
-/// at all.
+/// at all, Inf and NaN too: such a gradient is left out.
 ///
 ///     z ← z + (1/n) Σ (gᵢ - z) min(1, τ/‖gᵢ - z‖),   from z = 0, `iterations` times;   τ = radius · median ‖gᵢ‖
 ///
@@ -34,6 +34,7 @@ namespace adasum::rules {
 struct centred_clipping {
   static constexpr std::string_view name = "centred_clipping";
   static constexpr bool needs_accurate_gram = true;
+  static constexpr bool leaves_out_nonfinite = true;
 
   double radius = 1;           ///< τ, relative to the median length
   std::size_t iterations = 3;  ///< at least 1 is made; 1 in the paper

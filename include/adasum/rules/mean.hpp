@@ -10,6 +10,8 @@
 namespace adasum::rules {
 
 /// The arithmetic mean (1/n) Σ gᵢ: each side of a pair is weighted by the number of gradients that it combines.
+/// Nothing is measured, so there is nothing to guard against. The error is a rounding of each term and of each sum. What
+/// data-parallel training usually does with gradients. No parameters.
 struct mean {
   static constexpr std::string_view name = "mean";
   static constexpr bool needs_gram = false;

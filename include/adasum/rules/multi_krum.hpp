@@ -21,13 +21,26 @@ namespace adasum::rules {
 ///
 ///     score(i) = Σ of the n - f - 2 smallest ‖gᵢ - gⱼ‖², j ≠ i;     cᵢ = 1/m for the m lowest scores, 0 for the others
 ///
+/// What it promises, for n ≥ 2f + 3 ranks and m ≤ n - f: each of the m gradients scores no worse than the worst honest one,
+/// and at least two of the neighbours that count for its score are honest. So it lies about as near to honest gradients as
+/// these lie to each other. The paper proves more for m = 1.
+///
+/// Other numbers are taken, but nothing is promised then. m is cut to 1 … n. At least the nearest neighbour counts: alone,
+/// where n ≤ f + 3 (f + 2 with neighbourhood::byzfl). The two gradients nearest to each other have the same score then, and
+/// of equal scores the lower index wins: of two gradients, the first is taken. With m > n - f, one of the f gradients may be
+/// among those taken, whatever it is, unless it was left out.
+///
 /// Other implementations add up one neighbour more, or distances that are not squared: `neighbours` and `distance`.
-/// Distances follow from inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ, so that those below about 1e-8 of the gradients' lengths are
-/// rounding errors: gradients with a large common part are told apart only down to there. Of equal scores, the lower index wins. Source: Blanchard et
-/// al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017, sections 3 and 4.
+/// Distances have a relative error of about 1e-8, however large a part all gradients have in common: where inner products do
+/// not give them, differences are measured (gram_view::squared_distance), also those of equal gradients. The choice jumps where
+/// two scores are equal; once it is made, the result has the errors of a mean.
+///
+/// Source: Blanchard et al., "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent", NeurIPS 2017,
+/// sections 3 and 4.
 struct multi_krum {
   static constexpr std::string_view name = "multi_krum";
   static constexpr bool leaves_out_nonfinite = true;
+  static constexpr bool needs_distances = true;
 
   /// How many neighbours' distances are added up.
   enum class neighbourhood {
@@ -39,8 +52,8 @@ struct multi_krum {
     plain,    ///< ‖gᵢ - gⱼ‖
   };
 
-  std::size_t byzantine = 0;  ///< f; the guarantee of the paper asks for n > 2f + 2
-  std::size_t selected = 1;   ///< m; 1 is Krum; no more than n are taken
+  std::size_t byzantine = 0;  ///< f; at most (n - 3)/2 for what is promised
+  std::size_t selected = 1;   ///< m; 1 is Krum; at most n - f for what is promised
   bool per_segment = false;   ///< choose for each segment by itself, instead of for the whole model
 
   neighbourhood neighbours = neighbourhood::krum;
@@ -75,7 +88,7 @@ struct multi_krum {
 
  private:
   double between(gram_view g, std::size_t i, std::size_t j) const {
-    const double square = std::max(0.0, g(i, i) + g(j, j) - 2 * g(i, j));
+    const double square = g.squared_distance(i, j);
     return distance == metric::squared ? square : std::sqrt(square);
   }
 };

@@ -18,13 +18,16 @@
 
 namespace adasum::rules {
 
-/// Any rule, applied after each gradient has been replaced by the mean of the n - f gradients nearest to it, itself included
-/// (NNM). It makes robust rules robust also where the honest ranks' data differ; up to f ranks may send anything at all.
+/// Any rule, applied after each gradient has been replaced by the mean of the n - f gradients nearest to it, itself
+/// included (NNM). It makes robust rules robust also where the honest ranks' data differ; up to f ranks may send anything at
+/// all, Inf and NaN too: such a gradient is left out.
 ///
 ///     M(i, j) = 1/(n-f) if gⱼ is among the n - f nearest to gᵢ, else 0;   c = Mᵀ c',   c' by the rule from M G Mᵀ
 ///
 /// Source: Allouah et al., "Fixing by Mixing: A Recipe for Optimal Byzantine ML under Heterogeneity", AISTATS 2023,
-/// section 4, algorithm 2. Distances follow from inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ; of equal distances, the lower index wins.
+/// section 4, algorithm 2. Distances are found as for multi_krum, those of the mixed gradients, too, if the rule compares
+/// them: ‖Mᵢg - Mⱼg‖² = E(i, j) - (E(i, i) + E(j, j))/2, where E = M D Mᵀ and D holds the squared distances. Of equal
+/// distances, the lower index wins.
 ///
 /// A rule for pairs (adasum, mean) is applied along the tree, as without mixing. Whether it is applied to the whole model
 /// or to each segment, its degree, state and fallbacks are the rule's; one that does not say is applied to the whole
@@ -42,7 +45,8 @@ struct nearest_neighbour_mixing {
 
  public:
   static constexpr std::string_view name{text.data(), text.size()};  ///< "nnm_" and the rule's
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr bool needs_distances = true;
+  static constexpr bool leaves_out_nonfinite = true;
 
   std::size_t byzantine = 0;  ///< f; at most n - 1 is taken
   Rule rule{};
@@ -66,25 +70,22 @@ struct nearest_neighbour_mixing {
   void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
     const auto n = g.size();
     const auto near = neighbours(g);
-    std::vector<double> mixed(packed_size(n)), rows(n * n), found(n);
-    // M G, then (M G) Mᵀ.
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j) {
-        double sum = 0;
-        for (const auto k : near[i]) sum += g(k, j);
-        rows[i * n + j] = sum / static_cast<double>(near[i].size());
-      }
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j <= i; ++j) {
-        double sum = 0;
-        for (const auto k : near[j]) sum += rows[i * n + k];
-        mixed[packed_index(i, j)] = sum / static_cast<double>(near[j].size());
-      }
+    auto mixed = between_means(near, g);
     for (std::size_t i = 0; i < n; ++i) {
       double& square = mixed[packed_index(i, i)];
       square = std::max(square, 0.0);
     }
-    apply({mixed.data(), n}, found, segment);
+    std::vector<double> distances, found(n);
+    if constexpr (::adasum::needs_distances<Rule>) {
+      distances = between_means(near, [&](std::size_t i, std::size_t j) { return g.squared_distance(i, j); });
+      for (std::size_t i = n; i-- > 0;)  // from the end: a row asks for the diagonal of those before it
+        for (std::size_t j = 0; j <= i; ++j) {
+          const double own = distances[packed_index(i, i)] + distances[packed_index(j, j)];
+          double& square = distances[packed_index(i, j)];
+          square = near[i] == near[j] ? 0 : std::max(0.0, square - own / 2);
+        }
+    }
+    apply({mixed.data(), n, distances.empty() ? nullptr : distances.data()}, found, segment);
     fallbacks = fallbacks_of(rule);
     std::ranges::fill(weights, 0.0);
     for (std::size_t i = 0; i < n; ++i)
@@ -92,16 +93,39 @@ struct nearest_neighbour_mixing {
   }
 
  private:
-  /// Of each gradient the n - f nearest, itself first.
-  std::vector<std::vector<std::size_t>> neighbours(gram_view g) const {
+  using neighbour_lists = std::vector<std::vector<std::size_t>>;
+
+  /// M A Mᵀ, packed, of a symmetric A.
+  template <class Matrix>
+  static std::vector<double> between_means(const neighbour_lists& near, const Matrix& a) {
+    const auto n = near.size();
+    std::vector<double> rows(n * n), packed(packed_size(n));
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (const auto k : near[i]) sum += a(k, j);
+        rows[i * n + j] = sum / static_cast<double>(near[i].size());
+      }
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = 0;
+        for (const auto k : near[j]) sum += rows[i * n + k];
+        packed[packed_index(i, j)] = sum / static_cast<double>(near[j].size());
+      }
+    return packed;
+  }
+
+  /// Of each gradient the n - f nearest, itself included, ascending.
+  neighbour_lists neighbours(gram_view g) const {
     const auto n = g.size(), kept = n - std::min(byzantine, n - 1);
     std::vector<std::vector<std::size_t>> near(n, std::vector<std::size_t>(n));
     std::vector<double> squares(n);
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) squares[j] = j == i ? -1 : std::max(0.0, g(i, i) + g(j, j) - 2 * g(i, j));
+      for (std::size_t j = 0; j < n; ++j) squares[j] = j == i ? -1 : g.squared_distance(i, j);
       std::iota(near[i].begin(), near[i].end(), std::size_t{0});
       std::ranges::stable_sort(near[i], {}, [&](std::size_t j) { return squares[j]; });
       near[i].resize(kept);
+      std::ranges::sort(near[i]);  // the same neighbours have the same mean, to the last bit
     }
     return near;
   }

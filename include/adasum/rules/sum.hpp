@@ -9,7 +9,8 @@
 
 namespace adasum::rules {
 
-/// The plain sum Σ gᵢ, added along the tree of tree_order.hpp.
+/// The plain sum Σ gᵢ, added along the tree of tree_order.hpp: what MPI_SUM gives, but for rounding. Nothing is measured, so
+/// there is nothing to guard against; a sum that overflows is Inf. The error is a rounding of each sum. No parameters.
 struct sum {
   static constexpr std::string_view name = "sum";
   static constexpr bool needs_gram = false;

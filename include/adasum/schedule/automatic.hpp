@@ -3,13 +3,16 @@
 
 #include "../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
-#include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
 #include "all_to_all.hpp"
+#include "by_node.hpp"
 #include "cost.hpp"
 #include "recursive_doubling.hpp"
 #include "recursive_halving.hpp"
@@ -17,13 +20,22 @@
 
 namespace adasum::schedules {
 
-/// Chooses a schedule by the gradient's length and the number of ranks. This is the only place where a choice is made.
+/// Chooses a schedule by the gradient's length, the number of ranks, and their nodes. This is the only place where a choice
+/// is made.
+///
+/// Where ranks are on several nodes, and a node has several of them (schedule_input::nodes), a rule that is applied along
+/// a tree combines the gradients of each node first, and then those of the nodes: the tree of node_groups.hpp, whatever the
+/// length. With R ranks on each node, each of them carries 1/R of the node's combination across, or, if it is short, all of
+/// it.
 struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool supports_gram_rules = true;
 
-  /// Whether a plan may reduce gradients of the caller's in memory that the ranks share, copying them there and back.
+  /// Whether a plan may work in memory that the ranks share. If not, it always sends messages.
   bool in_place = true;
+  /// Whether the tree follows the nodes. If not, it depends on the number of ranks alone, so that a run can be repeated to
+  /// the last bit with another placement.
+  bool follows_nodes = true;
 
   /// In place, the work of measuring grows with the number of ranks as P·N, and every rank reads all Gram matrices. So
   /// there is a limit to the number of ranks, and the Gram matrices must not be larger than the gradients.
@@ -37,9 +49,12 @@ struct automatic {
 
   /// Copying a gradient to shared memory and back is less work than messages, whose bytes are copied too. But making
   /// that memory takes longer than one reduction, so a single call sends messages. In plan.buffer() nothing is copied.
+  /// On several nodes, the ranks of each can work in place in plan.buffer().
   shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
-    return in_place && !input.once && pays_in_place(size, input) ? shared_memory_use::preferred
-                                                                 : shared_memory_use::buffer_if_all;
+    if (!in_place) return shared_memory_use::none;
+    if (const auto chosen = choose(size, as_followed(input)); chosen.by_node)
+      return chosen.by_node == carried::shard ? shared_memory_use::buffer : shared_memory_use::none;
+    return !input.once && pays_in_place(size, input) ? shared_memory_use::preferred : shared_memory_use::buffer_if_all;
   }
 
   /// Gradients of at most this many bytes are exchanged whole. The limit for two ranks was measured on one node
@@ -54,14 +69,16 @@ struct automatic {
 
   enum class kind { doubling, halving, all_to_all, shared_memory };
   struct choice {
-    kind which;
-    std::size_t radix = 2;  ///< of halving
+    kind which;                        ///< across the nodes, where `by_node` is there
+    std::size_t radix = 2;             ///< of halving
+    std::optional<carried> by_node{};  ///< nodes first, which then carry this
     friend constexpr bool operator==(const choice&, const choice&) = default;
   };
 
   static choice choose(int size, const schedule_input& input) {
+    if (is_by_node(input)) return cheapest_by_node(size, input);
     if (input.in_place) return {kind::shared_memory};
-    if (!input.along_tree) return {kind::all_to_all};
+    if (!input.along_tree) return input.sums > 0 && size > 2 ? cheapest(size, input) : choice{kind::all_to_all};
     if (size == 1) return {kind::doubling};
     if (input.length * input.element_size <= short_vector_bytes(size)) return {kind::doubling};
     return size == 2 ? choice{kind::halving} : cheapest(size, input);
@@ -69,22 +86,38 @@ struct automatic {
 
   /// The schedule with the least seconds() by the model of cost.hpp, on the machine of docs/scale.md. Every rank computes
   /// it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's gradient.
+  ///
+  /// For a rule of norms and row sums (schedule_input::sums), that compares one stage of all ranks, which sends 2N(P-1)/P
+  /// elements but needs P²/2 inner products of N/P elements on each rank and a sum of as many numbers, with two sums of
+  /// vectors, which send twice as much (norms alone: as much) and need 3N products.
   static choice cheapest(int size, const schedule_input& input, const machine& on = {}) {
-    choice best{kind::doubling};
-    double least = std::numeric_limits<double>::infinity();
-    const auto consider = [&](choice one) {
-      const double time = seconds(cost_counter(stages_of(one, 0, size, input), 0, size, input).total(), on);
-      if (time < least) least = time, best = one;
-    };
-    consider({kind::doubling});
-    consider({kind::halving});
-    for (std::size_t radix = 4; radix <= widest_radix && radix <= static_cast<std::size_t>(size); radix *= 2)
-      consider({kind::halving, radix});
-    if (size <= most_ranks_all_to_all) consider({kind::all_to_all});
-    return best;
+    std::vector<choice> candidates{{kind::doubling}};
+    // The model asks rank 0, whose parts of short gradients among many ranks are empty.
+    append_sliced(candidates, size, input.length * input.element_size > short_vector_bytes(size));
+    // One stage of all ranks is all_to_all for a rule that is not applied along the tree.
+    if (!input.along_tree)
+      std::erase_if(candidates, [&](const choice& one) {
+        return one.which != kind::all_to_all && is_one_stage_of_all(stages_of(one, 0, size, input), size);
+      });
+    return cheapest_of(candidates, size, input, on, [&](const choice& one) { return stages_of(one, 0, size, input); });
+  }
+
+  /// The same where nodes are combined first. In place, every rank has a part of its own.
+  static choice cheapest_by_node(int size, const schedule_input& input, const machine& on = {}) {
+    constexpr auto whole = carried::whole, shard = carried::shard;
+    if (!input.in_place && input.length * input.element_size <= short_vector_bytes(size))
+      return {kind::doubling, 2, whole};
+    std::vector<choice> candidates{{kind::doubling}};
+    const node_leaves leaves{node_groups(input.nodes)};
+    append_sliced(candidates, static_cast<int>(leaves.groups().size()), true);
+    for (auto& one : candidates) one.by_node = shard;
+    if (!input.in_place) candidates.push_back({kind::doubling, 2, whole});
+    return cheapest_of(candidates, size, input, on,
+                       [&](const choice& one) { return by_node_stages_of(one, leaves, 0, input); });
   }
 
   static std::vector<stage> stages_of(choice one, int rank, int size, const schedule_input& input) {
+    if (one.by_node) return by_node_stages_of(one, node_leaves(node_groups(input.nodes)), rank, input);
     switch (one.which) {
       case kind::shared_memory: return shared_memory{}.stages(rank, size, input);
       case kind::all_to_all: return all_to_all{}.stages(rank, size, input);
@@ -95,18 +128,57 @@ struct automatic {
   }
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return stages_of(choose(size, input), rank, size, input);
+    return stages_of(choose(size, as_followed(input)), rank, size, input);
   }
 
   /// The schedule that runs.
-  static std::string_view chosen_name(int size, const schedule_input& input) {
-    switch (choose(size, input).which) {
+  std::string_view chosen_name(int size, const schedule_input& input) const {
+    const auto chosen = choose(size, as_followed(input));
+    if (chosen.by_node) return "hierarchical";
+    switch (chosen.which) {
       case kind::shared_memory: return shared_memory::name;
       case kind::all_to_all: return all_to_all::name;
       case kind::halving: return recursive_halving::name;
       case kind::doubling: break;
     }
     return recursive_doubling::name;
+  }
+
+  /// Which rank's gradient is which leaf: node by node.
+  std::vector<int> leaf_ranks(int, const schedule_input& input) const {
+    const auto known = as_followed(input);
+    return is_by_node(known) ? node_leaves(node_groups(known.nodes)).ranks() : std::vector<int>();
+  }
+
+ private:
+  static bool is_by_node(const schedule_input& input) { return input.along_tree && !input.nodes.empty(); }
+
+  schedule_input as_followed(schedule_input input) const {
+    if (!follows_nodes) input.nodes = {};
+    return input;
+  }
+
+  static void append_sliced(std::vector<choice>& candidates, int size, bool halved) {
+    for (std::size_t radix = 2; halved && radix <= std::min(widest_radix, static_cast<std::size_t>(size)); radix *= 2)
+      candidates.push_back({kind::halving, radix});
+    if (size <= most_ranks_all_to_all) candidates.push_back({kind::all_to_all});
+  }
+
+  static std::vector<stage> by_node_stages_of(const choice& one, const node_leaves& leaves, int rank,
+                                              const schedule_input& input) {
+    return stages_by_node(leaves, rank, input, {.each = *one.by_node},
+                          [&](int node, int nodes, const schedule_input& among_nodes) {
+                            return stages_of({one.which, one.radix}, node, nodes, among_nodes);
+                          });
+  }
+
+  /// @param stages  stages(choice): those of rank 0
+  template <class Stages>
+  static choice cheapest_of(const std::vector<choice>& candidates, int size, const schedule_input& input,
+                            const machine& on, const Stages& stages) {
+    return *std::ranges::min_element(candidates, {}, [&](const choice& one) {
+      return seconds(cost_counter(stages(one), 0, size, input).total(), on);
+    });
   }
 };
 

@@ -16,7 +16,8 @@
 /// What a schedule costs, counted from its stages, and how long that takes: the model of docs/scale.md.
 namespace adasum::schedules {
 
-/// What one rank does in one reduction by messages, under a rule that looks at inner products.
+/// What one rank does in one reduction by messages, under a rule that looks at inner products: in each stage, or, where
+/// schedule_input::sums says so and there are several stages, beside sums of vectors (detail/collective/run_of_sums.hpp).
 struct cost {
   std::size_t exchanges = 0;      ///< one after another, so each pays the latency
   std::size_t messages = 0;       ///< that this rank sends
@@ -26,11 +27,17 @@ struct cost {
   std::size_t pair_elements = 0;  ///< elements of the slices of two vectors that are measured and mixed
   std::size_t products = 0;       ///< multiply-adds for the inner products of more vectors
   std::size_t terms = 0;          ///< multiply-adds for their linear combinations
+
+  struct part {
+    std::size_t exchanges = 0, messages = 0, busier_bytes = 0;
+  };
+  part inside{};  ///< how much of it stays inside the rank's node; nothing where schedule_input::nodes is empty
+  std::size_t ranks_on_link = 1;  ///< that send to other nodes at once, over the link that this rank's node has
 };
 
-/// A network and a processor. The defaults are those of docs/scale.md: InfiniBand of 100 Gb/s, and serial_space's
-/// kernels for floats as bench/scale measured them on one core of an AMD EPYC (Zen 5). Which schedule is the cheapest
-/// depends on the ratios only.
+/// A network, nodes, and a processor. The defaults are those of docs/scale.md: InfiniBand of 100 Gb/s, messages inside a
+/// node that are copied twice, and serial_space's kernels for floats as bench/scale measured them on one core of an AMD
+/// EPYC (Zen 5). Which schedule is the cheapest depends on the ratios only.
 struct machine {
   double latency = 1e-6;              ///< seconds from rank to rank
   double per_message = 2e-7;          ///< seconds of processors, its sender's and its receiver's, for one message
@@ -38,13 +45,23 @@ struct machine {
   double per_pair_element = 0.13e-9;  ///< seconds; 0.09 in the caches, 0.26 in memory
   double per_product = 0.017e-9;      ///< seconds
   double per_term = 0.04e-9;          ///< seconds; 0.03 in the caches, up to 0.1 in memory
+
+  struct link {
+    double latency = 0.3e-6, per_message = 2e-7, per_byte = 0.1e-9;
+  };
+  link inside{};  ///< between ranks of one node, where the schedule is told the nodes
 };
 
 /// Seconds of a rank that never waits for a slower one: latency, messages, bytes and arithmetic, one after another.
 constexpr double seconds(const cost& of, const machine& on = {}) {
   const auto times = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
-  return times(of.exchanges, on.latency) + times(of.messages, on.per_message) + times(of.busier_bytes, on.per_byte) +
-         times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) +
+  const double across = times(of.exchanges - of.inside.exchanges, on.latency) +
+                        times(of.messages - of.inside.messages, on.per_message) +
+                        times((of.busier_bytes - of.inside.busier_bytes) * of.ranks_on_link, on.per_byte);
+  const double inside = times(of.inside.exchanges, on.inside.latency) +
+                        times(of.inside.messages, on.inside.per_message) +
+                        times(of.inside.busier_bytes, on.inside.per_byte);
+  return across + inside + times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) +
          times(of.terms, on.per_term);
 }
 
@@ -53,10 +70,17 @@ class cost_counter {
  public:
   cost_counter(const std::vector<stage>& stages, int rank, int size, const schedule_input& input)
       : rank_(rank), input_(input) {
+    if (!input.nodes.empty())
+      total_.ranks_on_link = static_cast<std::size_t>(std::ranges::count(input.nodes, node_of(rank)));
     const auto leaves = static_cast<std::size_t>(size);
+    if (input.sums > 0 && !is_one_stage_of_all(stages, size)) {
+      for (std::size_t i = 0; i < input.sums; ++i) sum_of_vectors(stages, leaves);
+      measure_and_gather(leaves);
+      return;
+    }
     for (const auto& stage : stages) {
-      add(detail::transfers_to_combine(stage));
-      add(detail::transfers_to_deliver(stage, leaves));
+      add(stage, detail::transfers_to_combine(stage));
+      add(stage, detail::transfers_to_deliver(stage, leaves));
       if (stage.survives()) combine(stage);
     }
   }
@@ -64,6 +88,9 @@ class cost_counter {
   const cost& total() const { return total_; }
 
  private:
+  int node_of(int rank) const { return input_.nodes[static_cast<std::size_t>(rank)]; }
+  bool is_inside(int peer) const { return !input_.nodes.empty() && node_of(peer) == node_of(rank_); }
+
   /// One exchange. Messages of no bytes are not sent.
   struct traffic {
     std::size_t messages = 0, sent = 0, received = 0;
@@ -72,17 +99,28 @@ class cost_counter {
       sent += bytes;
     }
     void receive(std::size_t bytes) { received += bytes; }
+    bool any() const { return sent + received > 0; }
+    std::size_t busier() const { return std::max(sent, received); }
   };
-  void add(const traffic& one) {
-    total_.exchanges += one.sent + one.received > 0;
-    total_.messages += one.messages;
-    total_.bytes += one.sent;
-    total_.busier_bytes += std::max(one.sent, one.received);
+  struct traffic_by_link {
+    traffic across, inside;
+  };
+  traffic& link_to(int peer, traffic_by_link& both) const { return is_inside(peer) ? both.inside : both.across; }
+
+  void add(const traffic_by_link& one) {
+    const auto& [across, inside] = one;
+    total_.exchanges += across.any() || inside.any();
+    total_.inside.exchanges += inside.any() && !across.any();
+    total_.messages += across.messages + inside.messages;
+    total_.inside.messages += inside.messages;
+    total_.bytes += across.sent + inside.sent;
+    total_.busier_bytes += across.busier() + inside.busier();
+    total_.inside.busier_bytes += inside.busier();
   }
 
   /// Elements, records and norms are messages of their own.
-  void add(const detail::transfers& exchange) {
-    traffic one;
+  void add(const stage& stage, const detail::transfers& exchange) {
+    traffic_by_link both;
     const auto record_bytes = [&](const detail::transfer& t) {
       return t.leaves.size() * input_.segments * sizeof(report::entry);
     };
@@ -90,14 +128,38 @@ class cost_counter {
       return t.result_norms ? input_.segments * sizeof(double) : 0;
     };
     for (const auto& t : exchange.sends) {
+      auto& link = link_to(stage.members[t.member], both);
       total_.elements += t.elements.size();
-      one.send(t.elements.size() * input_.element_size);
-      one.send(record_bytes(t));
-      one.send(norm_bytes(t));
+      link.send(t.elements.size() * input_.element_size);
+      link.send(record_bytes(t));
+      link.send(norm_bytes(t));
     }
     for (const auto& t : exchange.receives)
-      one.receive(t.elements.size() * input_.element_size + record_bytes(t) + norm_bytes(t));
-    add(one);
+      link_to(stage.members[t.member], both)
+          .receive(t.elements.size() * input_.element_size + record_bytes(t) + norm_bytes(t));
+    add(both);
+  }
+
+  void sum_of_vectors(const std::vector<stage>& stages, std::size_t leaves) {
+    for (const auto& stage : stages) {
+      add(stage, detail::elements_of(detail::transfers_to_combine(stage)));
+      add(stage, detail::elements_of(detail::transfers_to_deliver(stage, leaves)));
+      if (stage.survives()) total_.terms += stage.members.size() * stage.part().size();
+    }
+  }
+  /// The products of this rank's gradient with itself and with the mean, and all ranks' numbers to all (allgather.hpp):
+  /// at most these, since a rule of the whole model needs one row sum in place of one for each segment.
+  void measure_and_gather(std::size_t ranks) {
+    total_.products += packed_size(input_.sums) * input_.length;
+    const std::size_t block = input_.sums * input_.segments * sizeof(double);
+    const auto self = static_cast<std::size_t>(rank_);
+    for (std::size_t have = 1; have < ranks; have *= 2) {
+      const auto bytes = std::min(have, ranks - have) * block;
+      traffic_by_link both;
+      link_to(static_cast<int>((self + ranks - have) % ranks), both).send(bytes);
+      link_to(static_cast<int>((self + have) % ranks), both).receive(bytes);
+      add(both);
+    }
   }
 
   void combine(const stage& stage) {
@@ -113,9 +175,11 @@ class cost_counter {
     const auto self = static_cast<std::size_t>(std::ranges::find(group, rank_) - group.begin());
     const detail::sum_order order(group.size(), self, detail::sum_radix(vectors));
     for (std::size_t i = 0; i < order.exchanges(); ++i) {
-      traffic one;
-      order.visit(i, [&](std::size_t) { one.send(bytes); }, [&](std::size_t) { one.receive(bytes); });
-      add(one);
+      traffic_by_link both;
+      order.visit(
+          i, [&](std::size_t place) { link_to(group[place], both).send(bytes); },
+          [&](std::size_t place) { link_to(group[place], both).receive(bytes); });
+      add(both);
     }
   }
 

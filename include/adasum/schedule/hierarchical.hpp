@@ -3,18 +3,17 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
+#include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
 #include "automatic.hpp"
-#include "partition.hpp"
+#include "by_node.hpp"
 
 namespace adasum::schedules {
 
@@ -22,10 +21,10 @@ namespace adasum::schedules {
 ///
 ///     result = rule over the nodes j of (inner over the gradients of node j's ranks)
 ///
-/// Nodes are ordered by their lowest ranks, and the ranks of a node by rank. Inside a node the gradients are
-/// cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the outer schedule,
-/// with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is applied
-/// before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would.
+/// Nodes are ordered by their lowest ranks (or as outer.leaf_ranks says), and the ranks of a node by rank. Inside a node
+/// the gradients are cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the
+/// outer schedule, with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is
+/// applied before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would.
 ///
 ///     adasum::schedules::hierarchical order{comm.nodes(), adasum::rules::mean{}};
 ///
@@ -50,93 +49,38 @@ struct hierarchical {
 
   /// @throws bad_input  if node_of_rank does not name a node for each rank
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    const auto nodes = ranks_by_node(size);
-    std::size_t shards = nodes.front().size();
-    for (const auto& ranks : nodes) shards = std::min(shards, ranks.size());
-    const auto [node, place] = find(nodes, rank);
-    const auto& mates = nodes[node];
-    const index_range all{0, input.length};
-
-    std::vector<std::size_t> first_leaf{0};
-    for (const auto& ranks : nodes) first_leaf.push_back(first_leaf.back() + ranks.size());
-
-    std::vector<stage> stages;
+    const auto groups = groups_of(size);
     // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
-    const bool inner_only = nodes.size() == 1 && input.along_tree;
-    if (mates.size() > 1 || inner_only || !pairwise_rule<Inner>) {
-      stage one;
-      one.members = mates;
-      one.self = place;
-      for (std::size_t i = 0; i <= mates.size(); ++i) one.leaf_offsets.push_back(first_leaf[node] + i);
-      one.survivors = shards;
-      one.held = all;
-      for (std::size_t i = 0; i < shards; ++i) one.parts.push_back(detail::part_of(all, shards, i));
-      one.sum_over.assign(mates.begin(), mates.begin() + static_cast<std::ptrdiff_t>(shards));
-      one.inner = true;
-      stages.push_back(std::move(one));
-    }
-    if (place >= shards || inner_only) return stages;
-
-    const auto shard = detail::part_of(all, shards, place);
-    auto among_nodes = input;
-    // The shards' inner products are summed together, so all of them take the same stages: those of the longest, cut to
-    // each. (One that chooses by the length could choose differently for one element more.)
-    among_nodes.length = (all.size() + shards - 1) / shards;
-    among_nodes.in_place = false;
-    for (auto stage : outer.stages(static_cast<int>(node), static_cast<int>(nodes.size()), among_nodes)) {
-      std::vector<int> sum_over;
-      for (const int n : stage.sum_over) {
-        const auto& ranks = nodes[static_cast<std::size_t>(n)];
-        sum_over.insert(sum_over.end(), ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shards));
-      }
-      stage.sum_over = std::move(sum_over);
-      for (int& member : stage.members) member = nodes[static_cast<std::size_t>(member)][place];
-      for (auto& leaf : stage.leaf_offsets) leaf = first_leaf[leaf];
-      const auto shift = [&](index_range range) {
-        return index_range{shard.begin + std::min(range.begin, shard.size()),
-                           shard.begin + std::min(range.end, shard.size())};
-      };
-      stage.held = shift(stage.held);
-      for (auto& part : stage.parts) part = shift(part);
-      stages.push_back(std::move(stage));
-    }
-    return stages;
+    const bool only_stage = groups.size() == 1 && input.along_tree;
+    const inside_node inside{.by_inner_rule = true, .even_alone = only_stage || !pairwise_rule<Inner>};
+    return stages_by_node(
+        leaves_of(groups, input), rank, input, inside,
+        [&](int node, int nodes, const schedule_input& among_nodes) { return outer.stages(node, nodes, among_nodes); });
   }
 
   /// In a plan's own buffer, ranks of one node that share memory work there in place.
   static shared_memory_use uses_shared_memory(int, const schedule_input&) { return shared_memory_use::buffer; }
 
   /// Which rank's gradient is which leaf.
-  std::vector<int> leaf_ranks(int size) const {
-    std::vector<int> ranks;
-    for (const auto& node : ranks_by_node(size)) ranks.insert(ranks.end(), node.begin(), node.end());
-    return ranks;
+  std::vector<int> leaf_ranks(int size, const schedule_input& input) const {
+    return leaves_of(groups_of(size), input).ranks();
   }
 
  private:
-  std::vector<std::vector<int>> ranks_by_node(int size) const {
+  node_groups groups_of(int size) const {
     if (node_of_rank.size() != static_cast<std::size_t>(size))
       throw bad_input("adasum::schedules::hierarchical: nodes are given for " + std::to_string(node_of_rank.size()) +
                       " ranks, the communicator has " + std::to_string(size));
-    std::vector<int> seen;
-    std::vector<std::vector<int>> nodes;
-    for (int rank = 0; rank < size; ++rank) {
-      const int node = node_of_rank[static_cast<std::size_t>(rank)];
-      const auto at = static_cast<std::size_t>(std::ranges::find(seen, node) - seen.begin());
-      if (at == seen.size()) {
-        seen.push_back(node);
-        nodes.emplace_back();
-      }
-      nodes[at].push_back(rank);
-    }
-    return nodes;
+    return node_groups(node_of_rank);
   }
 
-  static std::pair<std::size_t, std::size_t> find(const std::vector<std::vector<int>>& nodes, int rank) {
-    for (std::size_t node = 0;; ++node) {
-      const auto at = std::ranges::find(nodes[node], rank);
-      if (at != nodes[node].end()) return {node, static_cast<std::size_t>(at - nodes[node].begin())};
-    }
+  /// The nodes are leaves in the outer schedule's order.
+  node_leaves leaves_of(const node_groups& groups, schedule_input input) const {
+    input.nodes = {};
+    if constexpr (requires { outer.leaf_ranks(1, input); })
+      return node_leaves(groups, outer.leaf_ranks(static_cast<int>(groups.size()), input));
+    else
+      return node_leaves(groups);
   }
 };
 

@@ -31,6 +31,13 @@ inline index_range known_leaves(const stage& stage, std::size_t member) {
                                       : index_range{};
 }
 
+/// The same messages without what is known of gradients.
+inline transfers elements_of(transfers list) {
+  for (auto* const messages : {&list.sends, &list.receives})
+    for (auto& one : *messages) one = {one.member, one.elements, {}, false};
+  return list;
+}
+
 /// Before a stage combines, every survivor gets its part of each other member's vector. What is received are elements
 /// of that member's vector.
 inline transfers transfers_to_combine(const stage& stage) {

@@ -32,10 +32,9 @@ class schedule_check {
       ranks.require_sums();
       ranks.combine();
       // Two rules, or gradients in another order, make another tree. A rule that needs no tree asks for none.
-      constexpr bool own_tree = requires { order_.inner; } || requires { order_.leaf_ranks(1); };
-      ranks.require_root(own_tree || !input_.along_tree ? std::string() : defining_tree(ranks.size()));
+      ranks.require_root(has_own_tree() || !input_.along_tree ? std::string() : defining_tree(ranks.size()));
       ranks.gather();
-      if (!input_.along_tree) require_one_stage(ranks);
+      if (!input_.along_tree && input_.sums == 0) require_one_stage(ranks);
       require_name();
     } catch (const bad_input& wrong) {
       throw bad_input("adasum::check_schedule: " + std::string(std::string_view(Schedule::name)) + ", " + described() +
@@ -44,9 +43,17 @@ class schedule_check {
   }
 
  private:
+  bool has_own_tree() const {
+    if constexpr (requires { order_.inner; }) return true;
+    if constexpr (requires { order_.leaf_ranks(size_, input_); }) return !order_.leaf_ranks(size_, input_).empty();
+    return false;
+  }
+
   std::string described() const {
     return std::to_string(size_) + (size_ == 1 ? " rank, " : " ranks, ") + std::to_string(input_.length) + " elements" +
-           (input_.along_tree ? "" : ", a rule not along the tree") + (input_.in_place ? ", in shared memory" : "");
+           (input_.along_tree ? "" : ", a rule not along the tree") +
+           (input_.sums == 0 ? "" : ", " + std::to_string(input_.sums) + " sums of vectors") +
+           (input_.in_place ? ", in shared memory" : "");
   }
 
   /// Asked again, it answers the same.
@@ -93,7 +100,7 @@ class schedule_check {
 ///     their own; they must make the same on all ranks);
 ///   * sums of inner products count every element once;
 ///   * everybody gets the whole result back;
-///   * rules that are not pairwise see all gradients in one stage, where input.along_tree is false;
+///   * rules that are not pairwise see all gradients in one stage, where input.along_tree is false and input.sums is 0;
 ///   * stages() gives the same answer again.
 ///
 /// @throws bad_input  saying what is wrong first
@@ -113,6 +120,12 @@ void check_schedule(const Schedule& order, int size) {
         schedule_input input{.length = length, .element_size = 4, .segments = 3, .along_tree = along_tree};
         input.once = once;
         check_schedule(order, size, input);
+        if (!along_tree)
+          for (const std::size_t sums : {1u, 2u}) {
+            auto with_sums = input;
+            with_sums.sums = sums;
+            check_schedule(order, size, with_sums);
+          }
         if constexpr (requires { order.uses_shared_memory(size, input); })
           if (order.uses_shared_memory(size, input) != shared_memory_use::none) {
             input.in_place = true;

@@ -55,7 +55,7 @@ class schedule_simulation {
  public:
   template <class Schedule>
   schedule_simulation(const Schedule& order, int size, const schedule_input& input) : all_{0, input.length} {
-    const auto leaves = leaves_of(order, size);
+    const auto leaves = leaves_of(order, size, input);
     for (int rank = 0; rank < size; ++rank) {
       const auto leaf = leaves[static_cast<std::size_t>(rank)];
       ranks_.push_back({order.stages(rank, size, input), 0, {leaf, leaf + 1}, all_, std::to_string(leaf)});
@@ -147,11 +147,12 @@ class schedule_simulation {
 
   /// Which leaf each rank's gradient is.
   template <class Schedule>
-  static std::vector<std::size_t> leaves_of(const Schedule& order, int size) {
+  static std::vector<std::size_t> leaves_of(const Schedule& order, int size, const schedule_input& input) {
     std::vector<std::size_t> leaves(static_cast<std::size_t>(size));
     std::iota(leaves.begin(), leaves.end(), std::size_t{0});
-    if constexpr (requires { order.leaf_ranks(size); }) {
-      const std::vector<int> ranks = order.leaf_ranks(size);
+    if constexpr (requires { order.leaf_ranks(size, input); }) {
+      const std::vector<int> ranks = order.leaf_ranks(size, input);
+      if (ranks.empty()) return leaves;
       std::vector<int> sorted = ranks, each(leaves.begin(), leaves.end());
       std::ranges::sort(sorted);
       require(sorted == each, "leaf_ranks does not name each rank once");

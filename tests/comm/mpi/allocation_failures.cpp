@@ -5,50 +5,22 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <limits>
-#include <new>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <adasum/adasum.hpp>
 #include <adasum/comm/mpi.hpp>
 
+#include "support/allocations.hpp"
 #include "support/disagreements.hpp"
 #include "support/mpi_world.hpp"
+#include "support/schedules.hpp"
+
+namespace test_of_comm_mpi_allocation_failures {
 
 /// Memory that is short on one rank of an MPI program: whichever allocation fails there, no rank waits for ever, and
 /// the communicator works afterwards.
-
-namespace {
-
-constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
-std::size_t allocations_left = never;
-std::size_t failures_in_a_row = 1;
-
-void* allocate(std::size_t size, std::size_t alignment) {
-  if (allocations_left == 0) {
-    if (--failures_in_a_row == 0) allocations_left = never;
-    throw std::bad_alloc();
-  }
-  if (allocations_left != never) --allocations_left;
-  const std::size_t bytes = (size + alignment) / alignment * alignment;
-  if (void* const memory = std::aligned_alloc(alignment, bytes)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-// The array forms call these. Not inlined, so that the compiler does not see malloc on one side and delete on the other.
-[[gnu::noinline]] void* operator new(std::size_t size) { return allocate(size, 16); }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 using namespace adasum::test;
 
@@ -73,23 +45,22 @@ void check_every_allocation(const std::string& name, std::size_t in_a_row, const
       const bool bad = comm.rank() == culprit;
       std::vector<double> gradient(segs.total(), 1 + comm.rank());
       const auto end = end_of(std::vector<double>{}, [&](auto&) {
-        failures_in_a_row = in_a_row;
-        allocations_left = bad ? n : never;
+        std::optional<failing_allocations> failures;
+        if (bad) failures.emplace(n, in_a_row);
         try {
           call(comm, gradient);
         } catch (...) {
-          ran_out = allocations_left == never || failures_in_a_row < in_a_row;
-          allocations_left = never;
+          ran_out = failures && failures->any();
           throw;
         }
-        ran_out = allocations_left == never || failures_in_a_row < in_a_row;
-        allocations_left = never;
+        ran_out = failures && failures->any();
       });
       MPI_Bcast(&ran_out, 1, MPI_INT, culprit, MPI_COMM_WORLD);
+      const bool none_shared = end.message.find("memory cannot be shared") != std::string::npos;
       if (!bad)
-        CHECK_MESSAGE(
-            (end.how == way::returned || end.how == way::communication_error || end.how == way::agreement_error),
-            end.message);
+        CHECK_MESSAGE((end.how == way::returned || end.how == way::communication_error ||
+                       end.how == way::agreement_error || none_shared),
+                      end.message);
       std::ranges::fill(gradient, 3);
       CHECK_NOTHROW(
           adasum::adasum_allreduce(space, comm, gradient, adasum::schedules::recursive_doubling{}, unchecked));
@@ -116,7 +87,7 @@ TEST_CASE("while a plan is made, and the other ranks are told, on a communicator
 }
 
 TEST_CASE("while memory is shared: all ranks get it, or none does") {
-  for (const std::size_t in_a_row : {1u, 2u})
+  for (const std::size_t in_a_row : {std::size_t{1}, std::size_t{2}, failing_allocations::all})
     check_every_allocation("share()", in_a_row, [&](const auto& comm, auto&) {
       int shared = 1;
       try {
@@ -124,11 +95,77 @@ TEST_CASE("while memory is shared: all ranks get it, or none does") {
       } catch (...) {
         shared = 0;
       }
-      const auto left = std::exchange(allocations_left, never);
-      int least = 0, most = 0;
-      MPI_Allreduce(&shared, &least, 1, MPI_INT, MPI_MIN, comm.native());
-      MPI_Allreduce(&shared, &most, 1, MPI_INT, MPI_MAX, comm.native());
-      CHECK(least == most);
-      allocations_left = left;
+      without_failures([&] {
+        int least = 0, most = 0;
+        MPI_Allreduce(&shared, &least, 1, MPI_INT, MPI_MIN, comm.native());
+        MPI_Allreduce(&shared, &most, 1, MPI_INT, MPI_MAX, comm.native());
+        CHECK(least == most);
+        return 0;
+      });
     });
 }
+
+namespace {
+
+/// In memory that the ranks share, with and without checks, where one allocation fails, or all from it on. Only one where
+/// there are more than two ranks: they wait long for each other if there are fewer cores. visit(name, options, in_a_row)
+template <class Visitor>
+void for_each_choice(const Visitor& visit) {
+  for (const std::size_t in_a_row : {std::size_t{1}, failing_allocations::all}) {
+    if (in_a_row > 1 && world_size() > 2) break;
+    visit(", checked", checked, in_a_row);
+    visit(", unchecked", unchecked, in_a_row);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("while a plan is made whose gradients lie in shared memory") {
+  for_each_choice([](const std::string& how, const auto& choices, std::size_t in_a_row) {
+    check_every_allocation("a plan in shared memory" + how, in_a_row, [&](const auto& comm, auto& gradient) {
+      auto plan = adasum::plan_allreduce<double>(space, comm, segs, adasum::schedules::shared_memory{}, choices);
+      without_failures([&] { return plan(gradient); });
+    });
+  });
+}
+
+TEST_CASE("while a plan's buffer is made") {
+  for_each_choice([](const std::string& how, const auto& choices, std::size_t in_a_row) {
+    for_each_schedule([&](const auto& order, const std::string& name) {
+      check_every_allocation("a buffer, " + name + how, in_a_row, [&](const auto& comm, auto& gradient) {
+        auto plan = without_failures([&] { return adasum::plan_allreduce<double>(space, comm, segs, order, choices); });
+        std::ranges::copy(gradient, plan.buffer().begin());
+        without_failures([&] { return plan(); });
+      });
+    });
+  });
+}
+
+TEST_CASE("while buckets are made") {
+  const std::vector<std::size_t> parameters{20, 13, 2};
+  for_each_choice([&](const std::string& how, const auto& choices, std::size_t in_a_row) {
+    check_every_allocation("buckets" + how, in_a_row, [&](const auto& comm, auto&) {
+      adasum::plan_bucketed<double>(space, comm, parameters, 150, choices);
+    });
+  });
+}
+
+TEST_CASE("in the first run of a plan") {
+  for_each_choice([](const std::string& how, const auto& choices, std::size_t in_a_row) {
+    for_each_schedule([&](const auto& order, const std::string& name) {
+      check_every_allocation("the run of a plan, " + name + how, in_a_row, [&](const auto& comm, auto& gradient) {
+        auto plan = without_failures([&] { return adasum::plan_allreduce<double>(space, comm, segs, order, choices); });
+        plan(gradient);
+      });
+      check_every_allocation("start and wait, " + name + how, in_a_row, [&](const auto& comm, auto& gradient) {
+        auto plan = without_failures([&] { return adasum::plan_allreduce<double>(space, comm, segs, order, choices); });
+        plan.start(gradient);
+        while (!plan.test()) {
+        }
+        plan.wait();
+      });
+    });
+  });
+}
+
+}  // namespace test_of_comm_mpi_allocation_failures

@@ -15,6 +15,8 @@
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
 
+namespace test_of_comm_mpi_allreduce {
+
 using namespace adasum::test;
 
 namespace {
@@ -56,6 +58,28 @@ TEST_CASE("every schedule on the world: float") {
 
 TEST_CASE("every schedule on the world: double") {
   check_lengths<double>(adasum::mpi_communicator{MPI_COMM_WORLD}, {5, 200});
+}
+
+TEST_CASE("rules of norms and row sums by sums of vectors: as one process does") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const adasum::segments segs{40, 0, 60};
+  const auto gradients = random_gradients<double>(static_cast<std::size_t>(comm.size()), segs.total(), 5);
+  const auto check = [&](const auto& rule) {
+    std::vector<double> expected(segs.total());
+    adasum::combine(adasum::serial_space{}, gradients, expected, rule, segs);
+    auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+    auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, rule,
+                                               adasum::schedules::recursive_halving{});
+    plan.start(gradient);
+    while (!plan.test()) {
+    }
+    plan.wait();
+    for (std::size_t x = 0; x < expected.size(); ++x)
+      CHECK(gradient[x] == doctest::Approx(expected[x]).epsilon(1e-10).scale(1));
+    CHECK(same_on_all_ranks(gradient, comm.native()));
+  };
+  check(adasum::rules::adacons{.per_segment = true});
+  check(adasum::rules::unit_mean{});
 }
 
 TEST_CASE("messages cut into pieces give the same bits") {
@@ -124,3 +148,5 @@ TEST_CASE("a plan in memory that the ranks share: short and long gradients, run 
     }
   }
 }
+
+}  // namespace test_of_comm_mpi_allreduce

@@ -18,6 +18,8 @@
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
 
+namespace test_of_comm_mpi_coexistence {
+
 /// How reductions get along with the rest of an MPI program, and what they do when one rank is wrong.
 
 using namespace adasum::test;
@@ -194,3 +196,5 @@ TEST_CASE("nodes, and a hierarchy over them by messages and in shared memory") {
     }
   }
 }
+
+}  // namespace test_of_comm_mpi_coexistence

@@ -14,6 +14,8 @@
 
 #include "support/mpi_world.hpp"
 
+namespace test_of_comm_mpi_communicator {
+
 /// What can be asked of a communicator, and of one that is empty.
 
 using namespace adasum::test;
@@ -118,3 +120,5 @@ TEST_CASE("the nodes of ranks on one machine") {
   }
   MPI_Comm_free(&reversed);
 }
+
+}  // namespace test_of_comm_mpi_communicator

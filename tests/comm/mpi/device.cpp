@@ -12,6 +12,8 @@
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
 
+namespace test_of_comm_mpi_device {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -72,3 +74,5 @@ TEST_CASE("a rank whose input is bad leaves no other waiting") {
     CHECK(good.values()[1999] == 1);
   }
 }
+
+}  // namespace test_of_comm_mpi_device

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cstddef>
+#include <new>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +18,10 @@
 #include <adasum/exec/cuda.hpp>
 
 #include "emulated_cuda/runtime.hpp"
+#include "support/allocations.hpp"
 #include "support/mpi_world.hpp"
+
+namespace test_of_comm_mpi_device_exchange {
 
 using namespace adasum::test;
 using adasum::cuda_space;
@@ -131,3 +136,42 @@ TEST_CASE("a device that breaks: its rank reports it, the next one is told, and 
   CHECK(message_of(comm, exec, std::span(&out, 1), std::span(&in, 1)) == "");
   CHECK(theirs.values() == values_of(previous(), 600));
 }
+
+TEST_CASE("memory short on one rank: an exchange is either not begun, or made to its end") {
+  if (world_size() < 2) return;
+  const cuda_space exec{cudaStream_t{}};
+  const device_elements mine(exec, values_of(world_rank(), 600));
+  int ran_out = 1;
+  for (std::size_t n = 0; ran_out; ++n) {
+    CAPTURE(n);
+    const mpi_communicator comm(MPI_COMM_WORLD, 1000, device_messages::staged);
+    const device_elements first(exec, std::vector<float>(600)), second(exec, std::vector<float>(600));
+    const bool bad = comm.rank() == 0;
+    const auto exchange = [&] {
+      const outgoing out{next(), mine.bytes(), on_device};
+      const std::array both{out, out};
+      const std::array in{incoming{previous(), first.bytes(), on_device},
+                          incoming{previous(), second.bytes(), on_device}};
+      try {
+        comm.exchange(exec, both, in);
+      } catch (const adasum::communication_error&) {  // then it has ended
+      }
+    };
+    std::optional<failing_allocations> short_of_memory;
+    if (bad) short_of_memory.emplace(n);
+    try {
+      exchange();
+    } catch (const std::bad_alloc&) {
+      CHECK(bad);
+      exchange();
+    }
+    ran_out = short_of_memory && short_of_memory->any();
+    short_of_memory.reset();
+    MPI_Bcast(&ran_out, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    exchange();
+    CHECK(first.values() == values_of(previous(), 600));
+    CHECK(second.values() == values_of(previous(), 600));
+  }
+}
+
+}  // namespace test_of_comm_mpi_device_exchange

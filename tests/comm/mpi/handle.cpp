@@ -9,6 +9,8 @@
 
 #include "support/mpi_world.hpp"
 
+namespace test_of_comm_mpi_handle {
+
 /// The duplicate of the caller's communicator, and the caller's error handler.
 
 using namespace adasum::test;
@@ -63,3 +65,5 @@ TEST_CASE("a communicator that cannot be duplicated: an exception, although erro
   MPI_Comm_free_keyval(&key);
   MPI_Comm_free(&callers);
 }
+
+}  // namespace test_of_comm_mpi_handle

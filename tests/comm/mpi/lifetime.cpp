@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   std::optional<adasum::mpi_communicator> late(MPI_COMM_WORLD);
   expect(late->size() >= 1, "a communicator between the two");
-  // A plan whose buffer lies in an MPI window, which goes with MPI_Finalize.
+  // A plan whose buffer lies in memory that the ranks share, which stays after MPI_Finalize.
   std::optional plan(adasum::plan_allreduce<float>(adasum::serial_space{}, *late, adasum::segments{1000}));
   std::ranges::fill(plan->buffer(), 1.0f);
   (*plan)();

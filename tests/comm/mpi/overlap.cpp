@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,8 @@
 #include "support/mpi_world.hpp"
 #include "support/random_gradients.hpp"
 #include "support/schedules.hpp"
+
+namespace test_of_comm_mpi_overlap {
 
 /// Reductions beside other work, over MPI.
 
@@ -141,6 +145,39 @@ TEST_CASE("buckets in other orders on other ranks") {
   }
 }
 
+TEST_CASE("buckets that are weighed together: the bits of a plan for the whole gradient, and nobody hangs") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const adasum::segments segs{300, 5, 0, 4000, 77, 1000, 1000};
+  const adasum::rules::adacons rule{.momentum = 0.5};
+  const auto check = [&](const auto& order) {
+    auto whole = adasum::plan_allreduce<double>(space, comm, segs, rule, order);
+    auto buckets = adasum::plan_bucketed<double>(space, comm, segs, 16000, rule, order);
+    const auto pass = [&](std::uint64_t seed, std::size_t missing) {
+      uniform_numbers random(10 * seed + static_cast<std::uint64_t>(world_rank()));
+      std::vector<double> mine(segs.total());  // whole numbers: their products add up to the same in any order
+      for (auto& x : mine) x = static_cast<double>(random.below(17)) - 8;
+      for (std::size_t i = segs.size(); i-- > 0;) {
+        std::ranges::copy(std::span(mine).subspan(segs.offset(i), segs.length(i)), buckets.gradient(i).begin());
+        if (i != missing) buckets.ready(i);
+      }
+      return mine;
+    };
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      auto mine = pass(seed, segs.size());
+      CHECK_NOTHROW(buckets.wait());
+      whole(mine);
+      for (std::size_t i = 0; i < segs.size(); ++i)
+        CHECK(std::ranges::equal(buckets.gradient(i), std::span(mine).subspan(segs.offset(i), segs.length(i))));
+    }
+    pass(9, world_rank() == world_size() - 1 ? 3 : segs.size());
+    CHECK_THROWS_AS(buckets.wait(), adasum::error);
+    pass(10, segs.size());
+    CHECK_NOTHROW(buckets.wait());
+  };
+  check(adasum::schedules::all_to_all{});
+  check(adasum::schedules::automatic{});
+}
+
 TEST_CASE("one rank with bad input, a plan destroyed in flight, a parameter that is not ready: nobody hangs") {
   if (world_size() < 2) return;
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
@@ -248,6 +285,36 @@ TEST_CASE("a plan that is destroyed in flight, by message, although it has share
   CHECK(failed == (world_rank() != 0));
 }
 
+TEST_CASE("a rank that leaves its plans in flight destroys them, and idle ones in shared memory, in any order") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  if (comm.size() == 1) return;
+  const auto plan_in_shared_memory = [&](std::size_t length) {
+    return adasum::plan_allreduce<float>(space, comm, adasum::segments{length}, adasum::schedules::shared_memory{},
+                                         unchecked);
+  };
+  const auto destroy = [](auto& plan) { plan = {}; };
+  const auto gradient = gradient_of_this_rank(1000);
+  for (const bool idle_first : {true, false})
+    for (int culprit = 0; culprit < comm.size(); ++culprit) {
+      CAPTURE(idle_first);
+      CAPTURE(culprit);
+      auto idle = plan_in_shared_memory(1000), in_flight = plan_in_shared_memory(1000);
+      auto in_use = gradient;
+      in_flight.start(in_use);
+      if (comm.rank() == culprit) {
+        destroy(idle_first ? idle : in_flight);
+        destroy(idle_first ? in_flight : idle);
+      } else {
+        const auto how = end_of(std::vector<float>{}, [&](auto&) { in_flight.wait(); }).how;
+        CHECK((how == way::communication_error || how == way::returned));
+      }
+      auto again = plan_in_shared_memory(3000);  // while the others still have theirs
+      auto result = gradient_of_this_rank(3000);
+      CHECK_NOTHROW(again(result));
+      CHECK(same_on_all_ranks(result));
+    }
+}
+
 TEST_CASE(
     "checked: one rank by another schedule, in messages only, or after buffer(), is a disagreement on all ranks") {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
@@ -275,3 +342,5 @@ TEST_CASE(
   CHECK(disagrees([&] { differs ? void(plan.buffer()) : void(plan(gradient)); }));
   CHECK_NOTHROW(plan(gradient));
 }
+
+}  // namespace test_of_comm_mpi_overlap

@@ -17,6 +17,8 @@
 
 #include "support/mpi_world.hpp"
 
+namespace test_of_comm_mpi_pending {
+
 /// Messages, blocking and posted, and what becomes of wrong ones.
 
 using namespace adasum::test;
@@ -168,3 +170,5 @@ TEST_CASE("an error of MPI names the call and carries MPI's own text") {
     CHECK(error_class == MPI_ERR_RANK);
   }
 }
+
+}  // namespace test_of_comm_mpi_pending

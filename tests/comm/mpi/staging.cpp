@@ -16,6 +16,8 @@
 
 #include "emulated_cuda/runtime.hpp"
 
+namespace test_of_comm_mpi_staging {
+
 using adasum::cuda_space;
 using adasum::incoming;
 using adasum::outgoing;
@@ -81,3 +83,5 @@ TEST_CASE("no buffer is handed out after memory could not be had") {
   buffers.begin(exec, {}, std::span(&in, 1));
   CHECK(buffers.buffer_for(bytes).data() != nullptr);
 }
+
+}  // namespace test_of_comm_mpi_staging

@@ -17,6 +17,8 @@
 
 #include "support/ranks.hpp"
 
+namespace test_of_comm_threads_group {
+
 /// Messages between threads and the memory that they share; communicators that are empty.
 
 using namespace adasum::test;
@@ -176,3 +178,5 @@ TEST_CASE("memory that ranks share is zero, aligned, and each rank's own; the fi
   });
   for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
 }
+
+}  // namespace test_of_comm_threads_group

@@ -14,6 +14,8 @@
 #include "support/complete_types.hpp"
 #include "support/every_call.hpp"
 
+namespace test_of_core_concepts_complete {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -221,3 +223,5 @@ TEST_CASE("a space that replaces one member of serial_space is asked for that on
     });
   });
 }
+
+}  // namespace test_of_core_concepts_complete

@@ -11,6 +11,8 @@
 #include "support/every_call.hpp"
 #include "support/minimal_types.hpp"
 
+namespace test_of_core_concepts_minimal {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -47,3 +49,5 @@ TEST_CASE_TEMPLATE("calls among ranks that share memory", Comm, minimal_sharing_
   run_on<Comm, float>(schedules::automatic{});
   run_on<Comm, float>(schedules::shared_memory{});
 }
+
+}  // namespace test_of_core_concepts_minimal

@@ -11,6 +11,8 @@
 #include "support/disagreements.hpp"
 #include "support/ranks.hpp"
 
+namespace test_of_detail_collective_agreement {
+
 /// With agreement checks on, every rank learns what is wrong, and with whom, before anything changes.
 
 using namespace adasum::test;
@@ -66,6 +68,33 @@ TEST_CASE("the message names every rank with bad input") {
   check_agreement_errors(ranks, "the gradient has 7", 4);
 }
 
+namespace {
+
+struct tuned : adasum::rules::adasum {
+  std::vector<double> numbers;
+  std::vector<double> parameters() const { return numbers; }
+};
+
+}  // namespace
+
+TEST_CASE("where rules differ in their parameters, the message has those of two ranks") {
+  const auto message = [](const std::vector<double>& first, const std::vector<double>& second) {
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      std::vector<float> gradient(10, 1);
+      adasum::combine_allreduce(adasum::serial_space{}, comm, gradient, tuned{{}, comm.rank() == 1 ? second : first},
+                                checked);
+      return 0;
+    });
+    return ranks[2].message_of<adasum::agreement_error>().value_or("none");
+  };
+  const std::string beginning = "adasum: the ranks disagree on the parameters of the rule adasum: ";
+  CHECK(message({0.1, 3}, {0.1, -4}) == beginning + "rank 0 has 0.1, 3, rank 1 has 0.1, -4");
+  CHECK(message({}, {1e-6}) == beginning + "rank 0 has none, rank 1 has 1e-06");
+  auto many = std::vector<double>(100, 1.5), others = many;
+  others.back() = 2;
+  CHECK(message(many, others) == beginning + "those of rank 0 and of rank 1 differ");
+}
+
 TEST_CASE("after a disagreement the communicator works") {
   const auto ranks = on_ranks(3, [](const auto& comm) {
     const adasum::segments segs{10};
@@ -95,6 +124,36 @@ TEST_CASE("ranks whose schedules differ in a parameter, or cannot be built on on
       });
       check_agreement_errors(ranks, other == 3 ? "radix 3" : "schedule", 1);
     }
+}
+
+TEST_CASE("unchecked: ranks whose schedules differ in a parameter are told that they do different things") {
+  const auto check = [](const auto& order_of) {
+    for (const bool plans : {false, true}) {
+      const auto ranks = on_ranks(4, [&](const auto& comm) {
+        return end_of(counted(60), [&](auto& g) {
+          const adasum::serial_space space;
+          const auto order = order_of(comm.rank() == 3);
+          if (plans)
+            adasum::plan_allreduce<float>(space, comm, 60, order, unchecked)(g);
+          else
+            adasum::adasum_allreduce(space, comm, g, order, unchecked);
+        });
+      });
+      for (const auto& rank : ranks) {
+        REQUIRE_MESSAGE(rank.value, rank.description());
+        CHECK(rank.value->how == way::communication_error);
+        CHECK_MESSAGE(rank.value->message.find("different things") != std::string::npos, rank.value->message);
+      }
+    }
+  };
+  using namespace adasum::schedules;
+  check([](bool other) { return recursive_halving{.radix = other ? std::size_t{4} : std::size_t{2}}; });
+  check([](bool other) {
+    return hierarchical{other ? std::vector{0, 1, 0, 1} : std::vector{0, 0, 1, 1}, adasum::rules::mean{}};
+  });
+  check([](bool other) {
+    return hierarchical{other ? std::vector{0, 0, 1, 2} : std::vector{0, 0, 1, 1}, adasum::rules::mean{}};
+  });
 }
 
 TEST_CASE("agreement checks are the default in these builds, and a choice at run time") {
@@ -209,3 +268,5 @@ TEST_CASE("a schedule that one rank cannot build for shared memory is an error o
     CHECK_MESSAGE(ranks[r].value->message.find("broken in place") != std::string::npos, ranks[r].value->message);
   }
 }
+
+}  // namespace test_of_detail_collective_agreement

@@ -10,6 +10,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_detail_collective_exclusion {
+
 /// Numbers at the edge: Inf and NaN, squares outside the range of double, sums that cancel.
 
 using namespace adasum::test;
@@ -143,3 +145,5 @@ TEST_CASE("gradients that are all zero stay zero") {
     CHECK(ranks.front().found.result_norm(0) == 0);
   });
 }
+
+}  // namespace test_of_detail_collective_exclusion

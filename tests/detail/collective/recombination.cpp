@@ -16,6 +16,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_detail_collective_recombination {
+
 /// Segments that inner products cannot decide, combined vector by vector in the middle of a run: how many sums that
 /// takes depends on the gradients.
 
@@ -134,7 +136,7 @@ TEST_CASE("more opposed segments than a run may have barriers are recombined in 
   // In shared memory, a rank can tell 2^20 barriers of one run apart. Along the tree of four ranks, a segment by itself
   // would take four sums, each with a barrier: one for each of three pairs, one for the root. (Instrumented, this many
   // would take gigabytes.)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef ADASUM_TEST_SANITIZED
   constexpr std::size_t count = 4096;
 #else
   constexpr std::size_t count = (std::size_t{1} << 20) / 4 + 1;
@@ -261,3 +263,5 @@ TEST_CASE("whether weights exist under which vectors cancel") {
   CHECK_FALSE(of({1, 0, 1, 1, 1, 2.1}, 3));
   CHECK_FALSE(of({1e-200, 0, 1e200}, 2));
 }
+
+}  // namespace test_of_detail_collective_recombination

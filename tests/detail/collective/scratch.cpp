@@ -10,6 +10,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_detail_collective_scratch {
+
 /// The memory for elements that a plan holds beside the gradient.
 
 using namespace adasum::test;
@@ -90,3 +92,5 @@ TEST_CASE("16-bit messages need as much again: what is sent, and what is receive
     }
   });
 }
+
+}  // namespace test_of_detail_collective_scratch

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace test_of_detail_collective_small_allreduce {
+
 /// Sums over the ranks of a group, all of them in this process.
 
 using adasum::detail::small_allreduce;
@@ -106,3 +108,5 @@ TEST_CASE("each rank's number counts once") {
 }
 
 TEST_CASE("no numbers, no messages' bytes") { CHECK(sums(std::vector<std::vector<double>>(5), 8).size() == 5); }
+
+}  // namespace test_of_detail_collective_small_allreduce

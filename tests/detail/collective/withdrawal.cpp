@@ -17,6 +17,8 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
+namespace test_of_detail_collective_withdrawal {
+
 /// Without agreement checks: a rank that fails tells the others, none of them hangs, and the communicator and the plans
 /// work again afterwards. (A hang ends the program: see on_each.)
 
@@ -220,11 +222,13 @@ namespace {
 /// Takes its time before it measures.
 struct slow_space : adasum::serial_space {
   std::chrono::milliseconds delay{0};
+  std::atomic<bool>* has_measured = nullptr;
 
   template <adasum::scalar T>
   void measure(const adasum::slice& window, std::span<const T* const> vectors, double* gram) const {
     std::this_thread::sleep_for(delay);
     adasum::serial_space::measure<T>(window, vectors, gram);
+    if (has_measured) *has_measured = true;
   }
 };
 
@@ -234,17 +238,21 @@ TEST_CASE("in shared memory, a rank that does not come in time is an error on ev
   using namespace std::chrono_literals;
   // Too long to be placed for the others: nobody would wait for the late one then, once it has come.
   const adasum::segments longer{17, 0, 30, 5000};
-  // They outlive all ranks: the late one still reads them when the others have given up.
-  auto gradients = random_gradients<float>(3, longer.total(), 59);
+  std::atomic<bool> late_one_has_measured = false;
   const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
     slow_space space;
-    if (comm.rank() == 1) space.delay = 5s;
+    if (comm.rank() == 1) {
+      space.delay = 5s;
+      space.has_measured = &late_one_has_measured;
+    }
     auto choices = unchecked;
     choices.timeout = std::chrono::seconds(2);
-    auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
-    return end_of(std::vector<float>{}, [&](auto&) {
+    auto mine = counted(longer.total());
+    auto end = end_of(std::vector<float>{}, [&](auto&) {
       adasum::adasum_allreduce(space, comm, mine, longer, adasum::schedules::shared_memory{}, choices);
     });
+    CHECK(late_one_has_measured);  // it reads the others' gradients until then: now they may be freed
+    return end;
   });
   std::string messages;
   for (const auto& rank : ranks) {
@@ -361,3 +369,5 @@ TEST_CASE("in shared memory, what other plans have made is not written to") {
   for (const std::size_t r : {1u, 2u})
     CHECK_MESSAGE(small[r].message.find("with less shared memory") != std::string::npos, small[r].message);
 }
+
+}  // namespace test_of_detail_collective_withdrawal

@@ -17,6 +17,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_detail_local_nonfinite {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -113,3 +115,5 @@ TEST_CASE("a zero gradient does not hide a non-finite one") {
   CHECK_FALSE(combine(serial_space{}, g, out, rules::adasum{}).finite());
   for (const float value : out) CHECK(std::isnan(value));
 }
+
+}  // namespace test_of_detail_local_nonfinite

@@ -18,6 +18,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_detail_local_recombine {
+
 using namespace adasum;
 using namespace adasum::detail;
 using namespace adasum::test;
@@ -335,3 +337,13 @@ TEST_CASE("a difference of a few roundings is still a gradient under sum") {
   CHECK(out == std::vector<double>(length, -0x1p-52));
   CHECK(found.recombined_segments() == 0);
 }
+
+TEST_CASE("the norm of what is left where gradients nearly cancel is that of the result") {
+  std::vector<double> out(2);
+  const report found =
+      combine(serial_space{}, std::vector<std::vector<double>>{{1, 0.3}, {-1, -0.3 + 1e-9}}, out, rules::adasum{});
+  REQUIRE(found.recombined_segments() == 1);
+  CHECK(std::abs(found.result_norm(0) / std::hypot(out[0], out[1]) - 1) < 1e-12);  // the quadratic form says 0
+}
+
+}  // namespace test_of_detail_local_recombine

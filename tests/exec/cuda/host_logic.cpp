@@ -8,6 +8,8 @@
 #include "support/device.hpp"
 #include "support/random_gradients.hpp"
 
+namespace test_of_exec_cuda_host_logic {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -134,3 +136,5 @@ TEST_CASE("first_tiles counts the tiles before each segment") {
   const auto tiles = detail::tiles_of(whole(cut), 4);
   CHECK(detail::first_tiles(tiles, cut.size()) == std::vector<std::size_t>{0, 2, 2, 5, 5, 6});
 }
+
+}  // namespace test_of_exec_cuda_host_logic

@@ -21,6 +21,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_exec_cuda_space {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -362,3 +364,5 @@ TEST_CASE("what fails in the runtime is named") {
     CHECK(failed.code() == cudaErrorInvalidValue);
   }
 }
+
+}  // namespace test_of_exec_cuda_space

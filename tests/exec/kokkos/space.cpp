@@ -19,6 +19,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_exec_kokkos_space {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -231,3 +233,5 @@ TEST_CASE("a plan, in its own buffer and on a view") {
   for (std::size_t x = 0; x < 300; ++x) square += static_cast<double>(view(x)) * static_cast<double>(view(x));
   CHECK(square == doctest::Approx(1));
 }
+
+}  // namespace test_of_exec_kokkos_space

@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_exec_serial_measure {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -172,3 +174,5 @@ TEST_CASE_TEMPLATE("a square is zero only where the vector is", T, ADASUM_TEST_F
         for (std::size_t i = 1; i < n; ++i) REQUIRE(gram[packed_index(i, i)] == 0);
       }
 }
+
+}  // namespace test_of_exec_serial_measure

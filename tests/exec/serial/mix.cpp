@@ -12,6 +12,8 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
+namespace test_of_exec_serial_mix {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -153,3 +155,5 @@ TEST_CASE("float lanes keep the trailing bits of a weight") {
     for (const float value : out) REQUIRE(value == 0x1p-24f);
   }
 }
+
+}  // namespace test_of_exec_serial_mix

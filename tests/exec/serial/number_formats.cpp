@@ -16,26 +16,27 @@
 #include "support/doctest_scalars.hpp"
 #include "support/every_instruction_set.hpp"
 
-using namespace adasum;
-using namespace adasum::test;
-
-namespace {
-
+namespace test_of_exec_serial_number_formats {
 struct half_bits {
   std::uint16_t bits;
 };
 struct bfloat16_bits {
   std::uint16_t bits;
 };
+}  // namespace test_of_exec_serial_number_formats
 
-}  // namespace
-
+using test_of_exec_serial_number_formats::half_bits, test_of_exec_serial_number_formats::bfloat16_bits;
 template <>
 struct adasum::scalar_traits<half_bits> : adasum::stored_as<adasum::number_format::binary16> {};
 template <>
 struct adasum::scalar_traits<bfloat16_bits> : adasum::stored_as<adasum::number_format::bfloat16> {};
 TYPE_TO_STRING(half_bits);
 TYPE_TO_STRING(bfloat16_bits);
+
+namespace test_of_exec_serial_number_formats {
+
+using namespace adasum;
+using namespace adasum::test;
 
 namespace {
 
@@ -181,3 +182,5 @@ TEST_CASE_TEMPLATE("every storage type has the layout that its trait names", T, 
     CHECK(sizeof(T) == (format_of<T> == number_format::binary64 ? 8 : 4));
   }
 }
+
+}  // namespace test_of_exec_serial_number_formats

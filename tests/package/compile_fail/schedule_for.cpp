@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: this schedule combines gradients pair by pair, and the rule is not pairwise
+// expect: this schedule combines gradients pair by pair, and the rule needs all inner products at once
 #include <adasum/adasum.hpp>
 
 /// A rule for all gradients at once: the first one.

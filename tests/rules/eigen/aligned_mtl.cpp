@@ -12,6 +12,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_aligned_mtl {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -43,3 +45,5 @@ TEST_CASE("aligned_mtl: dependent gradients, by the smallest singular value that
 }
 
 TEST_CASE("aligned_mtl: has what every rule has") { check_rule(rules::aligned_mtl{}, {.degree = 1, .accuracy = 1e-7}); }
+
+}  // namespace test_of_rules_eigen_aligned_mtl

@@ -10,6 +10,8 @@
 
 #include "support/random_gradients.hpp"
 
+namespace test_of_rules_eigen_alpha_fair {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -62,3 +64,5 @@ TEST_CASE("alpha_fair: solved wherever there is a solution, from any angles and 
   CHECK(solved > 4000);
   CHECK(unsolvable > 300);
 }
+
+}  // namespace test_of_rules_eigen_alpha_fair

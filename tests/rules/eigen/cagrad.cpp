@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_cagrad {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -113,3 +115,5 @@ TEST_CASE("cagrad: has what every rule has") {
   check_rule(rules::cagrad{.c = 0.9, .per_segment = true}, {.degree = 1, .one_times = 1.9, .accuracy = 1e-7});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::cagrad{}, 1, scale);
 }
+
+}  // namespace test_of_rules_eigen_cagrad

@@ -18,6 +18,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_conditioning {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -176,3 +178,5 @@ TEST_CASE("floats: as the same rule on doubles, for collinear pairs and others")
         check(rules::aligned_mtl{});
       }
 }
+
+}  // namespace test_of_rules_eigen_conditioning

@@ -15,6 +15,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_conflict_free {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -88,3 +90,5 @@ TEST_CASE("conflict_free: has what every rule has") {
   check_rule(rules::conflict_free{.per_segment = true}, {.degree = 1, .accuracy = 1e-7});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::conflict_free{}, 1, scale);
 }
+
+}  // namespace test_of_rules_eigen_conflict_free

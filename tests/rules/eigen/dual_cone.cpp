@@ -11,6 +11,8 @@
 #include "support/columns.hpp"
 #include "support/random_gradients.hpp"
 
+namespace test_of_rules_eigen_dual_cone {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -57,3 +59,5 @@ TEST_CASE("dual_cone: in closed form for two directions") {
   CHECK(cone.shortest_above(Eigen::VectorXd{{0, 1}}) == Eigen::VectorXd{{0.5, 1}});
   CHECK(cone.shortest_above(Eigen::VectorXd{{1, 0.75}}) == Eigen::VectorXd{{1, 0.75}});
 }
+
+}  // namespace test_of_rules_eigen_dual_cone

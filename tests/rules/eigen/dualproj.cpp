@@ -13,6 +13,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_dualproj {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -78,3 +80,5 @@ TEST_CASE("dualproj: has what every rule has") {
   check_rule(rules::dualproj{.per_segment = true}, {.degree = 1});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::dualproj{}, 1, scale);
 }
+
+}  // namespace test_of_rules_eigen_dualproj

@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_fairgrad {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -101,3 +103,5 @@ TEST_CASE("fairgrad: has what every rule has") {
   check_rule(rules::fairgrad{.alpha = 0.5, .per_segment = true}, {.degree = 1});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::fairgrad{}, 1, scale);
 }
+
+}  // namespace test_of_rules_eigen_fairgrad

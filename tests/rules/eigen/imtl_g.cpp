@@ -5,12 +5,15 @@
 
 #include <Eigen/QR>
 
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 
 #include "support/columns.hpp"
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
+
+namespace test_of_rules_eigen_imtl_g {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -49,4 +52,19 @@ TEST_CASE("imtl_g: opposed gradients give the mean, and it is counted") {
   CHECK(rule.fallbacks == 1);
 }
 
+TEST_CASE("imtl_g: as many gradients as opposed ones: what is left of R⁺1 is rounding, and not taken for weights") {
+  uniform_numbers uniform(4);
+  const auto one = uniform.vector(30);
+  for (const std::size_t n : {4u, 6u, 8u, 12u}) {
+    std::vector<vec> g;
+    for (std::size_t i = 0; i < n; ++i)
+      g.push_back(times({one}, (i % 2 == 0 ? 1 : -1) * (1 + std::abs(uniform()))).front());
+    rules::imtl_g rule;
+    CHECK(weights_of(rule, g) == vec(n, 1 / static_cast<double>(n)));
+    CHECK(rule.fallbacks == 1);
+  }
+}
+
 TEST_CASE("imtl_g: has what every rule has") { check_rule(rules::imtl_g{}, {.degree = 1, .accuracy = 1e-7}); }
+
+}  // namespace test_of_rules_eigen_imtl_g

@@ -12,6 +12,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_min_norm {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -55,3 +57,5 @@ TEST_CASE("min_norm: has what every rule has; squares beyond double too") {
   check_rule(rules::min_norm{}, {.degree = 1, .accuracy = 1e-7});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::min_norm{}, 1, scale);
 }
+
+}  // namespace test_of_rules_eigen_min_norm

@@ -14,6 +14,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_nash_mtl {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -82,3 +84,5 @@ TEST_CASE("nash_mtl: has what every rule has") {
   check_rule(rules::nash_mtl{.scale = mean_norm, .per_segment = true}, {.degree = 1});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::nash_mtl{}, 0, scale);
 }
+
+}  // namespace test_of_rules_eigen_nash_mtl

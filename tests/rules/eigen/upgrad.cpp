@@ -13,6 +13,8 @@
 #include "support/random_gradients.hpp"
 #include "support/rule_checks.hpp"
 
+namespace test_of_rules_eigen_upgrad {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -81,3 +83,5 @@ TEST_CASE("upgrad: has what every rule has") {
   check_rule(rules::upgrad{.per_segment = true}, {.degree = 1});
   for (const double scale : {1e-170, 1e170}) check_scaled(rules::upgrad{}, 1, scale);
 }
+
+}  // namespace test_of_rules_eigen_upgrad

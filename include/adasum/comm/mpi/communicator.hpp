@@ -23,8 +23,8 @@
 #include "error.hpp"
 #include "handle.hpp"
 #include "node.hpp"
+#include "node_memory.hpp"
 #include "pending.hpp"
-#include "window.hpp"
 
 namespace adasum {
 
@@ -57,8 +57,8 @@ class mpi_communicator {
   /// An empty communicator.
   mpi_communicator() = default;
 
-  /// Collective over `comm`; blocks as MPI_Comm_dup does. All ranks give the same piece_limit. MPI_COMM_NULL makes an
-  /// empty communicator.
+  /// Collective over `comm`; blocks as MPI_Comm_dup and MPI_Comm_split_type do. All ranks give the same piece_limit.
+  /// MPI_COMM_NULL makes an empty communicator.
   /// @throws bad_input  MPI is not initialised, or already finalised, or may not be used from this thread;
   ///                    an inter-communicator; a piece_limit of 0, or above the default
   /// @throws mpi_error  naming the call that failed
@@ -97,44 +97,35 @@ class mpi_communicator {
 #endif
   }
 
-  /// Memory that the ranks of one node share; see the concept shared_window. It is an MPI window: the last copy of this
-  /// object frees it, which is collective over the node's ranks.
+  /// Memory that the ranks of one node share; see the concept shared_window. A rank drops it when it likes.
   class memory {
    public:
     static constexpr bool same_address_space = false;
-    std::span<const int> ranks() const { return window_->ranks(); }
-    std::byte* of(std::size_t index) const { return window_->of(index); }
-    bool alive() const { return !detail::mpi::finalized(); }
+    std::span<const int> ranks() const { return memory_->ranks(); }
+    std::byte* of(std::size_t index) const { return memory_->of(index); }
     /// Lets messages move, the program's own too, while a rank waits for others in shared memory.
     void progress() const {
       int is_there = 0;
-      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window_->comm(), &is_there, MPI_STATUS_IGNORE);
+      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, memory_->comm(), &is_there, MPI_STATUS_IGNORE);
     }
 
    private:
     friend mpi_communicator;
-    explicit memory(std::shared_ptr<const detail::mpi::window> window) : window_(std::move(window)) {}
-    std::shared_ptr<const detail::mpi::window> window_;
+    explicit memory(std::shared_ptr<const detail::mpi::node_memory> of_node) : memory_(std::move(of_node)) {}
+    std::shared_ptr<const detail::mpi::node_memory> memory_;
   };
 
-  /// Memory of so many bytes for each rank. Collective; blocks as MPI_Win_allocate_shared does.
-  /// @throws shared_memory_error  on all ranks: on one node there is too little room in /dev/shm (or where Open MPI was
-  ///                              told to keep such memory, osc_sm_backing_directory), MPI gave an error, or
-  ///                              a rank ran out of memory
-  memory share(std::size_t bytes) const { return memory(detail::mpi::window::make(get().node(), bytes, native())); }
+  /// Memory of so many bytes for each rank. Collective; blocks until all ranks have it.
+  /// @throws shared_memory_error  on all ranks: on one node there is too little room in /dev/shm, or a rank ran out of
+  ///                              memory
+  memory share(std::size_t bytes) const { return memory(detail::mpi::node_memory::make(get().node, bytes, native())); }
 
-  /// Whether all ranks share memory with each other. Collective the first time, as share() and nodes() are.
-  /// @throws mpi_error
-  bool all_share_memory() const { return get().node()->comm().size() == size(); }
+  /// Whether all ranks share memory with each other.
+  bool all_share_memory() const { return get().node->comm().size() == size(); }
 
   /// The node of each rank, named by the lowest of the ranks that share memory there (MPI_COMM_TYPE_SHARED): what
-  /// schedules::hierarchical asks for. Collective. @throws mpi_error
-  std::vector<int> nodes() const {
-    const int mine = get().node()->ranks().front();
-    std::vector<int> lowest(static_cast<std::size_t>(size()));
-    detail::mpi::check("MPI_Allgather", MPI_Allgather(&mine, 1, MPI_INT, lowest.data(), 1, MPI_INT, native()));
-    return lowest;
-  }
+  /// schedules::hierarchical asks for, and schedules::automatic follows.
+  const std::vector<int>& nodes() const { return get().node->node_of_rank(); }
 
   /// An exchange in flight; see the concept pending_exchange. Messages move while MPI is called: in test() and wait().
   class pending {
@@ -162,6 +153,13 @@ class mpi_communicator {
     }
   }
 
+  /// Memory for exchanges of so many messages each way, of at most so many bytes each, by exchange() or by post() with
+  /// this object: see the concept communicator_for. Not collective. @throws std::bad_alloc
+  void reserve(std::size_t messages, std::size_t longest) const { get().reserve(messages, longest, get().blocking); }
+  void reserve(std::size_t messages, std::size_t longest, pending& exchange) const {
+    get().reserve(messages, longest, exchange.messages_);
+  }
+
   /// The same without blocking; not for memory of devices. See the concept posting_communicator.
   template <class Space>
     requires(!device_space<Space>)
@@ -175,9 +173,16 @@ class mpi_communicator {
     /// by which a rank says that it ran out later, allocates nothing.
     state(MPI_Comm original, std::size_t limit)
         : blocking(short_message / limit + 1, short_message / limit + 1),
-          node_(std::make_shared<detail::mpi::node>(detail::mpi::size_of(original))),
+          node(std::make_shared<detail::mpi::node>(detail::mpi::size_of(original))),
           comm(detail::mpi::communicator_handle::duplicate(original)),
-          piece_limit(limit) {}
+          piece_limit(limit) {
+      node->find(comm);
+    }
+
+    void reserve(std::size_t count, std::size_t longest, detail::mpi::pending_messages& messages) const {
+      const auto pieces = count * (longest / piece_limit + 1);
+      messages.reserve(pieces, pieces);
+    }
 
     /// Receives first: what arrives then finds its buffer. @throws std::bad_alloc  nothing has been posted
     void post(std::span<const outgoing> out, std::span<const incoming> in,
@@ -193,16 +198,10 @@ class mpi_communicator {
       for (const auto& message : out) messages.send(message.peer, message.bytes, piece_limit, message.withheld);
     }
 
-    /// Found once: MPI has few communicators.
-    std::shared_ptr<const detail::mpi::node> node() {
-      node_->find(comm);
-      return node_;
-    }
-
     static constexpr std::size_t short_message = 64;  // bytes
 
     detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
-    std::shared_ptr<detail::mpi::node> node_;
+    std::shared_ptr<detail::mpi::node> node;
     detail::mpi::communicator_handle comm;
     std::size_t piece_limit;
     bool reduction_in_flight = false;

@@ -9,10 +9,12 @@
 #include <any>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
 #include "../../core/deferred_error.hpp"
+#include "../../core/ended_exchange.hpp"
 #include "../../core/message.hpp"
 #include "handle.hpp"
 #include "pending.hpp"
@@ -24,6 +26,7 @@ namespace adasum::detail::mpi {
 struct device_buffers {
   std::any staging_buffers;                // of the kind of device in use
   std::vector<std::byte> discarded_bytes;  // takes what arrives and is thrown away
+  ended_exchange ended;
 
   template <class Space>
   staging<Space>& staging_for() {
@@ -54,7 +57,7 @@ class device_exchange {
     for (const auto& message : out) send(message);
     if (staged_) upload_arrivals();
     messages_.wait();
-    failure_.rethrow();
+    buffers_.ended.report([&] { failure_.rethrow(); });  // an error of the device may have found no memory
   }
 
  private:
@@ -70,13 +73,13 @@ class device_exchange {
   }
   bool withheld(const outgoing& message) const { return message.withheld || (on_device(message) && failure_.failed()); }
 
+  /// All memory that the exchange needs. @throws std::bad_alloc
   void prepare(std::span<const outgoing> out, std::span<const incoming> in) {
     const auto is_on_device = [](const auto& message) { return on_device(message); };
     if (staged_) {
-      failure_([&] {
-        staging_ = &buffers_.template staging_for<Space>();
-        staging_->begin(space_, out, in);
-      });
+      staging_ = &buffers_.template staging_for<Space>();
+      staging_->reserve(out.size(), in.size(), pieces(out));
+      failure_([&] { staging_->begin(space_, out, in); });
     } else if (std::ranges::any_of(out, is_on_device) || std::ranges::any_of(in, is_on_device)) {
       failure_([&] { space_.fence(); });  // MPI does not wait for the stream
     }

@@ -15,30 +15,32 @@
 
 namespace adasum::detail::mpi {
 
-/// The ranks that share memory with this one (MPI_COMM_TYPE_SHARED).
+/// The ranks that share memory with this one (MPI_COMM_TYPE_SHARED), and the nodes of the others.
 class node {
  public:
   /// Memory for what find() finds out, so that it needs none. @param size  of the whole communicator
-  explicit node(int size) { ranks_.reserve(static_cast<std::size_t>(size)); }
+  explicit node(int size) : node_of_rank_(static_cast<std::size_t>(size)) { ranks_.reserve(node_of_rank_.size()); }
 
-  /// Collective over `whole` the first time; nothing after that.
+  /// Once. Collective over `whole`.
   void find(const communicator_handle& whole) {
-    if (!ranks_.empty()) return;
-    if (!comm_) comm_.emplace(communicator_handle::shared_memory_part(whole));
-    ranks_.resize(static_cast<std::size_t>(comm_->size()));
-    const int mine = whole.rank();
-    const int code = MPI_Allgather(&mine, 1, MPI_INT, ranks_.data(), 1, MPI_INT, comm_->get());
-    if (code != MPI_SUCCESS) ranks_.clear();
-    check("MPI_Allgather", code);
+    comm_.emplace(communicator_handle::shared_memory_part(whole));
+    int lowest = whole.rank();
+    check("MPI_Bcast", MPI_Bcast(&lowest, 1, MPI_INT, 0, comm_->get()));
+    check("MPI_Allgather", MPI_Allgather(&lowest, 1, MPI_INT, node_of_rank_.data(), 1, MPI_INT, whole.get()));
+    for (int rank = 0; rank < whole.size(); ++rank)
+      if (node_of_rank_[static_cast<std::size_t>(rank)] == lowest) ranks_.push_back(rank);
   }
 
   // ── once they have been found ──
   const communicator_handle& comm() const { return *comm_; }
   std::span<const int> ranks() const { return ranks_; }  ///< of the whole communicator, ascending
+  /// The node of each rank, named by the lowest of the ranks that share memory there.
+  const std::vector<int>& node_of_rank() const { return node_of_rank_; }
 
  private:
   std::optional<communicator_handle> comm_;
   std::vector<int> ranks_;
+  std::vector<int> node_of_rank_;
 };
 
 }  // namespace adasum::detail::mpi

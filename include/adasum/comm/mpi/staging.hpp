@@ -15,6 +15,7 @@ namespace adasum::detail::mpi {
 
 /// Copies elements between memory of a device and buffers in pinned memory of the host, for one exchange at a time:
 ///
+///     reserve
 ///     begin
 ///       → buffer_for(…) for each message to be received, start_download(…) for each to be sent
 ///       → for each of the latter next_download(), and for each of its pieces wait_for_piece(), then send it
@@ -38,6 +39,14 @@ class staging {
       wait_for_copies();
     } catch (...) {  // the device has failed: nothing runs there any more
     }
+  }
+
+  /// Memory of the host for so many messages, so that what follows needs none. @throws std::bad_alloc
+  /// @param pieces  of all messages that are sent
+  void reserve(std::size_t sent, std::size_t received, std::size_t pieces) {
+    downloads_.reserve(sent);
+    uploads_.reserve(received);
+    events_.reserve(pieces);
   }
 
   /// Waits until the copies of the last exchange no longer use the buffers.

@@ -31,6 +31,7 @@ class group {
   }
 
   int size() const { return static_cast<int>(mailboxes_.size()); }
+  const ended_exchange& ended() const { return ended_; }
 
   /// @param withhold_elements  send nothing of what lies in memory of the space
   /// @throws std::bad_alloc     nothing has been sent

@@ -15,7 +15,7 @@ class memory_block {
   memory_block(std::size_t ranks, std::size_t bytes)
       : stride_((bytes + sizeof(line) - 1) / sizeof(line) * sizeof(line)),
         lines_(std::max<std::size_t>(ranks * stride_ / sizeof(line), 1)) {}
-  std::byte* of(std::size_t rank) { return lines_.data()->bytes + rank * stride_; }
+  std::byte* of(std::size_t rank) { return reinterpret_cast<std::byte*>(lines_.data()) + rank * stride_; }
   /// Of each rank.
   std::size_t bytes() const { return stride_; }
 

@@ -177,18 +177,23 @@ class agreement {
   }
 
   void compare_parameters(std::span<const call_signature> all) {
+    using signature = call_signature;
     const auto& first = all[0];
-    const auto differ = [&](const std::string& what, const char* in, std::size_t r) {
-      problem_ = "adasum: the ranks disagree on the parameters of the " + what + ": " + in + " of rank 0 and of " +
-                 rank_name(r) + " differ";
-    };
+    const auto values = [](const auto& text) { return text[0] == '\0' ? "none" : signature::get(text); };
     for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r) {
-      if (all[r].rule_hash != first.rule_hash)
-        differ("rule " + call_signature::get(first.rule), "those", r);
-      else if (all[r].inner_rule_hash != first.inner_rule_hash)
-        differ("inner rule " + call_signature::get(first.inner_rule), "those", r);
-      else if (all[r].schedule_hash != first.schedule_hash)
-        differ("schedule " + call_signature::get(first.schedule), "the stages", r);
+      const auto differ = [&](const std::string& what, const auto& hash, const auto& name, const auto& text) {
+        if (all[r].*hash == first.*hash || !problem_.empty()) return;
+        problem_ = "adasum: the ranks disagree on the parameters of the " + what + " " + signature::get(first.*name);
+        if (all[r].*text == first.*text)  // they differ behind what there was room for
+          problem_ += ": those of rank 0 and of " + rank_name(r) + " differ";
+        else
+          problem_ += ": rank 0 has " + values(first.*text) + ", " + rank_name(r) + " has " + values(all[r].*text);
+      };
+      differ("rule", &signature::rule_hash, &signature::rule, &signature::rule_parameters);
+      differ("inner rule", &signature::inner_rule_hash, &signature::inner_rule, &signature::inner_rule_parameters);
+      if (problem_.empty() && all[r].schedule_hash != first.schedule_hash)
+        problem_ = "adasum: the ranks disagree on the parameters of the schedule " + signature::get(first.schedule) +
+                   ": the stages of rank 0 and of " + rank_name(r) + " differ";
     }
   }
 

@@ -43,7 +43,7 @@ class bound_stages {
   /// @param space, comm, report  must outlive this object
   /// @param most_products        most_products(n): the most doubles that a stage of n members adds at once
   template <class MostProducts>
-  bound_stages(const Space& space, const Comm& comm, segments_view segments, std::vector<stage> stages,
+  bound_stages(const Space& space, const Comm& comm, segments_view segments, std::vector<planned_stage> stages,
                const transport_settings& how, report_stages& report, const MostProducts& most_products) {
     std::size_t products = 0;
     for (const auto& stage : stages) products = std::max(products, most_products(stage.members.size()));
@@ -57,9 +57,15 @@ class bound_stages {
                         how.timeout);
       }
     message_sizes sizes;
-    for (const auto& stage : stages) sizes.include(stage, !is_shared(stage), most_products(stage.members.size()));
+    stages_.reserve(stages.size());
+    for (auto& stage : stages) {
+      const bool by_message = !is_shared(stage);
+      sizes.include(stage, by_message, most_products(stage.members.size()));
+      const auto received_at = by_message && stage.weighed_together() ? sizes.keep(stage) : 0;
+      stages_.push_back({std::move(stage), {}, {}, nullptr, nullptr, received_at});
+    }
     messages_.emplace(space, comm, how.wire, sizes, report);
-    for (auto& stage : stages) bind(std::move(stage), static_cast<std::size_t>(comm.size()));
+    for (auto& stage : stages_) bind(stage, sizes.kept, static_cast<std::size_t>(comm.size()), how.records);
     if constexpr (can_share)
       if (shared_) shared_->send_records_by(*messages_);
   }
@@ -91,12 +97,17 @@ class bound_stages {
     if constexpr (can_share)
       if (shared_) shared_->end_run();
   }
-  /// This rank has failed. @return what to wait for, if others are still at work on its gradient
-  transport<T>* withdraw() {
+  /// This rank has failed.
+  void withdraw() {
     messages_->withdraw();
     if constexpr (can_share)
-      if (shared_) return shared_->withdraw() == progress::waits ? &*shared_ : nullptr;
-    return nullptr;
+      if (shared_) shared_->withdraw();
+  }
+  /// The transport by which this rank leaves a run from which it has withdrawn.
+  transport<T>& last_to_leave() {
+    if constexpr (can_share)
+      if (shared_) return *shared_;
+    return *messages_;
   }
 
  private:
@@ -113,15 +124,19 @@ class bound_stages {
     return [this](const bound_stage<T>& stage) { return stage.elements == &*messages_; };
   }
 
-  void bind(stage unbound, std::size_t leaves) {
-    bound_stage<T> bound{std::move(unbound), {}, {}, &*messages_, &*messages_};
+  void bind(bound_stage<T>& bound, std::size_t kept, std::size_t leaves, bool records) {
+    bound.elements = bound.products = &*messages_;
+    if (!bound.weighed_together()) bound.received_at = kept;
     bound.to_combine = transfers_to_combine(bound);
     bound.to_deliver = transfers_to_deliver(bound, leaves);
+    if (!records) {
+      bound.to_combine = elements_of(std::move(bound.to_combine));
+      bound.to_deliver = elements_of(std::move(bound.to_deliver));
+    }
     if constexpr (can_share) {
       if (shared_ && shared_->carries(bound)) bound.elements = &*shared_;
       if (shared_ && shared_->adds(bound)) bound.products = &*shared_;
     }
-    stages_.push_back(std::move(bound));
   }
 
   std::optional<typename shared_transport<can_share, Comm>::type> shared_;

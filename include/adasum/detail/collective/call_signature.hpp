@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,8 +35,8 @@ constexpr std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
 
 /// What one rank is about to do, as it travels to the others. Texts are cut to their fields.
 struct call_signature {
-  template <std::size_t N>
-  using text = std::array<char, N>;
+  template <std::size_t Size>
+  using text = std::array<char, Size>;
 
   std::uint64_t length = 0;
   std::uint64_t segments = 0;
@@ -48,18 +50,19 @@ struct call_signature {
   text<32> rule{};
   text<32> schedule{};
   text<32> inner_rule{};
-  text<32> location{};  ///< where the gradient lies
+  text<64> rule_parameters{}, inner_rule_parameters{};  ///< as far as there is room
+  text<32> location{};                                  ///< where the gradient lies
   text<32> options{};
   text<32> space{};
   text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
 
-  template <std::size_t N>
-  static void set(text<N>& field, std::string_view value) {
+  template <std::size_t Size>
+  static void set(text<Size>& field, std::string_view value) {
     field.fill('\0');
-    std::ranges::copy(value.substr(0, N - 1), field.begin());
+    std::ranges::copy(value.substr(0, Size - 1), field.begin());
   }
-  template <std::size_t N>
-  static std::string get(const text<N>& field) {
+  template <std::size_t Size>
+  static std::string get(const text<Size>& field) {
     return field.data();
   }
 
@@ -112,6 +115,26 @@ std::uint64_t parameters_hash(const Rule& rule) {
   });
 }
 
+/// A rule's parameters, for messages: as many whole numbers as there is room for.
+template <rule Rule>
+std::string parameters_text(const Rule& rule) {
+  constexpr std::string_view separator = ", ", and_more = ", …";
+  constexpr std::size_t room = sizeof(call_signature::rule_parameters) - 1 - and_more.size();
+  std::string text;
+  with_parameters_of(rule, [&](std::span<const double> parameters) {
+    for (const double one : parameters) {
+      char digits[32];
+      const std::string_view number(digits, std::to_chars(digits, std::end(digits), one).ptr);
+      if (text.size() + separator.size() + number.size() > room) {
+        text += and_more;
+        return;
+      }
+      text.append(text.empty() ? "" : separator).append(number);
+    }
+  });
+  return text;
+}
+
 /// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
 /// @param location  where the gradient lies
 template <scalar T, schedule Schedule, rule Rule, rule Inner>
@@ -127,6 +150,8 @@ call_signature signature_of(segments_view segments, const Rule& rule, const Inne
   mine.set(mine.inner_rule, Inner::name);
   mine.rule_hash = parameters_hash(rule);
   mine.inner_rule_hash = parameters_hash(inner);
+  mine.set(mine.rule_parameters, parameters_text(rule));
+  mine.set(mine.inner_rule_parameters, parameters_text(inner));
   mine.set(mine.location, location);
   mine.set(mine.options, options);
   return mine;

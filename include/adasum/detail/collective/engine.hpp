@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "agreement.hpp"
 #include "engine_settings.hpp"
 #include "run_of_stages.hpp"
+#include "run_of_sums.hpp"
 #include "steps.hpp"
 
 namespace adasum::detail {
@@ -45,24 +47,30 @@ class engine_interface {
   /// wait(), the given exception.
   virtual void start_refusing(std::exception_ptr problem, bool posts) = 0;
 
+  /// Of a gradient that comes in pieces, the first so many are there: the run begun goes on with no others.
+  virtual void set_pieces(std::size_t count) = 0;
+  /// In a run begun: as start_refusing. May wait for the exchange in flight.
+  virtual void refuse(std::exception_ptr problem) = 0;
+
   /// Goes on as far as it can without waiting. @return whether the run has ended, well or not: wait() will not block
   virtual bool test() = 0;
-  /// The same, waiting. @return true
+  /// The same, waiting. @return true, unless pieces are not there
   virtual bool finish_run() = 0;
-  /// Returns when the result is there. If anything failed on this rank, the others have been told before the exception
-  /// leaves, so that none of them waits.
+  /// Returns when the result is there. @pre all pieces are
+  /// If anything failed on this rank, the others have been told before the exception leaves, so that none of them waits.
   virtual const report& wait() = 0;
 };
 
 /// Runs a schedule. A run is a list of steps (steps.hpp); where one has to wait for other ranks, the run blocks there,
 /// or returns to the caller and goes on later: between the two there is no other difference. What is done in a step is
-/// said by run_of_stages; here is where a run stands, and what becomes of one that fails.
-template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, rule Inner = no_inner_rule>
+/// said by Run, which is run_of_stages or run_of_sums; here is where a run stands, and what becomes of one that fails.
+template <scalar T, class Run>
 class engine final : public engine_interface<T> {
  public:
   /// Collective with settings.in_shared_memory.
   /// @param rule, segments  must outlive this object
-  engine(Space space, Comm comm, Rule& rule, segments_view segments, engine_settings<Inner> settings)
+  template <class Space, class Comm, class Rule, class Settings>
+  engine(Space space, Comm comm, Rule& rule, segments_view segments, Settings settings)
       : run_(std::move(space), std::move(comm), rule, segments, std::move(settings)),
         steps_(run_.steps()),
         at_(steps_.size()) {}
@@ -92,6 +100,11 @@ class engine final : public engine_interface<T> {
     fail(std::move(problem));
   }
 
+  void set_pieces(std::size_t count) override {
+    if (!run_.withdrawn()) pieces_ = count;
+  }
+  void refuse(std::exception_ptr problem) override { give_up(problem); }
+
   bool test() override { return proceed(false); }
   bool finish_run() override { return proceed(true); }
   const report& wait() override {
@@ -105,7 +118,7 @@ class engine final : public engine_interface<T> {
   void go_to(step_kind kind) {
     at_ = 0;
     while (steps_[at_].kind < kind) ++at_;
-    turn_ = 0;
+    turn_ = pieces_ = 0;
     waits_ = false;
   }
 
@@ -119,7 +132,7 @@ class engine final : public engine_interface<T> {
   bool proceed(bool block, const MayBegin& may_begin) noexcept {
     for (;;) {
       try {
-        while (!ended() && (turn_ > 0 || may_begin(steps_[at_].kind))) {
+        while (!ended() && (turn_ > 0 || (steps_[at_].pieces_needed <= pieces_ && may_begin(steps_[at_].kind)))) {
           if (waits_ && !run_.arrived(block)) return false;
           waits_ = run_.take(steps_[at_], turn_) == progress::waits;
           at_ += !waits_;
@@ -146,30 +159,36 @@ class engine final : public engine_interface<T> {
   void fail(std::exception_ptr problem) noexcept {
     if (run_.withdrawn()) return end(nullptr);
     // Others may have heard of this rank's failure, and failed, before this rank was done with telling them.
-    error_ = run_.reason_to_give_up() ? run_.reason_to_give_up() : std::move(problem);
-    const bool isolates = run_.withdraw() == progress::waits;
+    const auto first = run_.reason_to_give_up();
+    error_ = first ? first : std::move(problem);
+    run_.withdraw();
     go_to(step_kind::exclude);
-    waits_ = isolates;
+    pieces_ = std::numeric_limits<std::size_t>::max();
+  }
+
+  /// In the middle of a run, which goes on as one that has failed. What is in flight is ended first.
+  void give_up(const std::exception_ptr& problem) noexcept {
+    run_.give_up(problem);
+    // Before these steps, nothing can be withheld.
+    proceed(true, [](step_kind kind) { return kind == step_kind::agree || kind == step_kind::begin; });
+    // Who has added inner products finds out whether all ranks recombine segments, and takes part in that until all of
+    // them know that it has failed.
+    proceed(true, [](step_kind kind) { return kind == step_kind::weigh || kind == step_kind::combine; });
+    if (!ended() && !run_.withdrawn()) fail(problem);
   }
 
   /// In destroying a plan. The gradient may be gone; what is in flight arrives in buffers that are still there.
   void abandon() noexcept {
-    const auto problem = exception_from([] { return communication_error("adasum: a reduction was abandoned"); });
-    run_.give_up(problem);
-    // Until the second of these, nothing can be withheld.
-    proceed(true, [](step_kind kind) { return kind == step_kind::agree || kind == step_kind::begin; });
-    // An exchange in flight has ended. Who has added inner products finds out whether all ranks recombine segments, and
-    // takes part in that until all of them know that it has failed.
-    proceed(true, [](step_kind kind) { return kind == step_kind::combine; });
-    if (!ended() && !run_.withdrawn()) fail(problem);
+    give_up(exception_from([] { return communication_error("adasum: a reduction was abandoned"); }));
     proceed(true);
   }
 
-  run_of_stages<T, Space, Comm, Rule, Inner> run_;
+  Run run_;
   std::vector<step> steps_;
-  std::size_t at_;        // the step
-  std::size_t turn_ = 0;  // how often it has waited
-  bool waits_ = false;    // whether it waits now
+  std::size_t at_;          // the step
+  std::size_t turn_ = 0;    // how often it has waited
+  std::size_t pieces_ = 0;  // how many are there, of a gradient that comes in pieces
+  bool waits_ = false;      // whether it waits now
   std::exception_ptr error_;
 };
 
@@ -179,7 +198,12 @@ class engine final : public engine_interface<T> {
 template <scalar T, class Space, class Comm, class Rule, class Inner>
 std::unique_ptr<engine_interface<T>> make_engine(const Space& space, const Comm& comm, Rule& rule,
                                                  segments_view segments, engine_settings<Inner> settings) {
-  return std::make_unique<engine<T, Space, Comm, Rule, Inner>>(space, comm, rule, segments, std::move(settings));
+  if constexpr (can_run_by_sums<Rule, Inner>)
+    if (runs_by_sums<Rule>(settings, comm.size()))
+      return std::make_unique<engine<T, run_of_sums<T, Space, Comm, Rule>>>(space, comm, rule, segments,
+                                                                            std::move(settings));
+  return std::make_unique<engine<T, run_of_stages<T, Space, Comm, Rule, Inner>>>(space, comm, rule, segments,
+                                                                                 std::move(settings));
 }
 
 }  // namespace adasum::detail

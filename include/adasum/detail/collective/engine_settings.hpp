@@ -4,6 +4,8 @@
 #include "../../core/config.hpp"
 
 #include <chrono>
+#include <concepts>
+#include <cstddef>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/options.hpp"
+#include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
 
 namespace adasum::detail {
@@ -38,15 +41,26 @@ struct transport_settings {
   wire_format wire = wire_format::same;
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
   bool in_shared_memory = false;
+  bool records = true;  ///< what is known of gradients travels with the vectors that combine them, for the report
   /// Called just before that memory is made: where ranks wait for each other, and may find that one of them has failed
   /// or disagrees. Whatever else can fail on one rank is done before or after both.
   std::function<void()> before_sharing{};
 };
 
+/// A stage of a plan. A gradient that is weighed as a whole may come in pieces, each of which is brought and measured in
+/// stages of its own while others are still to come; when all are there, they are weighed together.
+struct planned_stage : stage {
+  index_range segments;           ///< what it combines
+  std::size_t pieces_needed = 0;  ///< how many must be there before it begins; 0: the gradient is all there
+
+  /// Whether it waits for the others before it is weighed, by the call's rule.
+  bool weighed_together() const { return pieces_needed > 0 && !inner; }
+};
+
 /// What an engine is told when it is made: what the stages are, and how to go about them.
 template <rule Inner>
 struct engine_settings {
-  std::vector<stage> stages;
+  std::vector<planned_stage> stages;
   std::string_view schedule_name;
   Inner inner;                    ///< for the stages marked so
   std::vector<int> leaf_ranks{};  ///< which rank's gradient is which leaf; empty: each its own
@@ -54,5 +68,15 @@ struct engine_settings {
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
   transport_settings transport{};
 };
+
+/// Whether a rule may run by sums of vectors (run_of_sums.hpp), and whether it does: along several stages, of a gradient
+/// that is all there.
+template <rule Rule, rule Inner>
+inline constexpr bool can_run_by_sums = row_sum_rule<Rule> && std::same_as<Inner, no_inner_rule>;
+template <rule Rule, rule Inner>
+bool runs_by_sums(const engine_settings<Inner>& settings, int size) {
+  return can_run_by_sums<Rule, Inner> && settings.stages.front().pieces_needed == 0 &&
+         !is_one_stage_of_all(settings.stages, size);
+}
 
 }  // namespace adasum::detail

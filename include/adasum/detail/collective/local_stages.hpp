@@ -23,8 +23,9 @@
 
 namespace adasum::detail {
 
-/// The arithmetic of stages on one rank: measure, weigh, mix, recombine. Knows no other rank: vectors are brought to it,
-/// and who adds inner products over the ranks does so in gram_of() and in what recombine() returns.
+/// The arithmetic of stages on one rank: measure, weigh, mix, recombine. What a stage that is weighed together with
+/// others (planned_stage) leaves of Gram matrices and weights stays until the next run. Knows no other rank: vectors are
+/// brought to it, and who adds inner products over the ranks does so in gram_of() and in what recombine() returns.
 template <scalar T, execution_space<T> Space, rule Rule, rule Inner>
 class local_stages {
   template <rule R>
@@ -47,6 +48,7 @@ class local_stages {
         measures_all_(settings.measure),
         segments_(segments),
         gram_(segments.size() * packed_size(members)),
+        inner_gram_(has_inner_pieces(settings) ? gram_.size() : 0),
         weights_(segments.size() * members),
         norms_(members),
         total_(packed_size(members)),
@@ -59,7 +61,7 @@ class local_stages {
 
   /// Which segments of the whole gradient hold Inf or NaN.
   void find_nonfinite_segments(const T* gradient, std::span<unsigned char> flags) {
-    find_nonfinite<T>(space_, gradient, segments_, std::span(gram_).first(segments_.size()), flags);
+    find_nonfinite<T>(space_, gradient, segments_, std::span(recombine_scratch_).first(segments_.size()), flags);
   }
   /// A gradient that takes no part is zero.
   void clear(T* gradient) {
@@ -74,28 +76,41 @@ class local_stages {
     leaf_counts_[i] = gradients;
   }
 
-  bool is_measured(const stage& stage) const {
+  bool is_measured(const planned_stage& stage) const {
     return measures_all_ || (stage.inner ? needs_gram<Inner> : needs_gram<Rule>);
   }
   /// The members' Gram matrix for each segment: of this rank's part after measure().
-  std::span<double> gram_of(const stage& stage) {
-    return std::span(gram_).first(segments_.size() * packed_size(stage.members.size()));
+  std::span<double> gram_of(const planned_stage& stage) {
+    const auto entries = packed_size(stage.members.size());
+    return std::span(stage.inner && stage.pieces_needed > 0 ? inner_gram_ : gram_)
+        .subspan(stage.segments.begin * entries, stage.segments.size() * entries);
   }
-  void measure(const stage& stage) {
+  /// Members that take no part do not show in the Gram matrices: they were measured before that was known.
+  void leave_out_absent(const planned_stage& stage) {
+    const auto n = stage.members.size();
+    const auto gram = gram_of(stage);
+    for (std::size_t i = 0; i < n; ++i)
+      if (leaf_counts_[i] == 0)
+        for (std::size_t at = 0; at < gram.size(); at += packed_size(n))
+          for (std::size_t j = 0; j < n; ++j) gram[at + packed_index(i, j)] = 0;
+  }
+  void measure(const planned_stage& stage) {
     if (!is_measured(stage)) return std::ranges::fill(gram_of(stage), 0.0), void();
-    with_rule(stage,
-              [&]<class R>(R&) { measure_for<R, T>(space_, window_of(stage), vectors_of(stage), gram_.data()); });
+    with_rule(stage, [&]<class R>(R&) {
+      measure_for<R, T>(space_, window_of(stage), vectors_of(stage), gram_of(stage).data());
+    });
     space_.fence();
   }
 
   /// Weights from the Gram matrices. @param observe  observe(k, segment_outcome) for each segment that is settled
   /// @return what the rule threw, if it did: see weigh_window
   template <class Observer>
-  std::exception_ptr weigh(const stage& stage, const Observer& observe) {
+  std::exception_ptr weigh(const planned_stage& stage, const Observer& observe) {
     std::exception_ptr problem;
     with_rule(stage, [&](auto& rule) {
-      weigh_window(rule, leaf_counts_of(stage), 0, memory_of(stage), limits_of(stage), problem);
+      weigh_window(rule, leaf_counts_of(stage), stage.segments.begin, memory_of(stage), limits_of(stage), problem);
       if (problem) return;
+      if (stage.weighed_together()) zero_absent_weights(memory_of(stage));
       for_each_settled(memory_of(stage), weighs_whole_model(rule),
                        [&](std::size_t k) { observe(k, outcome_of(memory_of(stage), k)); });
     });
@@ -104,7 +119,7 @@ class local_stages {
 
   /// This rank's part of the combination, of the segments that are settled. @param written  see mix_window
   template <class Written>
-  void mix(const stage& stage, T* out, const Written& written) {
+  void mix(const planned_stage& stage, T* out, const Written& written) {
     with_rule(stage, [&](auto& rule) {
       mix_window<T>(space_, window_of(stage), vectors_of(stage), memory_of(stage), weighs_whole_model(rule), out,
                     written);
@@ -115,7 +130,7 @@ class local_stages {
   // ── the segments that are not ──
 
   /// Whether there may be some, and the rule may throw on a rank that then would not know. See may_leave_unsettled.
-  bool may_leave_unsettled(const stage& stage) {
+  bool may_leave_unsettled(const planned_stage& stage) {
     bool may = false;
     with_rule(stage, [&]<class R>(R& rule) {
       if constexpr (may_fail_undecided<R>) may = detail::may_leave_unsettled(rule, memory_of(stage), limits_of(stage));
@@ -125,33 +140,40 @@ class local_stages {
   bool has_unsettled() const { return !unsettled_.empty(); }
 
   /// @param problem  what this rank has failed with already, if it has
-  void begin_recombining(const stage& stage, std::exception_ptr problem) {
+  void begin_recombining(const planned_stage& stage, std::exception_ptr problem) {
     with_rule(stage, [&]<class R>(R& rule) {
       auto& run = this->template run_of<R>();
-      run.emplace(space_, rule, vectors_of(stage), leaf_counts_of(stage), std::span<const std::size_t>(unsettled_), 0,
-                  elements_of(stage, weighs_whole_model(rule)), std::span(recombine_scratch_), std::move(problem));
+      run.emplace(space_, rule, vectors_of(stage), leaf_counts_of(stage), std::span<const std::size_t>(unsettled_),
+                  stage.segments.begin, elements_of(stage, weighs_whole_model(rule)), std::span(recombine_scratch_),
+                  std::move(problem));
     });
   }
   /// @return what is to be added over the ranks next; nothing if all is there, or has failed
-  std::span<double> recombine(const stage& stage) {
+  std::span<double> recombine(const planned_stage& stage) {
     std::span<double> values;
     with_rule(stage, [&]<class R>(R&) { values = this->template run_of<R>()->advance(); });
     return values;
   }
   /// What failed on this rank from outside.
-  void fail_recombining(const stage& stage, const std::exception_ptr& problem) {
+  void fail_recombining(const planned_stage& stage, const std::exception_ptr& problem) {
     with_rule(stage, [&]<class R>(R&) { this->template run_of<R>()->fail(problem); });
   }
   /// Writes the recombined segments. @param observe, written  as above
   /// @throws what failed; communication_error: on another rank
   template <class Observer, class Written>
-  void finish_recombining(const stage& stage, T* out, const Observer& observe, const Written& written) {
+  void finish_recombining(const planned_stage& stage, T* out, const Observer& observe, const Written& written) {
     with_rule(stage, [&]<class R>(R& rule) {
       auto& run = this->template run_of<R>();
       finish_recombination(space_, *run, weighs_whole_model(rule), memory_of(stage), out, observe, written);
       run.reset();
     });
-    unsettled_.clear();
+    if (!stage.weighed_together()) unsettled_.clear();  // the pieces are not to be mixed then
+  }
+  /// What has failed on this rank in recombining; null if nothing has.
+  std::exception_ptr problem_in_recombining() const {
+    if (by_rule_) return by_rule_->problem();
+    if (by_inner_) return by_inner_->problem();
+    return nullptr;
   }
   void forget_recombining() {
     by_rule_.reset();
@@ -160,7 +182,7 @@ class local_stages {
 
  private:
   template <class Action>
-  void with_rule(const stage& stage, Action&& action) {
+  void with_rule(const planned_stage& stage, Action&& action) {
     if constexpr (std::is_same_v<Inner, no_inner_rule>)
       action(rule_);
     else
@@ -174,27 +196,38 @@ class local_stages {
       return by_inner_;
   }
 
-  static constexpr weighing_limits limits_of(const stage& stage) {
+  static constexpr weighing_limits limits_of(const planned_stage& stage) {
     return limits_for<T>(stage.members.size(), recombines_in_double<Space, T>);
   }
-  slice window_of(const stage& stage) const { return {segments_, stage.part(), stage.part().begin}; }
-  std::span<const T* const> vectors_of(const stage& stage) const {
+  static bool has_inner_pieces(const engine_settings<Inner>& settings) {
+    return std::ranges::any_of(settings.stages,
+                               [](const auto& stage) { return stage.inner && stage.pieces_needed > 0; });
+  }
+  /// One that takes no part may hold anything, and may not be read.
+  void zero_absent_weights(const round_memory& memory) {
+    for (std::size_t x = 0; x < memory.weights.size(); ++x)
+      if (leaf_counts_[x % memory.n] == 0) memory.weights[x] = 0;
+  }
+  slice window_of(const planned_stage& stage) const {
+    return {segments_.part(stage.segments.begin, stage.segments.size()), stage.part(), stage.part().begin};
+  }
+  std::span<const T* const> vectors_of(const planned_stage& stage) const {
     return std::span(vectors_).first(stage.members.size());
   }
-  std::span<const std::size_t> leaf_counts_of(const stage& stage) const {
+  std::span<const std::size_t> leaf_counts_of(const planned_stage& stage) const {
     return std::span(leaf_counts_).first(stage.members.size());
   }
-  round_memory memory_of(const stage& stage) {
+  round_memory memory_of(const planned_stage& stage) {
     const auto n = stage.members.size();
     return {n,
             gram_of(stage),
-            std::span(weights_).first(segments_.size() * n),
+            std::span(weights_).subspan(stage.segments.begin * n, stage.segments.size() * n),
             std::span(norms_).first(n),
             std::span(total_).first(packed_size(n)),
             weigh_scratch_,
             unsettled_};
   }
-  auto elements_of(const stage& stage, bool whole_model) const {
+  auto elements_of(const planned_stage& stage, bool whole_model) const {
     return
         [window = window_of(stage), whole_model](std::size_t k) { return recombined_elements(window, k, whole_model); };
   }
@@ -204,7 +237,7 @@ class local_stages {
   Inner inner_;
   bool measures_all_;
   segments_view segments_;
-  std::vector<double> gram_, weights_, norms_, total_;
+  std::vector<double> gram_, inner_gram_, weights_, norms_, total_;
   std::vector<const T*> vectors_;
   std::vector<std::size_t> leaf_counts_, unsettled_;
   weigh_scratch weigh_scratch_;

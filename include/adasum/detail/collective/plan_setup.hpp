@@ -3,6 +3,8 @@
 
 #include "../../core/config.hpp"
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -15,11 +17,13 @@
 #include "../../core/error.hpp"
 #include "../../core/gradient.hpp"
 #include "../../core/input_checks.hpp"
+#include "../../core/node_groups.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/options.hpp"
 #include "../../schedule/all_to_all.hpp"
 #include "agreement.hpp"
 #include "engine_settings.hpp"
+#include "stages_of_pieces.hpp"
 
 namespace adasum::detail {
 
@@ -30,19 +34,25 @@ class plan_setup {
  public:
   using inner_rule = inner_rule_t<Schedule>;
 
-  /// @param call  the user's, for messages
+  /// @param call    the user's, for messages
+  /// @param pieces  the segments of each, if the gradient comes in pieces and is weighed as a whole (planned_stage)
   /// @throws bad_input  boundaries that do not begin at 0 or decrease; options that cannot be
   template <bool Checked>
   plan_setup(Space space, Comm comm, segments_view segments, Schedule schedule, const basic_options<Checked>& choices,
-             const char* call)
+             const char* call, std::vector<index_range> pieces = {})
       : space_(std::move(space)),
         comm_(std::move(comm)),
         schedule_(std::move(schedule)),
         offsets_(segments.offsets().begin(), segments.offsets().end()),
         options_{choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout},
-        call_(call) {
+        call_(call),
+        pieces_(std::move(pieces)) {
     require_boundaries(segments, call);
     require_valid(choices, call);
+    if constexpr (requires {
+                    { comm_.nodes() } -> std::convertible_to<std::span<const int>>;
+                  })
+      remember_nodes(comm_.nodes());
   }
 
   const Space& space() const { return space_; }
@@ -57,14 +67,22 @@ class plan_setup {
 
   /// What the schedule may look at. @param in_place  see schedule_input
   schedule_input input(bool in_place = false) const {
-    return {length(), sizeof(T), segments().size(), tree_rule<Rule>, device_space<Space>, once, in_place};
+    return {.length = length(),
+            .element_size = sizeof(T),
+            .segments = segments().size(),
+            .along_tree = tree_rule<Rule> && pieces_.empty(),
+            .on_device = device_space<Space>,
+            .once = once,
+            .in_place = in_place,
+            .sums = pieces_.empty() ? vector_sums<Schedule, Rule> : 0,
+            .nodes = nodes_};
   }
 
   /// This rank's stages. A schedule that cannot be built here is a problem to tell the others, if they compare what they
   /// are about to do; until then its place is taken by one stage of all ranks, which always can be.
-  std::vector<stage> stages(bool in_place = false) {
+  std::vector<planned_stage> stages(bool in_place = false) {
     if (problem_.empty()) try {
-        auto found = schedule_.stages(comm_.rank(), comm_.size(), input(in_place));
+        auto found = stages_of(schedule_, in_place);
         if (!found.empty()) return found;
         if (comm_.size() > 1)
           throw bad_input(std::string(call_) + ": the schedule " + std::string(Schedule::name) +
@@ -74,7 +92,7 @@ class plan_setup {
         if (!compares()) throw;
         problem_ = wrong.what();
       }
-    return schedules::all_to_all{}.stages(comm_.rank(), comm_.size(), input(in_place));
+    return stages_of(schedules::all_to_all{}, in_place);
   }
 
   /// The name of the schedule that runs.
@@ -87,16 +105,19 @@ class plan_setup {
 
   /// How the schedule would use memory that ranks share.
   shared_memory_use uses_shared_memory() const {
-    if constexpr (requires { schedule_.uses_shared_memory(comm_.size(), input()); })
-      return schedule_.uses_shared_memory(comm_.size(), input());
-    else
+    if constexpr (requires { schedule_.uses_shared_memory(comm_.size(), input()); }) {
+      const auto use = schedule_.uses_shared_memory(comm_.size(), input());
+      // Beside shared memory, some stages would send messages: who fails in one piece waits until nobody is at work there,
+      // while the others wait for its messages of the next.
+      return use == shared_memory_use::buffer && !pieces_.empty() ? shared_memory_use::none : use;
+    } else
       return shared_memory_use::none;
   }
 
   engine_settings<inner_rule> settings(bool in_place) {
     engine_settings<inner_rule> found{stages(in_place), name(in_place), inner_rule_of(schedule_)};
-    if constexpr (requires { schedule_.leaf_ranks(comm_.size()); })
-      if (problem_.empty()) found.leaf_ranks = schedule_.leaf_ranks(comm_.size());
+    if constexpr (requires { schedule_.leaf_ranks(comm_.size(), input()); })
+      if (problem_.empty()) found.leaf_ranks = schedule_.leaf_ranks(comm_.size(), input(in_place));
     found.measure = options_.measure == measuring::always;
     found.nonfinite = options_.nonfinite;
     found.transport = {options_.wire, options_.timeout, in_place};
@@ -111,7 +132,11 @@ class plan_setup {
     if (comm_.size() == 1) return;
     signature_ = signature_of<T, Schedule>(segments(), rule, inner_rule_of(schedule_), location, describe(options_));
     signature_.recombines_in_double = recombines_in_double<Space, T>;
-    if (!compares()) return;
+    if (!compares()) {
+      // One rank's stages mostly tell schedules of one name with different parameters apart.
+      signature_.add_stages(schedule_.stages(0, comm_.size(), input()));
+      return;
+    }
     memory_ = agreement_memory(comm_.size());
     signature_.set(signature_.space, arithmetic_of(space_));
     if (problem_.empty()) signature_.add_stages_of(schedule_, comm_.size(), input());
@@ -144,12 +169,39 @@ class plan_setup {
   bool once = false;
 
  private:
+  /// Only where they say something: several nodes, one of which has several ranks.
+  void remember_nodes(std::span<const int> node_of_rank) {
+    if (node_of_rank.size() != static_cast<std::size_t>(comm_.size()))
+      throw bad_input(std::string(call_) + ": the communicator's nodes() are " + std::to_string(node_of_rank.size()) +
+                      " for " + std::to_string(comm_.size()) + " ranks");
+    if (std::ranges::all_of(node_of_rank, [&](int node) { return node == node_of_rank.front(); })) return;
+    const auto nodes = node_groups(node_of_rank).size();
+    if (nodes < node_of_rank.size()) nodes_.assign(node_of_rank.begin(), node_of_rank.end());
+  }
+
+  template <class AnySchedule>
+  std::vector<planned_stage> stages_of(const AnySchedule& order, bool in_place) const {
+    auto asked = input(in_place);
+    if (pieces_.empty()) return planned(order.stages(comm_.rank(), comm_.size(), asked), segments().size());
+    return stages_of_pieces(
+        segments(), pieces_,
+        [&](std::size_t piece) {
+          asked.length = piece;
+          auto found = order.stages(comm_.rank(), comm_.size(), asked);
+          if (found.empty() && comm_.size() == 1) return schedules::all_to_all{}.stages(0, 1, asked);
+          return found;
+        },
+        Schedule::name);
+  }
+
   Space space_;
   Comm comm_;
   Schedule schedule_;
   std::vector<std::size_t> offsets_;
+  std::vector<int> nodes_;       // see schedule_input
   basic_options<true> options_;  // of one type in builds with NDEBUG and without
   const char* call_;
+  std::vector<index_range> pieces_;
   std::string problem_;  // with the schedule
   call_signature signature_;
   agreement_memory memory_;

@@ -52,9 +52,7 @@ class plan_state {
   }
   plan_state(const plan_state&) = delete;
   plan_state& operator=(const plan_state&) = delete;
-  ~plan_state() {
-    by_messages_.reset();
-    in_place_.reset();
+  ~plan_state() {  // the engine in flight ends its run
     if (in_flight_) set_reduction_in_flight(setup_.comm(), false);
   }
 
@@ -104,6 +102,10 @@ class plan_state {
     return chosen;
   }
 
+  // See engine_interface.
+  void set_pieces(std::size_t count) { in_flight("set_pieces").set_pieces(count); }
+  void refuse(std::exception_ptr problem) { in_flight("refuse").refuse(std::move(problem)); }
+
   void require_idle(const char* call) const {
     if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; wait() ends it");
   }
@@ -151,6 +153,8 @@ class plan_state {
         auto settings = setup_.settings(true);
         // The others have been told of a schedule that can be built: not of the one that takes its place.
         if (!setup_.schedule_problem().empty()) throw bad_input(setup_.schedule_problem());
+        // Where a rule runs by sums of vectors, they are sent.
+        if (runs_by_sums<Rule>(settings, setup_.comm().size())) return;
         settings.transport.before_sharing = [&] { meet(together); };
         in_place_ = new_engine(std::move(settings));
       } catch (const shared_memory_error&) {  // on all ranks: by messages, then
@@ -199,10 +203,10 @@ class plan_state {
   }
 
   setup_type setup_;
-  Rule rule_;                                 // of both engines
-  std::optional<buffer_type> own_memory_;     // for buffer(), where ranks share none; a reduction may still use it
-  std::unique_ptr<engine_type> in_place_;     // in shared memory
-  std::unique_ptr<engine_type> by_messages_;  // ends first: others wait for it, and not to give up shared memory
+  Rule rule_;                              // of both engines
+  std::optional<buffer_type> own_memory_;  // for buffer(), where ranks share none; a reduction may still use it
+  std::unique_ptr<engine_type> in_place_;  // in shared memory
+  std::unique_ptr<engine_type> by_messages_;
   bool tried_to_share_ = false;
   std::optional<T*> buffer_;
   engine_type* in_flight_ = nullptr;

@@ -23,6 +23,20 @@ class report_stages {
   report_writer& written() { return report_; }
   const report& last() const { return report_.get(); }
 
+  /// A run begins, before which the rule had fallen back so often.
+  void begin(std::size_t fallbacks) {
+    report_.begin();
+    fallbacks_before_ = fallbacks;
+  }
+  /// A run ends. @param leaf_ranks  which rank's gradient is which leaf; empty: each its own
+  void finish(std::span<const int> leaf_ranks, std::span<const unsigned char> excluded, std::size_t bytes_sent,
+              std::size_t fallbacks) {
+    if (!leaf_ranks.empty()) report_.reorder(leaf_ranks);
+    report_.finish_excluded(excluded);
+    report_.set_bytes_sent(bytes_sent);
+    report_.set_fallbacks(fallbacks - fallbacks_before_);
+  }
+
   /// What is known of some gradients.
   std::span<report::entry> known_of(index_range leaves) { return report_.rows(leaves.begin, leaves.end); }
 
@@ -42,6 +56,7 @@ class report_stages {
 
  private:
   report_writer report_;
+  std::size_t fallbacks_before_ = 0;
 };
 
 }  // namespace adasum::detail

@@ -16,12 +16,14 @@
 #include "../../core/optional_members.hpp"
 #include "../../core/report.hpp"
 #include "agreement.hpp"
+#include "agreement_in_run.hpp"
 #include "bound_stages.hpp"
 #include "engine_settings.hpp"
 #include "exclusion.hpp"
 #include "local_stages.hpp"
 #include "report_stages.hpp"
 #include "steps.hpp"
+#include "weighed_pieces.hpp"
 
 namespace adasum::detail {
 
@@ -42,7 +44,10 @@ class run_of_stages {
         report_(report_writer(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
         exclusion_(ranks(), segments.size(), settings_.nonfinite, settings_.leaf_ranks),
         stages_(space_, comm_, segments, std::move(settings_.stages), settings_.transport, report_,
-                [&](std::size_t members) { return local_type::most_products(segments.size(), members); }) {}
+                [&](std::size_t members) { return local_type::most_products(segments.size(), members); }),
+        pieces_(space_, stages_.all(), segments.size()) {
+    if (rounds()) report_.written().set_wire(settings_.transport.wire);
+  }
   run_of_stages(const run_of_stages&) = delete;
   run_of_stages& operator=(const run_of_stages&) = delete;
 
@@ -51,9 +56,8 @@ class run_of_stages {
   const report& last_report() const { return report_.last(); }
 
   std::vector<step> steps() const {
-    const bool rounds = settings_.transport.wire != wire_format::same && !stages_.is_in_place();
-    return steps_of(stages_.all(), exclusion_.is_decided(), rounds,
-                    [&](const stage& stage) { return local_.is_measured(stage); });
+    const auto is_measured = [&](const planned_stage& stage) { return local_.is_measured(stage); };
+    return step_list(stages_.all(), is_measured).make(exclusion_.is_decided(), excludes_beforehand(), rounds());
   }
 
   /// A run is to begin, on the gradient at `data`.
@@ -61,13 +65,13 @@ class run_of_stages {
     data_ = data;
     posts_ = posts;
     withdrawn_ = false;
-    agrees_ = false;
+    agreement_.reset();
     gives_up_ = nullptr;
     by_message().begin_run(data, posts);  // agree comes before begin
   }
   /// For the step agree.
   void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
-    agreement_ = agreement(mine, true, segments_, comm_.rank(), comm_.size(), memory);
+    agreement_.prepare(agreement(mine, true, segments_, comm_.rank(), comm_.size(), memory));
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
@@ -75,50 +79,46 @@ class run_of_stages {
     turn_ = turn;
     const auto& stage = stages_.all()[next.stage];
     switch (next.kind) {
-      case step_kind::agree: return agree();
+      case step_kind::agree: return wait_for(by_message(), agreement_.take(by_message()));
       case step_kind::begin: return begin();
       case step_kind::exclude: return exclude();
       case step_kind::bring: return wait_for(*stage.elements, stage.elements->bring(stage, data_, turn_));
       case step_kind::measure: return measure(stage);
       case step_kind::sum: return wait_for(*stage.products, stage.products->sum(stage, local_.gram_of(stage), turn_));
+      case step_kind::weigh: return weigh_pieces();
       case step_kind::combine: return combine(stage, next.stage + 1 == stages_.all().size());
       case step_kind::round_result: return round_result(stage);
       case step_kind::deliver: return wait_for(*stage.elements, stage.elements->deliver(stage, data_, turn_));
       case step_kind::finish: return finish();
+      case step_kind::gather: break;  // of run_of_sums
     }
     return progress::done;
   }
   /// Whether what the last step waits for is there. @param block  wait until it is
-  bool arrived(bool block) {
-    if (!agrees_) return waits_for_->arrived(block);
-    try {
-      return waits_for_->arrived(block);
-    } catch (...) {  // the others wait for the messages that follow
-      if (!agreement_.fail()) throw;
-      return true;
-    }
-  }
+  bool arrived(bool block) { return agreement_.arrived(*waits_for_, block); }
 
   // ── a rank that has failed ──
 
   /// From here on, steps only let nobody wait: this rank's exchanges are made, with empty messages, and what it gets is
-  /// thrown away.
-  /// @return waits: others are still at work on this rank's gradient
-  progress withdraw() {
+  /// thrown away. The last of them waits until nobody is at work on this rank's gradient.
+  void withdraw() {
     withdrawn_ = true;
     local_.forget_recombining();
-    transport<T>* const isolation = stages_.withdraw();
+    pieces_.forget();
+    stages_.withdraw();
     data_ = nullptr;
-    return isolation ? wait_for(*isolation, progress::waits) : progress::done;
   }
   bool withdrawn() const { return withdrawn_; }
   /// The gradient may be gone: from here on, it is not touched, and sums of a recombination say that this rank fails.
   void give_up(const std::exception_ptr& problem) { gives_up_ = problem; }
-  const std::exception_ptr& reason_to_give_up() const { return gives_up_; }
+  /// What has failed on this rank, and was put off; null if nothing was.
+  std::exception_ptr reason_to_give_up() const { return gives_up_ ? gives_up_ : local_.problem_in_recombining(); }
 
  private:
+  /// Whether elements are rounded on their way.
+  bool rounds() const { return settings_.transport.wire != wire_format::same && !stages_.is_in_place(); }
   std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
-  static std::size_t most_members(const std::vector<stage>& stages) {
+  static std::size_t most_members(const std::vector<planned_stage>& stages) {
     std::size_t most = 1;
     for (const auto& stage : stages) most = std::max(most, stage.members.size());
     return most;
@@ -133,16 +133,8 @@ class run_of_stages {
 
   // ── beginning and end ──
 
-  progress agree() {
-    agrees_ = wait_for(by_message(), by_message().next_of(agreement_)) == progress::waits;
-    if (agrees_) return progress::waits;
-    agreement_.require();
-    return progress::done;
-  }
-
   progress begin() {
-    report_.written().begin();
-    fallbacks_before_ = fallbacks_of(rule_);
+    report_.begin(fallbacks_of(rule_));
     data_ = stages_.begin_run(gives_up_ ? nullptr : data_, posts_);
     return progress::done;
   }
@@ -155,7 +147,7 @@ class run_of_stages {
     if (wait_for(by_message(), by_message().next_of(flags_)) == progress::waits) return progress::waits;
     if (withdrawn_) return progress::done;
     exclusion_.decide(report_.written());
-    if (!gives_up_ && !exclusion_.of_rank(comm_.rank())) local_.clear(data_);
+    if (excludes_beforehand() && !gives_up_ && !exclusion_.of_rank(comm_.rank())) local_.clear(data_);
     return progress::done;
   }
 
@@ -164,17 +156,20 @@ class run_of_stages {
     return progress::done;
   }
 
+  progress leave() {
+    if (turn_ > 0) return progress::done;
+    auto& last = stages_.last_to_leave();
+    return wait_for(last, last.leave());
+  }
+
   progress finish() {
-    if (withdrawn_) return progress::done;
+    if (withdrawn_) return leave();
     space_.fence();
     stages_.end_run();
     auto& found = report_.written();
     found.set_measured(settings_.measure ||
                        (needs_gram<Rule> && (std::is_same_v<Inner, no_inner_rule> || needs_gram<Inner>)));
-    if (!settings_.leaf_ranks.empty()) found.reorder(settings_.leaf_ranks);
-    found.finish_excluded(exclusion_.all());
-    found.set_bytes_sent(by_message().bytes_sent());
-    found.set_fallbacks(fallbacks_of(rule_) - fallbacks_before_);
+    report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), fallbacks_of(rule_));
     return progress::done;
   }
 
@@ -183,14 +178,18 @@ class run_of_stages {
 
   progress measure(const bound_stage<T>& stage) {
     if (withdrawn_) return progress::done;
-    for (std::size_t i = 0; i < stage.members.size(); ++i)
-      local_.set_vector(i, stage.elements->vector(stage, i, data_), exclusion_.gradients(stage, i));
+    set_vectors(stage);
     local_.measure(stage);
     return progress::done;
+  }
+  void set_vectors(const bound_stage<T>& stage) {
+    for (std::size_t i = 0; i < stage.members.size(); ++i)
+      local_.set_vector(i, stage.elements->vector(stage, i, data_), exclusion_.gradients(stage, i));
   }
 
   progress combine(const bound_stage<T>& stage, bool last) {
     if (withdrawn_) return progress::done;
+    if (stage.weighed_together()) return mix_piece(stage);
     if (turn_ == 0) weigh(stage);
     if (part_ == part::confirm && confirm(stage) == progress::waits) return progress::waits;
     if (part_ == part::mix) {
@@ -198,7 +197,7 @@ class run_of_stages {
       if (!local_.has_unsettled()) return progress::done;
       begin_recombining(stage);
     }
-    return recombine(stage, last);
+    return recombine(stage, data_ + stage.part().begin, last);
   }
 
   void weigh(const bound_stage<T>& stage) {
@@ -232,7 +231,7 @@ class run_of_stages {
 
   auto note_in_report(const bound_stage<T>& stage) {
     return [&](std::size_t k, const segment_outcome& outcome) {
-      report_.note(stage, k, outcome, local_.is_measured(stage));
+      report_.note(stage, stage.segments.begin + k, outcome, local_.is_measured(stage));
     };
   }
 
@@ -252,15 +251,14 @@ class run_of_stages {
     products_turn_ = 0;
     part_ = part::recombine;
   }
-  progress recombine(const bound_stage<T>& stage, bool last) {
+  progress recombine(const bound_stage<T>& stage, T* out, bool last) {
     if (gives_up_) local_.fail_recombining(stage, gives_up_);
     while (!products_.empty()) {
       if (stage.sum_over.size() > 1 && add_unscheduled(stage) == progress::waits) return progress::waits;
       products_ = local_.recombine(stage);
       products_turn_ = 0;
     }
-    local_.finish_recombining(stage, data_ + stage.part().begin, note_in_report(stage),
-                              early_delivery<T>(stage, data_, last));
+    local_.finish_recombining(stage, out, note_in_report(stage), early_delivery<T>(stage, data_, last));
     return progress::done;
   }
   progress add_unscheduled(const bound_stage<T>& stage) {
@@ -268,6 +266,55 @@ class run_of_stages {
     const auto made = wait_for(*stage.products, stage.products->sum(stage, products_, products_turn_++));
     by_message().set_scheduled(true);
     return made;
+  }
+
+  // ── pieces that are weighed together: weigh → recombine, then mix and deliver one after the other ──
+
+  /// Whether ranks must be left out before anything is combined, or written where others read it; in shared memory, also
+  /// before the first barrier, since one that fails later does not come to an exchange of messages before the others have
+  /// left. Otherwise that is decided when all pieces are there.
+  bool excludes_beforehand() const {
+    const auto& last = stages_.all().back();
+    return !last.weighed_together() || last.replicated() || !std::is_same_v<Inner, no_inner_rule> || is_in_place();
+  }
+
+  progress weigh_pieces() {
+    if (withdrawn_) return progress::done;
+    const auto& all = pieces_.as_one();
+    if (turn_ == 0) {
+      set_copies(all);
+      if (exclusion_.is_decided()) local_.leave_out_absent(all);
+      weigh(all);
+    }
+    if (part_ == part::confirm && confirm(all) == progress::waits) return progress::waits;
+    if (part_ == part::mix) {
+      if (!local_.has_unsettled()) return progress::done;
+      gather(all);
+      begin_recombining(all);
+    }
+    if (recombine(all, pieces_.copy_of(0), false) == progress::waits) return progress::waits;
+    pieces_.scatter(data_);
+    return progress::done;
+  }
+  void set_copies(const bound_stage<T>& all) {
+    for (std::size_t i = 0; i < all.members.size(); ++i)
+      local_.set_vector(i, pieces_.copy_of(i), exclusion_.gradients(all, i));
+  }
+  void gather(const bound_stage<T>& all) {
+    if (gives_up_) return;
+    try {
+      pieces_.gather(data_, [&](std::size_t i) { return exclusion_.gradients(all, i) > 0; });
+      set_copies(all);
+    } catch (...) {  // the others go on to recombine
+      gives_up_ = std::current_exception();
+    }
+  }
+
+  progress mix_piece(const bound_stage<T>& stage) {
+    if (gives_up_) return progress::done;
+    set_vectors(stage);
+    local_.mix(stage, data_ + stage.part().begin, early_delivery<T>(stage, data_, true));
+    return progress::done;
   }
 
   Space space_;
@@ -279,6 +326,7 @@ class run_of_stages {
   report_stages report_;
   exclusion exclusion_;
   bound_stages<T, Space, Comm> stages_;
+  weighed_pieces<T, Space> pieces_;
 
   // Of the run that is under way.
   T* data_ = nullptr;
@@ -287,14 +335,12 @@ class run_of_stages {
   transport<T>* waits_for_ = nullptr;
   bool withdrawn_ = false;
   std::exception_ptr gives_up_;  // why this rank will withdraw, once the others need not wait for it in between
-  agreement agreement_;
-  bool agrees_ = false;  // whether it is what is waited for
+  agreement_in_run agreement_;
   allgather flags_;
   enum class part { confirm, mix, recombine } part_ = part::mix;  // of the step combine
   double failures_ = 0;                                           // see confirm
   std::span<double> products_;                                    // what is being added besides the schedule's sums
   std::size_t products_turn_ = 0;                                 // how often that has waited
-  std::size_t fallbacks_before_ = 0;
 };
 
 }  // namespace adasum::detail

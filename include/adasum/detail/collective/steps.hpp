@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 /// A reduction as a list of steps, cut where a rank has to wait for others. What can be interrupted between steps, and
@@ -18,6 +19,8 @@ enum class step_kind {
   bring,         ///< every member's part gets to where this rank can read it
   measure,       ///< the Gram matrices of what is here
   sum,           ///< … added over the ranks that hold the rest
+  gather,        ///< or the norms and row sums of each gradient, to all ranks; weigh
+  weigh,         ///< pieces that are weighed together (planned_stage)
   combine,       ///< weigh → mix → recombine: this rank's part of the combination
   round_result,  ///< a rank that has got to the root rounds its part of the result as messages do
   deliver,       ///< the result, to all members of a stage
@@ -26,41 +29,89 @@ enum class step_kind {
 
 struct step {
   step_kind kind;
-  std::size_t stage;  ///< the stage that it belongs to
+  std::size_t stage;              ///< the stage that it belongs to
+  std::size_t pieces_needed = 0;  ///< how many pieces of the gradient must be there before it begins
 };
 
-/// Down the stages as far as this rank survives them, and back. What would have nothing to do is left out: reductions
+/// Down the stages as far as this rank survives them. What would have nothing to do is left out, here and below: reductions
 /// of short vectors are a matter of nanoseconds.
-/// @param excludes  whether the ranks tell each other who takes part
-/// @param rounds    whether the result is rounded
-/// @param stages    bound stages
-/// @param measured  measured(stage): whether its Gram matrix is
-template <class Stage, class Measured>
-std::vector<step> steps_of(std::span<const Stage> stages, bool excludes, bool rounds, const Measured& measured) {
-  std::vector<step> steps;
-  steps.reserve(5 * stages.size() + 5);
-  const auto add = [&](step_kind kind, std::size_t stage, bool needed = true) {
-    if (needed) steps.push_back({kind, stage});
-  };
-  add(step_kind::agree, 0);
-  add(step_kind::begin, 0);
-  add(step_kind::exclude, 0, excludes);
-  std::size_t done = 0;
-  for (; done < stages.size(); ++done) {
-    const auto& stage = stages[done];
-    add(step_kind::bring, done, stage.members.size() > 1);
-    if (!stage.survives()) break;
-    add(step_kind::measure, done);
-    add(step_kind::sum, done, measured(stage) && stage.sum_over.size() > 1);
-    add(step_kind::combine, done);
+/// @param stages  bound stages
+/// @param add     add(step_kind, stage)
+template <class Stage, class Add>
+void add_steps_down(std::span<const Stage> stages, const Add& add) {
+  for (std::size_t at = 0; at < stages.size(); ++at) {
+    const auto& stage = stages[at];
+    if (stage.members.size() > 1) add(step_kind::bring, at);
+    if (!stage.survives()) return;
+    add(step_kind::measure, at);
+    if (stage.sum_over.size() > 1) add(step_kind::sum, at);
+    if (!stage.weighed_together()) add(step_kind::combine, at);
   }
-  if (done < stages.size())
-    add(step_kind::deliver, done);
-  else
-    add(step_kind::round_result, done - 1, rounds);
-  while (done-- > 0) add(step_kind::deliver, done, !stages[done].to_deliver.empty());
-  add(step_kind::finish, 0);
-  return steps;
 }
+
+/// And back. @param rounds  whether the result is rounded
+template <class Stage, class Add>
+void add_steps_back(std::span<const Stage> stages, bool rounds, const Add& add) {
+  std::size_t done = 0;
+  while (done < stages.size() && stages[done].survives()) ++done;
+  if (done < stages.size()) {
+    add(step_kind::deliver, done);
+  } else {
+    if (stages.back().weighed_together()) add(step_kind::combine, done - 1);
+    if (rounds) add(step_kind::round_result, done - 1);
+  }
+  while (done-- > 0)
+    if (!stages[done].to_deliver.empty()) add(step_kind::deliver, done);
+}
+
+/// The steps of a reduction that measures and combines in each stage.
+template <class Stage, class Measured>
+class step_list {
+ public:
+  /// @param stages    bound stages
+  /// @param measured  measured(stage): whether its Gram matrix is
+  step_list(std::span<const Stage> stages, const Measured& measured) : stages_(stages), measured_(measured) {
+    steps_.reserve(5 * stages.size() + 6);
+  }
+
+  /// Down the stages and back: piece by piece, if the gradient is in pieces.
+  /// @param excludes   whether the ranks tell each other who takes part
+  /// @param beforehand whether they must do so before any stage, rather than before what is weighed together
+  /// @param rounds     whether the result is rounded
+  std::vector<step> make(bool excludes, bool beforehand, bool rounds) && {
+    const auto all = stages_.back().pieces_needed;
+    add(step_kind::agree);
+    add(step_kind::begin);
+    if (excludes && (beforehand || all == 0)) add(step_kind::exclude, 0, all);
+    for_each_piece([&](std::size_t first, std::span<const Stage> piece) {
+      add_steps_down(piece, [&](step_kind kind, std::size_t at) {
+        if (kind != step_kind::sum || measured_(piece[at])) add(kind, first + at, piece[at].pieces_needed);
+      });
+    });
+    if (excludes && !beforehand && all > 0) add(step_kind::exclude, 0, all);
+    if (stages_.back().survives() && stages_.back().weighed_together()) add(step_kind::weigh, stages_.size() - 1);
+    for_each_piece([&](std::size_t first, std::span<const Stage> piece) {
+      add_steps_back(piece, rounds, [&](step_kind kind, std::size_t at) { add(kind, first + at); });
+    });
+    add(step_kind::finish);
+    return std::move(steps_);
+  }
+
+ private:
+  void add(step_kind kind, std::size_t stage = 0, std::size_t pieces = 0) { steps_.push_back({kind, stage, pieces}); }
+
+  /// visit(number of its first stage, its stages)
+  template <class Visitor>
+  void for_each_piece(const Visitor& visit) const {
+    for (std::size_t first = 0, last = 0; first < stages_.size(); first = last) {
+      while (last < stages_.size() && stages_[last].pieces_needed == stages_[first].pieces_needed) ++last;
+      visit(first, stages_.subspan(first, last - first));
+    }
+  }
+
+  std::span<const Stage> stages_;
+  const Measured& measured_;
+  std::vector<step> steps_;
+};
 
 }  // namespace adasum::detail

@@ -157,7 +157,7 @@ class stream_engine {
   Rule rule_;
   Inner inner_;
   segments_view segments_;
-  std::vector<stage> stages_;
+  std::vector<planned_stage> stages_;
   std::vector<transfers> to_combine_, to_deliver_;  // of each stage
   std::vector<buffer<double>> leaf_counts_;         // of each stage's members: how many gradients each combines
   std::optional<buffer<T>> received_;

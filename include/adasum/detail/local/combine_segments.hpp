@@ -32,12 +32,11 @@ void measure_round(const Space& space, const slice& window, std::span<const T* c
                    segments_view all) {
   // Each round is short, but all of them together may be more than the caches hold.
   const std::size_t bytes = vectors.size() * all.all().size() * sizeof(T);
-  if constexpr (measures_in_double<Rule, Space, T>)
-    space.measure_in_double(window, vectors, gram);
-  else if constexpr (requires { space.measure(window, vectors, gram, bytes); })
+  constexpr bool takes_bytes = requires { space.measure(window, vectors, gram, bytes); };
+  if constexpr (takes_bytes && !measures_in_double<Rule, Space, T>)
     space.measure(window, vectors, gram, bytes);
   else
-    space.measure(window, vectors, gram);
+    measure_for<Rule, T>(space, window, vectors, gram);
   space.fence();
 }
 
@@ -75,8 +74,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   std::array<double, (few_segments + 1) * (packed_size(few) + few)> on_stack;
   std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
   const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
-  constexpr bool in_double = recombines_in_double<Space, T>;
-  const auto limits = limits_for<T>(n, in_double);
+  const auto limits = limits_for<T>(n, recombines_in_double<Space, T>);
   weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
   std::vector<std::size_t> unsettled;
 

@@ -4,6 +4,7 @@
 #include "../../core/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -75,6 +76,66 @@ class merging {
   }
   static gram_view gram_of(const segment_type& one) { return {one.gram.data(), one.scale.by.size()}; }
 
+  /// Under a rule that leaves them out, vectors that are not finite or whose squares are too large, while others' are not,
+  /// take no part: so the matrix and the counts say. It cannot fail, so that all ranks decide alike.
+  /// @return whether there are any, which are then to be cleared
+  static bool leave_out(segment_type& one, double largest_square) {
+    if constexpr (pairwise_rule<Rule> || !leaves_out_nonfinite<Rule>) {
+      return false;
+    } else {
+      const auto gram = gram_of(one);
+      const auto is_left_out = [&](std::size_t i) { return !is_finite(gram(i, i)) || gram(i, i) > largest_square; };
+      const auto n = gram.size();
+      std::size_t left_out = 0, present = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (one.counts[i] == 0) continue;
+        ++present;
+        left_out += is_left_out(i);
+      }
+      if (left_out == 0 || left_out == present) return false;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (!is_left_out(i)) continue;
+        one.counts[i] = 0;
+        one.norms[i] = std::sqrt(gram(i, i));
+      }
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j)
+          if (one.counts[i] == 0) one.gram[packed_index(i, j)] = 0;
+      return true;
+    }
+  }
+  void clear_left_out(segment_type& one) {
+    for (std::size_t i = 0; i < inputs_.count; ++i)
+      if (one.counts[i] == 0) clear(one, i);
+  }
+
+  /// Whether the rule compares distances that the Gram matrix does not give.
+  static bool needs_differences(const segment_type& one) {
+    return needs_distances<Rule> && one.is_finite && any_distance_cancels(gram_of(one), one.counts);
+  }
+  /// ‖vector i - vector j‖² for those of them, 0 for all others.
+  void measure_differences(segment_type& one, double* packed) {
+    std::fill_n(packed, packed_size(inputs_.count), 0.0);
+    for (std::size_t i = 0; i < inputs_.count; ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!distance_cancels(gram_of(one), i, j)) continue;
+        const std::array<const element*, 2> both{input(one, i), input(one, j)};
+        constexpr std::array<double, 2> weights{1, -1};
+        element* const difference = one.copies.at(leaf_counts_.size());
+        one.copies.mix(both, weights.data(), difference);
+        const element* const in = difference;
+        one.copies.measure(std::span(&in, 1), &packed[packed_index(i, j)]);
+      }
+  }
+  /// … added over the ranks.
+  void note_differences(segment_type& one, const double* packed) {
+    one.has_differences = true;
+    for (std::size_t i = 0; i < inputs_.count; ++i)
+      for (std::size_t j = 0; j <= i; ++j)
+        one.squared_distances[packed_index(i, j)] =
+            distance_cancels(gram_of(one), i, j) ? packed[packed_index(i, j)] : gram_of(one).squared_distance(i, j);
+  }
+
   /// The merge of one segment, in place of its first vector.
   void combine(segment_type& one) {
     const auto n = inputs_.count;
@@ -106,13 +167,17 @@ class merging {
   }
 
   void clear(segment_type& one) {
-    constexpr double zero = 0;
-    const element* const root = one.copies.at(0);
-    one.copies.mix(std::span(&root, 1), &zero, one.copies.at(0));
+    clear(one, 0);
     one.result_norm = 0;
   }
 
  private:
+  void clear(segment_type& one, std::size_t vector) {
+    constexpr double zero = 0;
+    const element* const in = one.copies.at(vector);
+    one.copies.mix(std::span(&in, 1), &zero, one.copies.at(vector));
+  }
+
   void weigh_inputs(segment_type& one, std::span<double> weights) {
     if constexpr (pairwise_rule<Rule>) {
       if (inputs_.count == 1) return;
@@ -123,14 +188,17 @@ class merging {
       weights[1] = found.b;
     } else {
       weigh_scratch scratch(inputs_.count);
-      weigh_all_at_once(rule_, gram_of(one), leaf_counts_, weights, first_segment_ + one.segment, scratch);
+      const gram_view gram{one.gram.data(), inputs_.count,
+                           one.has_differences ? one.squared_distances.data() : nullptr};
+      weigh_all_at_once(rule_, gram, one.counts, weights, first_segment_ + one.segment, scratch);
     }
   }
 
   /// What the merge means for the leaves below it, and for the subtree that it makes.
   void note(segment_type& one, std::span<const double> weights, std::span<const double> terms) {
     if (!pairwise_rule<Rule> || inputs_.count == 1) {
-      one.norms = one.scale.norms;
+      for (std::size_t i = 0; i < inputs_.count; ++i)
+        if (one.counts[i] == leaf_counts_[i]) one.norms[i] = one.scale.norms[i];  // not left out
       one.weights.assign(weights.begin(), weights.end());
       return;
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -61,7 +62,8 @@ class recombination {
       merging_.allocate();
       segments_.reserve(count_);
       for (const std::size_t k : segments)
-        segments_.emplace_back(space, vectors, elements(k), k, leaf_counts, merging_type::together(vectors.size()));
+        segments_.emplace_back(space, vectors, elements(k), k, leaf_counts, merging_type::together(vectors.size()),
+                               needs_distances<Rule>);
     });
   }
   recombination(const recombination&) = delete;
@@ -84,6 +86,9 @@ class recombination {
     if (!error_) error_ = std::move(problem);
   }
 
+  /// What has failed; null if nothing has.
+  const std::exception_ptr& problem() const { return error_; }
+
   /// At the end: the results. @throws what failed on this rank; communication_error: another rank failed
   const std::vector<segment_type>& require_success() const {
     if (error_) std::rethrow_exception(error_);
@@ -96,7 +101,16 @@ class recombination {
   }
 
  private:
-  enum class phase { measure, bring_to_range, bring_to_scale, combine, measure_root, check_root, ended };
+  enum class phase {
+    measure,
+    bring_to_range,
+    bring_to_scale,
+    measure_differences,
+    combine,
+    measure_root,
+    check_root,
+    ended
+  };
 
   template <class Action>
   void guarded(Action&& action) {
@@ -117,22 +131,34 @@ class recombination {
         break;
       case phase::bring_to_range:
         read_sums();
-        for (auto& one : segments_) one.is_rescaled = one.scale.begin(merging_type::gram_of(one));
+        for (auto& one : segments_) {
+          leave_out(one, largest_mixed_square<T>);
+          one.is_rescaled = one.scale.begin(merging_type::gram_of(one));
+        }
         rescale_and_measure();
         phase_ = phase::bring_to_scale;
         break;
       case phase::bring_to_scale:
         read_sums();
         for (auto& one : segments_) {
+          leave_out(one, std::numeric_limits<double>::max());
           one.is_finite = one.scale.note_norms(merging_type::gram_of(one));
           one.is_rescaled = one.is_rescaled && one.is_finite;
           if (one.is_rescaled) one.scale.find_common(merging_type::gram_of(one), merging_type::lift);
         }
         rescale_and_measure();
+        phase_ = phase::measure_differences;
+        break;
+      case phase::measure_differences:
+        read_sums();
         phase_ = phase::combine;
+        if constexpr (needs_distances<Rule>)
+          measure(merging_type::needs_differences,
+                  [&](segment_type& one, double* to) { merging_.measure_differences(one, to); });
         break;
       case phase::combine:
-        read_sums();
+        if constexpr (needs_distances<Rule>)
+          for_each_sum([&](segment_type& one, const double* from) { merging_.note_differences(one, from); });
         for (auto& one : segments_) guarded([&] { merging_.combine(one); });
         phase_ = merging_.is_last() ? phase::measure_root : phase::measure;
         ++at_;
@@ -146,12 +172,26 @@ class recombination {
         break;
       case phase::check_root:
         read_sums();
-        for (auto& one : segments_)
-          if (is_finite(one.gram[0]) && std::sqrt(one.gram[0]) <= one.noise[0]) guarded([&] { merging_.clear(one); });
+        for (auto& one : segments_) check_root(one);
         phase_ = phase::ended;
         break;
       case phase::ended: break;
     }
+  }
+
+  void leave_out(segment_type& one, double largest_square) {
+    if (merging_type::leave_out(one, largest_square)) guarded([&] { merging_.clear_left_out(one); });
+  }
+
+  /// The root's own square says more of its norm than the quadratic form by which it was combined: there, what cancels
+  /// leaves rounding errors. (Unless the square leaves the range in which it is accurate.)
+  void check_root(segment_type& one) {
+    const double square = one.gram[0];
+    if (!is_finite(square)) return;
+    if (std::sqrt(square) <= one.noise[0])
+      guarded([&] { merging_.clear(one); });
+    else if (square >= 0x1p-900)
+      one.result_norm = std::sqrt(square);
   }
 
   // ── sums over the ranks: the packed matrices of some segments, and how many ranks have failed ──
@@ -159,13 +199,18 @@ class recombination {
   /// Asks for the inner products of the segments for which wanted(segment).
   template <class Wanted>
   void measure(const Wanted& wanted) {
+    measure(wanted, [&](segment_type& one, double* to) { one.copies.measure(merging_.inputs_of(one), to); });
+  }
+  /// … for what kernel(segment, to) writes.
+  template <class Wanted, class Kernel>
+  void measure(const Wanted& wanted, const Kernel& kernel) {
     const auto size = packed_size(merging_.count());
     std::size_t used = segments_.size() < count_ ? count_ * size : 0;  // not set up: then this is the first sum
     for (auto& one : segments_) {
       if (used == count_ * size) break;
       one.is_measured = wanted(one);
       if (!one.is_measured) continue;
-      guarded([&] { one.copies.measure(merging_.inputs_of(one), sums_.data() + used); });
+      guarded([&] { kernel(one, sums_.data() + used); });
       used += size;
     }
     if (used == 0) return;
@@ -175,12 +220,18 @@ class recombination {
   }
 
   void read_sums() {
-    auto from = sums_.begin();
-    const auto size = static_cast<std::ptrdiff_t>(packed_size(merging_.count()));
+    for_each_sum([&](segment_type& one, const double* from) {
+      std::copy_n(from, packed_size(merging_.count()), one.gram.begin());
+    });
+  }
+  /// visit(segment, sums) for the segments that have been measured.
+  template <class Visitor>
+  void for_each_sum(const Visitor& visit) {
+    const double* from = sums_.data();
     for (auto& one : segments_) {
       if (!std::exchange(one.is_measured, false)) continue;
-      std::copy_n(from, size, one.gram.begin());
-      from += size;
+      visit(one, from);
+      from += packed_size(merging_.count());
     }
   }
 

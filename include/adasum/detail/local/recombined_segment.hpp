@@ -28,18 +28,22 @@ struct recombined_range {
 /// One segment on its way through recombine.
 template <scalar T, execution_space<T> Space>
 struct recombined_segment {
+  /// @param together        how many vectors are combined at once
+  /// @param with_distances  whether their distances may be measured
   recombined_segment(const Space& space, std::span<const T* const> vectors, const recombined_range& range,
-                     std::size_t number, std::span<const std::size_t> leaf_counts, std::size_t together)
+                     std::size_t number, std::span<const std::size_t> leaf_counts, std::size_t together,
+                     bool with_distances)
       : elements(range.elements),
         is_scalar(range.length == 1),
         segment(number),
-        copies(space, vectors, range.elements),
+        copies(space, vectors, range.elements, with_distances ? 1 : 0),
         norms(vectors.size()),
         weights(vectors.size(), 1),
         counts(leaf_counts.begin(), leaf_counts.end()),
         noise(vectors.size(), 0),
         scale(together, rescaling::range_of<T>),
-        gram(packed_size(together)) {}
+        gram(packed_size(together)),
+        squared_distances(with_distances ? packed_size(together) : 0) {}
 
   index_range elements;  ///< counted from the origin
   bool is_scalar;        ///< one element, over all ranks
@@ -58,6 +62,8 @@ struct recombined_segment {
   // Of the merge that is under way.
   rescaling scale;
   std::vector<double> gram;
+  std::vector<double> squared_distances;  // none under a rule that does not compare them
+  bool has_differences = false;           // whether they are there
   bool is_measured = false, is_rescaled = false, is_finite = true;
 };
 

@@ -17,16 +17,16 @@
 namespace adasum::detail {
 
 /// Copies of one segment's elements of n vectors, to be rescaled and combined in place: in double, wherever the space
-/// offers that.
+/// offers that. There may be room for more vectors behind them.
 template <scalar T, execution_space<T> Space>
 class segment_copies {
  public:
   using element = std::conditional_t<recombines_in_double<Space, T>, double, T>;
 
-  segment_copies(const Space& space, std::span<const T* const> vectors, index_range elements)
+  segment_copies(const Space& space, std::span<const T* const> vectors, index_range elements, std::size_t more = 0)
       : space_(space_of_copies<T>(space)),
         length_(elements.size()),
-        memory_(space_.template allocate<element>(vectors.size() * elements.size())) {
+        memory_(space_.template allocate<element>((vectors.size() + more) * elements.size())) {
     for (std::size_t i = 0; i < vectors.size(); ++i) space_.copy(vectors[i] + elements.begin, at(i), length_);
   }
 

@@ -125,10 +125,10 @@ __device__ inline void store(const pack<Format>& x, storage_of<Format>* out, std
   }
 }
 
-/// Addresses of up to N vectors, as an argument of a kernel.
-template <int N>
+/// Addresses of up to Count vectors, as an argument of a kernel.
+template <int Count>
 struct vector_list {
-  const void* at[N];
+  const void* at[Count];
   __host__ __device__ const void* operator[](int i) const { return at[i]; }
 };
 

@@ -53,52 +53,52 @@ __device__ inline void keep_square(const pack<Format>& x, double& square) {
       if (x.at[e] != 0 && square == 0) square = 0x1p-1074;
 }
 
-/// The inner products of the packs of N vectors are added to the packed matrix.
-template <number_format Format, int N>
-__device__ inline void add_products(const pack<Format> (&x)[N], sums<N*(N + 1) / 2>& gram) {
+/// The inner products of the packs of Count vectors are added to the packed matrix.
+template <number_format Format, int Count>
+__device__ inline void add_products(const pack<Format> (&x)[Count], sums<Count*(Count + 1) / 2>& gram) {
 #pragma unroll
   for (unsigned e = 0; e < pack<Format>::size; ++e) {
-    double value[N];
+    double value[Count];
 #pragma unroll
-    for (int i = 0; i < N; ++i) value[i] = widen<Format>(x[i].at[e]);
+    for (int i = 0; i < Count; ++i) value[i] = widen<Format>(x[i].at[e]);
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < Count; ++i)
 #pragma unroll
       for (int j = 0; j <= i; ++j) gram.at[i * (i + 1) / 2 + j] += value[i] * value[j];
   }
 #pragma unroll
-  for (int i = 0; i < N; ++i) keep_square(x[i], gram.at[i * (i + 1) / 2 + i]);
+  for (int i = 0; i < Count; ++i) keep_square(x[i], gram.at[i * (i + 1) / 2 + i]);
 }
 
-/// Partial Gram matrices: partials[p·tiles + t] is entry p of tile t. Each vector is read once. @pre n <= N
-template <number_format Format, int N>
-__global__ void __launch_bounds__(threads_per_block, N >= 4 ? 2 : 4)
-    measure_tiles(const tile* tiles, std::size_t count, const __grid_constant__ vector_list<N> vectors, int n,
+/// Partial Gram matrices: partials[p·tiles + t] is entry p of tile t. Each vector is read once. @pre n <= Count
+template <number_format Format, int Count>
+__global__ void __launch_bounds__(threads_per_block, Count >= 4 ? 2 : 4)
+    measure_tiles(const tile* tiles, std::size_t count, const __grid_constant__ vector_list<Count> vectors, int n,
                   double* partials) {
-  constexpr unsigned in_flight = N >= 8   ? 1
-                                 : N >= 4 ? 2
-                                          : packs_per_thread;  // registers hold so many packs of each vector
+  constexpr unsigned in_flight = Count >= 8   ? 1
+                                 : Count >= 4 ? 2
+                                              : packs_per_thread;  // registers hold so many packs of each vector
   const tile one = tiles[blockIdx.x];
-  sums<N*(N + 1) / 2> mine{};
+  sums<Count*(Count + 1) / 2> mine{};
   by_wholeness(is_whole<Format>(one, vectors, n), [&](auto whole) {
     constexpr unsigned at_once = decltype(whole)::value ? in_flight : 1;
 #pragma unroll 1
     for (unsigned c = 0; c < packs_per_thread; c += at_once) {
-      pack<Format> x[at_once][N];
+      pack<Format> x[at_once][Count];
 #pragma unroll
       for (unsigned f = 0; f < at_once; ++f)
 #pragma unroll
-        for (int i = 0; i < N; ++i)
+        for (int i = 0; i < Count; ++i)
           x[f][i] = i < n ? load<Format, decltype(whole)::value>(vectors[i], place_of_pack<Format>(one, c + f), one.end)
                           : pack<Format>{};
 #pragma unroll
-      for (unsigned f = 0; f < at_once; ++f) add_products<Format, N>(x[f], mine);
+      for (unsigned f = 0; f < at_once; ++f) add_products<Format, Count>(x[f], mine);
     }
   });
   const auto total = add_over_block(mine);
   if (threadIdx.x != 0) return;
 #pragma unroll
-  for (int p = 0; p < N * (N + 1) / 2; ++p)
+  for (int p = 0; p < Count * (Count + 1) / 2; ++p)
     if (p < n * (n + 1) / 2) partials[p * count + blockIdx.x] = total.at[p];
 }
 

@@ -171,9 +171,9 @@ class stream_kernels {
     return workspace_->tables.find(window, tile_length<format_of<T>> / part, stream_, device_);
   }
 
-  template <int N, scalar T>
-  static vector_list<N> listed(std::span<const T* const> vectors) {
-    vector_list<N> list{};
+  template <int Count, scalar T>
+  static vector_list<Count> listed(std::span<const T* const> vectors) {
+    vector_list<Count> list{};
     std::copy(vectors.begin(), vectors.end(), list.at);
     return list;
   }

@@ -50,10 +50,10 @@ __device__ inline void weigh_gram(Rule& rule, gram_view gram, const double* leav
 }
 
 /// The same where n is small and the nodes of the tree fit on a thread's stack.
-template <int N, class Rule>
+template <int Count, class Rule>
 __device__ inline void weigh_few(Rule& rule, gram_view gram, const double* leaves, double* weights) {
-  double norm2[N], mass[N];
-  std::size_t counts[N];
+  double norm2[Count], mass[Count];
+  std::size_t counts[Count];
   weigh_gram(rule, gram, leaves, weights, {norm2, mass, counts});
 }
 

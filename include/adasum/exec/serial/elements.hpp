@@ -34,8 +34,8 @@ template <class To, std::size_t Bytes, class From>
 #else
     typedef From element __attribute__((may_alias));
     const auto* const at = reinterpret_cast<const element*>(from);
-    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-      out = vector<To, Bytes>{static_cast<To>(at[I])...};
+    [&]<std::size_t... Index>(std::index_sequence<Index...>) __attribute__((always_inline)) {
+      out = vector<To, Bytes>{static_cast<To>(at[Index])...};
     }(std::make_index_sequence<Bytes / sizeof(To)>{});
 #endif
   }

@@ -26,10 +26,10 @@ inline constexpr std::size_t few_elements = 16;
 /// Independent accumulators per sum, so that an addition need not wait for the one before.
 inline constexpr std::size_t chains = 4;
 
-/// Accumulators of type L (float or double) for the inner products of N vectors, N being 1 or 2.
-template <std::size_t Bytes, class L, std::size_t N, scalar T>
+/// Accumulators of type L (float or double) for the inner products of Count vectors, Count being 1 or 2.
+template <std::size_t Bytes, class L, std::size_t Count, scalar T>
 struct lane_sums {
-  static constexpr std::size_t pairs = packed_size(N);
+  static constexpr std::size_t pairs = packed_size(Count);
   /// Whether lanes are rotated (rotated_lanes.hpp): each must take every so many'th element; and registers that are no
   /// whole cache line span two of them only now and then, which costs less than rotating.
   static constexpr bool can_rotate = std::is_same_v<L, T> && Bytes == 64;
@@ -38,21 +38,21 @@ struct lane_sums {
 
   vector<L, Bytes> sums[pairs][chains] = {};
 
-  [[gnu::always_inline]] void add_products(const vector<L, Bytes> (&value)[N], std::size_t chain) {
+  [[gnu::always_inline]] void add_products(const vector<L, Bytes> (&value)[Count], std::size_t chain) {
 #pragma GCC unroll 2
-    for (std::size_t i = 0; i < N; ++i)
+    for (std::size_t i = 0; i < Count; ++i)
 #pragma GCC unroll 2
       for (std::size_t j = 0; j <= i; ++j) add_product<L, Bytes>(sums[packed_index(i, j)][chain], value[i], value[j]);
   }
 
   /// Adds the first `head` elements of each vector, and moves behind them: before everything else. From then on the
   /// lanes are rotated, until totals().
-  [[gnu::always_inline]] void add_head(const T* (&at)[N], std::size_t head, bool others_before)
+  [[gnu::always_inline]] void add_head(const T* (&at)[Count], std::size_t head, bool others_before)
     requires can_rotate
   {
-    vector<T, Bytes> value[N];
+    vector<T, Bytes> value[Count];
 #pragma GCC unroll 2
-    for (std::size_t i = 0; i < N; ++i) {
+    for (std::size_t i = 0; i < Count; ++i) {
       load_head<Bytes>(value[i], at[i], head, others_before);
       at[i] += head;
     }
@@ -60,21 +60,21 @@ struct lane_sums {
   }
 
   /// Adds `width` elements of each vector.
-  [[gnu::always_inline]] void add(const T* const (&at)[N]) {
+  [[gnu::always_inline]] void add(const T* const (&at)[Count]) {
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < chains; ++c) {
-      vector<compute_type<T>, Bytes> value[N];
+      vector<compute_type<T>, Bytes> value[Count];
 #pragma GCC unroll 2
-      for (std::size_t i = 0; i < N; ++i) {
+      for (std::size_t i = 0; i < Count; ++i) {
         load<Bytes>(value[i], at[i] + c * (width / chains));
         keep_in_register(value[i]);
       }
       if constexpr (std::is_same_v<L, compute_type<T>>) {
         add_products(value, c);
       } else {
-        vector<L, Bytes> low[N], high[N];
+        vector<L, Bytes> low[Count], high[Count];
 #pragma GCC unroll 2
-        for (std::size_t i = 0; i < N; ++i) widen<Bytes>(low[i], high[i], value[i]);
+        for (std::size_t i = 0; i < Count; ++i) widen<Bytes>(low[i], high[i], value[i]);
         add_products(low, c);
         add_products(high, c);
       }
@@ -83,7 +83,7 @@ struct lane_sums {
 
   /// Adds as many whole widths as there are in `length` elements, and moves behind them.
   /// @param ahead  how many elements further on the next ones are asked for; 0 for not at all
-  [[gnu::always_inline]] std::size_t add_all(const T* (&at)[N], std::size_t length, std::size_t ahead) {
+  [[gnu::always_inline]] std::size_t add_all(const T* (&at)[Count], std::size_t length, std::size_t ahead) {
     return ahead == 0 ? add_widths<false>(at, length, ahead) : add_widths<true>(at, length, ahead);
   }
 
@@ -135,13 +135,13 @@ struct lane_sums {
   }
 
   template <bool Ask>
-  [[gnu::always_inline]] std::size_t add_widths(const T* (&at)[N], std::size_t length, std::size_t ahead) {
+  [[gnu::always_inline]] std::size_t add_widths(const T* (&at)[Count], std::size_t length, std::size_t ahead) {
     std::size_t x = 0;
     for (; x + width <= length; x += width) {
       if constexpr (Ask)
-        for (std::size_t i = 0; i < N; ++i) prefetch<width * sizeof(T)>(at[i] + ahead);
+        for (std::size_t i = 0; i < Count; ++i) prefetch<width * sizeof(T)>(at[i] + ahead);
       add(at);
-      for (std::size_t i = 0; i < N; ++i) at[i] += width;
+      for (std::size_t i = 0; i < Count; ++i) at[i] += width;
     }
     return x;
   }

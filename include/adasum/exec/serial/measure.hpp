@@ -18,9 +18,10 @@
 /// The measure kernels: the Gram matrix of n vectors over one contiguous piece, added to what is there.
 ///
 /// One or two vectors of at most 32 bits per element (of floats: more than few_elements) are multiplied and added in float
-/// lanes, emptied into a double after at most chain_length additions each: |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6
-/// at worst (signs and magnitudes of rounding errors average out; 1e-8 is usual). Everything else uses double lanes:
-/// there products of floats are exact, and |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
+/// lanes, emptied into a double after at most chain_length additions each:
+/// |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6 at worst (signs and magnitudes of rounding errors
+/// average out; 1e-8 is usual). Everything else uses double lanes: there products of floats are exact, and
+/// |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
 /// No result depends on where the vectors lie in memory. `from_memory`: see come_from_memory.
 namespace adasum::detail::serial {
 
@@ -47,16 +48,17 @@ inline constexpr double underflowed_square = std::numeric_limits<double>::denorm
 /// Bytes of each vector from which on it pays to read whole cache lines.
 inline constexpr std::size_t long_enough_to_rotate = 8192;
 
-/// The inner products of N vectors over [0, length), in lanes of type L. Asks for what lies `ahead` elements further
+/// The inner products of Count vectors over [0, length), in lanes of type L. Asks for what lies `ahead` elements further
 /// on.
 /// @param others_before  whether this is not the beginning of the vectors
-template <std::size_t Bytes, class L, std::size_t N, scalar T>
-[[gnu::always_inline]] inline void measure_in_lanes(const T* const (&vectors)[N], std::size_t length, std::size_t ahead,
-                                                    bool others_before, double (&gram)[packed_size(2)]) {
-  using accumulators = lane_sums<Bytes, L, N, T>;
+template <std::size_t Bytes, class L, std::size_t Count, scalar T>
+[[gnu::always_inline]] inline void measure_in_lanes(const T* const (&vectors)[Count], std::size_t length,
+                                                    std::size_t ahead, bool others_before,
+                                                    double (&gram)[packed_size(2)]) {
+  using accumulators = lane_sums<Bytes, L, Count, T>;
   accumulators sums;
-  const T* at[N];
-  for (std::size_t i = 0; i < N; ++i) at[i] = vectors[i];
+  const T* at[Count];
+  for (std::size_t i = 0; i < Count; ++i) at[i] = vectors[i];
   std::size_t head = 0;
   if constexpr (accumulators::can_rotate)
     if (length * sizeof(T) >= long_enough_to_rotate) head = elements_to_boundary<Bytes>(at[0]);
@@ -64,8 +66,8 @@ template <std::size_t Bytes, class L, std::size_t N, scalar T>
     if (head != 0) sums.add_head(at, head, others_before);
   const std::size_t x = head + sums.add_all(at, length - head, ahead);
   if (x < length) {  // the rest, filled up with zeros
-    alignas(T) unsigned char padded[N][accumulators::width * sizeof(T)] = {};
-    for (std::size_t i = 0; i < N; ++i) {
+    alignas(T) unsigned char padded[Count][accumulators::width * sizeof(T)] = {};
+    for (std::size_t i = 0; i < Count; ++i) {
       copy_fewer<sizeof(padded[i]), sizeof(T)>(padded[i], at[i], (length - x) * sizeof(T));
       at[i] = reinterpret_cast<const T*>(padded[i]);
     }
@@ -101,23 +103,23 @@ struct measure_again {
 };
 
 /// One or two vectors.
-template <std::size_t N, scalar T>
+template <std::size_t Count, scalar T>
 struct measure_few {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, double* gram) {
     using L = compute_type<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (length <= few_elements) return add_in_double(vectors[0], vectors[N - 1], length, gram);
+      if (length <= few_elements) return add_in_double(vectors[0], vectors[Count - 1], length, gram);
     constexpr std::size_t block = chain_length * chains * (Bytes / sizeof(L));
-    const std::size_t distance = prefetch_distance<T>(N, from_memory);
+    const std::size_t distance = prefetch_distance<T>(Count, from_memory);
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
-      const T* at[N];
-      for (std::size_t i = 0; i < N; ++i) at[i] = vectors[i] + x;
+      const T* at[Count];
+      for (std::size_t i = 0; i < Count; ++i) at[i] = vectors[i] + x;
       double sums[packed_size(2)];
-      measure_in_lanes<Bytes, L, N>(at, count, length - x >= block + distance ? distance : 0, x != 0, sums);
+      measure_in_lanes<Bytes, L, Count>(at, count, length - x >= block + distance ? distance : 0, x != 0, sums);
       bool again = false;
-      for (std::size_t i = 0; i < N; ++i) {
+      for (std::size_t i = 0; i < Count; ++i) {
         double& square = sums[packed_index(i, i)];
         if constexpr (std::is_same_v<L, float>)
           again |= !fits_float_block(square) && !(detail::is_zero(square) && all_zero<Bytes>(at[i], count));
@@ -125,8 +127,8 @@ struct measure_few {
           square = underflowed_square;
       }
       if constexpr (std::is_same_v<L, float>)
-        if (again) run_apart<Bytes, measure_again<T>>(at[0], at[N - 1], count, static_cast<double*>(sums));
-      for (std::size_t p = 0; p < packed_size(N); ++p) gram[p] += sums[p];
+        if (again) run_apart<Bytes, measure_again<T>>(at[0], at[Count - 1], count, static_cast<double*>(sums));
+      for (std::size_t p = 0; p < packed_size(Count); ++p) gram[p] += sums[p];
     }
   }
 
@@ -136,9 +138,9 @@ struct measure_few {
     for (std::size_t x = 0; x < length; ++x) {
       const double left = a[x], right = b[x];
       sums[0] += left * left;
-      if constexpr (N == 2) sums[1] += right * left, sums[2] += right * right;
+      if constexpr (Count == 2) sums[1] += right * left, sums[2] += right * right;
     }
-    for (std::size_t p = 0; p < packed_size(N); ++p) gram[p] += sums[p];
+    for (std::size_t p = 0; p < packed_size(Count); ++p) gram[p] += sums[p];
   }
 };
 

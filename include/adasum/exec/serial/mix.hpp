@@ -66,24 +66,24 @@ constexpr bool fits_float_lanes(double weight) {
 ///
 /// Weights that leave the range of float lanes belong to vectors that are far shorter or far longer than the result:
 /// these are mixed in double lanes, and so are a few elements.
-template <std::size_t N, scalar T>
+template <std::size_t Count, scalar T>
 struct mix_few {
   using L = compute_type<T>;
 
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
                                          const double* weights, T* out) {
-    const double first = weights[0], last = weights[N - 1];
+    const double first = weights[0], last = weights[Count - 1];
     if constexpr (std::is_same_v<T, float>)
-      if (length <= few_elements) return mix_in_double(vectors[0], vectors[N - 1], length, first, last, out);
+      if (length <= few_elements) return mix_in_double(vectors[0], vectors[Count - 1], length, first, last, out);
     if constexpr (std::is_same_v<L, float>)
       if (!fits_float_lanes(first) || !fits_float_lanes(last))
-        return run_apart<Bytes, mix_many<T>>(vectors, N, length, from_memory, weights, out);
+        return run_apart<Bytes, mix_many<T>>(vectors, Count, length, from_memory, weights, out);
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
-      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[N - 1], length, from_memory, first, last, out);
+      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[Count - 1], length, from_memory, first, last, out);
     else
-      run_over<Bytes, false>(vectors[0], vectors[N - 1], length, from_memory, first, last, out);
+      run_over<Bytes, false>(vectors[0], vectors[Count - 1], length, from_memory, first, last, out);
   }
 
  private:
@@ -91,7 +91,7 @@ struct mix_few {
                                                    double last, T* out) {
     for (std::size_t x = 0; x < length; ++x) {
       const double left = first * a[x];
-      out[x] = static_cast<T>(N == 2 ? left + last * b[x] : left);
+      out[x] = static_cast<T>(Count == 2 ? left + last * b[x] : left);
     }
   }
 
@@ -118,11 +118,11 @@ struct mix_few {
     [[gnu::always_inline]] void write(const T* a, const T* b, T* out) const {
       vector<L, Bytes> left, right, sum;
       load<Bytes>(left, a);
-      if constexpr (N == 2) load<Bytes>(right, b);
+      if constexpr (Count == 2) load<Bytes>(right, b);
       // The least first.
       sum = (Trailing ? first_trailing_ : first_) * left;
-      if constexpr (Trailing && N == 2) add_product<L, Bytes>(sum, last_trailing_, right);
-      if constexpr (N == 2) add_product<L, Bytes>(sum, last_, right);
+      if constexpr (Trailing && Count == 2) add_product<L, Bytes>(sum, last_trailing_, right);
+      if constexpr (Count == 2) add_product<L, Bytes>(sum, last_, right);
       if constexpr (Trailing) add_product<L, Bytes>(sum, first_, left);
       store<Bytes>(out, sum);
     }
@@ -145,7 +145,7 @@ struct mix_few {
                                               double first, double last, T* out) {
     const combination<Bytes, Trailing> both(first, last);
     constexpr std::size_t step = both.step;
-    const std::size_t distance = prefetch_distance<T>(N, from_memory);
+    const std::size_t distance = prefetch_distance<T>(Count, from_memory);
     // From a boundary on: where registers that are written span two cache lines each, that takes up to twice the time.
     if (const auto head = elements_to_boundary<step * sizeof(T)>(out);
         Bytes >= 32 && head != 0 && length >= 16 * step) {
@@ -160,7 +160,7 @@ struct mix_few {
       for (; x + 2 * step <= end; x += 2 * step) {
         if constexpr (ask) {
           prefetch<2 * step * sizeof(T)>(a + x + distance);
-          if constexpr (N == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
+          if constexpr (Count == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
         }
         both.write(a + x, b + x, out + x);
         both.write(a + x + step, b + x + step, out + x + step);

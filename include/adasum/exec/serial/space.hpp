@@ -22,6 +22,7 @@
 #include "instruction_set.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
+#include "scratch.hpp"
 
 namespace adasum {
 
@@ -92,8 +93,8 @@ class serial_space {
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
     const bool from_memory = detail::serial::come_from_memory(bytes);
-    scratch_for<const T*, few_vectors> some(vectors.size());
-    scratch_for<double, few_vectors> nonzero(vectors.size());
+    detail::serial::scratch<mixing, const T*, few_vectors> some(vectors.size());
+    detail::serial::scratch<mixing, double, few_vectors> nonzero(vectors.size());
     mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
                [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
                  if (n <= 2)
@@ -125,13 +126,17 @@ class serial_space {
   void fence() const {}
 
  protected:
+  static constexpr std::size_t few_vectors = 64;
+  struct measuring;  // what scratch is for
+  struct mixing;
+
   /// measure_piece(pointers to the first elements, how many, their inner products so far) for each segment.
   template <scalar T, class Measure>
   static void measure_pieces(const slice& window, std::span<const T* const> vectors, double* gram,
                              Measure&& measure_piece) {
     const std::size_t packed = packed_size(vectors.size());
     std::fill_n(gram, window.segments.size() * packed, 0.0);
-    scratch_for<const T*, few_vectors> at(vectors.size());
+    detail::serial::scratch<measuring, const T*, few_vectors> at(vectors.size());
     for_each_piece(window, [&](std::size_t k, index_range piece) {
       for (std::size_t i = 0; i < vectors.size(); ++i) at.data()[i] = vectors[i] + piece.begin;
       measure_piece(at.data(), piece.size(), gram + k * packed);
@@ -179,20 +184,6 @@ class serial_space {
     });
   }
 
-  /// Uninitialised, and on the stack where that is not more than Few.
-  template <class Element, std::size_t Few>
-  class scratch_for {
-   public:
-    explicit scratch_for(std::size_t count)
-        : more_(count > Few ? std::make_unique_for_overwrite<Element[]>(count) : nullptr) {}
-    Element* data() { return more_ ? more_.get() : few_; }
-
-   private:
-    alignas(64) Element few_[Few];
-    std::unique_ptr<Element[]> more_;
-  };
-  static constexpr std::size_t few_vectors = 64;
-
   /// What detail::serial::measure_many needs for n vectors.
   template <scalar T>
   struct measure_scratch {
@@ -201,8 +192,8 @@ class serial_space {
 
     explicit measure_scratch(std::size_t n) : elements(n * kernel::scratch_length(n)), at(n) {}
 
-    scratch_for<element, 32768 / sizeof(element)> elements;
-    scratch_for<const element*, few_vectors> at;
+    detail::serial::scratch<measure_scratch, element, 32768 / sizeof(element)> elements;
+    detail::serial::scratch<measure_scratch, const element*, few_vectors> at;
   };
 
   /// visit(segment, its elements in the window) for each segment that has any.

@@ -19,7 +19,8 @@ namespace adasum::rules {
 ///     c = √λ_min V Λ^-½ Vᵀ (1/n),   G = V Λ Vᵀ,   λ_min the smallest eigenvalue that is not zero
 ///
 /// Source: Senushkin et al., "Independent Component Alignment for Multi-Task Learning", CVPR 2023, section 4
-/// (Aligned-MTL). The result is 0 if all gradients are 0, and about as long as the shortest component otherwise.
+/// (Aligned-MTL). The result is 0 if all gradients are 0, and about as long as the shortest component otherwise. A zero
+/// gradient has weight 0, and counts in 1/n. No parameters.
 ///
 /// Which eigenvalues are zero is decided on the gradients' directions (scaled_gram), by a Cholesky factorization with
 /// pivoting, so that a short gradient counts as a long one does; the eigenvalues are the squared singular values of that

@@ -23,7 +23,11 @@ namespace adasum::rules {
 /// Source: Désidéri, "Multiple-gradient descent algorithm (MGDA) for multiobjective optimization", C. R. Acad. Sci.
 /// Paris 350 (2012). Solved exactly, but for rounding, by the active-set method of Wolfe, "Finding the nearest point in
 /// a polytope", Mathematical Programming 11 (1976), until gᵢ·r ≥ r·r - tolerance·‖gᵢ‖·Σ cⱼ‖gⱼ‖ for every i, r being the
-/// result: each gradient is judged by its own length, however short it is beside others. Needs Eigen.
+/// result: each gradient is judged by its own length, however short it is beside others.
+///
+/// Where a gradient is zero, so is the result. Dependent gradients need no care: the result is unique, if not its weights.
+/// Its error, relative to Σ cᵢ‖gᵢ‖, is at most √(tolerance + n·1e-15), 3e-7, and at most four times the square of that
+/// times the condition number of the gradients' directions. Needs Eigen.
 struct min_norm {
   static constexpr std::string_view name = "min_norm";
   static constexpr bool needs_accurate_gram = true;

@@ -13,6 +13,8 @@
 #include "support/driven_transport.hpp"
 #include "support/ranks.hpp"
 
+namespace test_of_detail_collective_transport_messages {
+
 /// The transport by messages, driven through one stage by 2 or 3 ranks that are threads.
 
 using namespace adasum;
@@ -199,3 +201,5 @@ TEST_CASE("a rank that withdraws makes the others fail where they wait for it, a
       CHECK(ranks[2].threw<communication_error>());
     }
 }
+
+}  // namespace test_of_detail_collective_transport_messages

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,8 @@
 #include "support/driven_transport.hpp"
 #include "support/minimal_types.hpp"
 #include "support/ranks.hpp"
+
+namespace test_of_detail_collective_transport_shared_memory {
 
 /// The transport in shared memory, driven through one stage by 2 or 3 ranks that are threads: of a communicator whose
 /// ranks reach each other's addresses, and of one whose ranks share one block only, as processes do.
@@ -46,9 +49,9 @@ template <class Comm>
 struct memory_of_rank {
   using memory = detail::shared_memory<float, serial_space, Comm>;
 
-  memory_of_rank(const Comm& comm, std::size_t length, bool published)
+  memory_of_rank(const Comm& comm, std::size_t length, bool published, std::chrono::duration<double> timeout = patience)
       : report(empty_report(comm.size())),
-        by(space, comm, length, published, 4, 1, patience),
+        by(space, comm, length, published, 4, 1, timeout),
         by_message(space, comm, wire_format::same, {}, report),
         bound(bound_to<float>(by, one_stage(comm.rank(), comm.size(), length, published),
                               static_cast<std::size_t>(comm.size()))),
@@ -71,7 +74,8 @@ struct memory_of_rank {
   }
   void withdraw() {
     by_message.withdraw();
-    drive(by, true, [&](std::size_t turn) { return turn == 0 ? by.withdraw() : detail::progress::done; });
+    by.withdraw();
+    drive(by, true, [&](std::size_t turn) { return turn == 0 ? by.leave() : detail::progress::done; });
   }
   const float* vector(std::size_t i) const { return by.vector(bound, i, data); }
 
@@ -262,6 +266,77 @@ TEST_CASE("a rank that withdraws makes the others fail at the barrier, and is le
     }
 }
 
+TEST_CASE("processes: a rank that gave up waiting for another to leave it alone publishes nothing until it has") {
+  std::atomic<int> stage = 0;
+  const auto await = [&](int which) {
+    while (stage < which) std::this_thread::yield();
+  };
+  const auto message_of = [](const auto& verb) -> std::string {
+    try {
+      verb();
+    } catch (const communication_error& problem) {
+      return problem.what();
+    }
+    return "";
+  };
+  const auto ranks = results_of(on_each(group_of<sharing_block>(2), [&](const sharing_block& comm) {
+    memory_of_rank<sharing_block> rank(comm, 9, false, std::chrono::milliseconds(10));
+    std::vector<double> values{1, 2};
+    std::string first, second;
+    rank.begin(false);
+    rank.bring();
+    if (comm.rank() == 0) {
+      first = message_of([&] { rank.sum(values); });  // rank 1 is late: it still reads
+      rank.withdraw();
+      second = message_of([&] {
+        rank.begin(false);
+        rank.bring();
+      });
+      rank.withdraw();
+      stage = 1;
+    } else {
+      await(1);
+      first = message_of([&] { rank.sum(values); });
+      rank.withdraw();
+      second = message_of([&] {
+        rank.begin(false);
+        rank.bring();
+      });
+      rank.withdraw();
+      stage = 2;
+    }
+    await(2);
+    rank.begin(false);
+    const auto third = message_of([&] { rank.bring(); });
+    return std::vector{first, second, third};
+  }));
+  CHECK(ranks[0][0].find("rank 1 did not come within") != std::string::npos);
+  CHECK(ranks[0][1] == "adasum: rank 1 is still at work in a reduction that failed");
+  for (const std::size_t run : {0u, 1u})
+    CHECK(ranks[1][run].find("rank 0 failed in this reduction") != std::string::npos);
+  for (const auto& rank : ranks) CHECK(rank[2] == "");
+}
+
+TEST_CASE("a rank that failed is no reason to wait for one that is late, nor one that waits to stay") {
+  std::atomic<int> done = 0;
+  const auto ranks = results_of(on_ranks(3, [&](const thread_communicator& comm) {
+    memory_of_rank<thread_communicator> rank(comm, 9, false);
+    rank.begin(false);
+    if (comm.rank() == 0)
+      while (done < 2) std::this_thread::yield();  // later than the others, and first in their order
+    bool failed = comm.rank() == 2;
+    try {
+      if (!failed) rank.bring();
+    } catch (const communication_error&) {
+      failed = true;
+    }
+    rank.withdraw();
+    ++done;
+    return failed;
+  }));
+  for (const bool failed : ranks) CHECK(failed);
+}
+
 TEST_CASE("ranks with different plans refuse each other at the first barrier") {
   const auto ranks = on_ranks(2, [](const thread_communicator& comm) {
     auto report = empty_report(2);
@@ -274,6 +349,7 @@ TEST_CASE("ranks with different plans refuse each other at the first barrier") {
       drive(by, true, [&](std::size_t turn) { return by.bring(bound, gradient.data(), turn); });
     } catch (const communication_error&) {
       by.withdraw();
+      by.leave();
       by.arrived(true);
       throw;
     }
@@ -287,3 +363,5 @@ TEST_CASE("ranks with different plans refuse each other at the first barrier") {
   }
   CHECK(found >= 1);
 }
+
+}  // namespace test_of_detail_collective_transport_shared_memory

@@ -13,6 +13,8 @@
 
 #include "support/random_gradients.hpp"
 
+namespace test_of_detail_collective_transport_wire {
+
 using namespace adasum;
 using namespace adasum::test;
 
@@ -113,3 +115,5 @@ TEST_CASE("several messages of one exchange lie side by side, exchange after exc
     CHECK(to_second == second);
   }
 }
+
+}  // namespace test_of_detail_collective_transport_wire

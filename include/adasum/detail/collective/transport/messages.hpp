@@ -11,6 +11,7 @@
 
 #include "../../../core/concepts.hpp"
 #include "../../../schedule/sum_order.hpp"
+#include "../call_signature.hpp"
 #include "../report_stages.hpp"
 #include "../small_allreduce.hpp"
 #include "messenger.hpp"
@@ -22,6 +23,7 @@ namespace adasum::detail {
 struct message_sizes {
   std::size_t members = 1;               ///< the most ranks that meet
   std::size_t received = 0;              ///< elements of other members' vectors
+  std::size_t kept = 0;                  ///< of these, those that stay until all stages are weighed together
   std::size_t packed = 0, unpacked = 0;  ///< elements of one exchange, where they are rounded
   std::size_t sums = 0;                  ///< doubles that are received when inner products are added
 
@@ -42,11 +44,15 @@ struct message_sizes {
     // A rank that has withdrawn receives the result there, too.
     if (!stage.survives() || !stage.replicated()) received = std::max(received, stage.held.size() - own);
   }
+  /// The stage's vectors stay. @return where they begin
+  std::size_t keep(const stage& stage) {
+    return std::exchange(kept, kept + (stage.members.size() - 1) * (stage.survives() ? stage.part().size() : 0));
+  }
 };
 
 /// The transport by messages, for any communicator. What is received before a stage lies in a buffer of its own, in the
-/// order of the members; the result is received in place. A rank that has withdrawn touches its gradient no more: it
-/// receives everything in that buffer.
+/// order of the members, behind what stays there longer; the result is received in place. A rank that has withdrawn
+/// touches its gradient no more: it receives everything in that buffer.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
 class messages final : public transport<T> {
  public:
@@ -54,9 +60,10 @@ class messages final : public transport<T> {
   messages(const Space& space, const Comm& comm, wire_format format, const message_sizes& sizes, report_stages& report)
       : rank_(comm.rank()),
         report_(report),
-        received_(space.template allocate<T>(sizes.received)),
+        received_(space.template allocate<T>(sizes.kept + sizes.received)),
         received_at_(received_.data()),
-        messenger_(space, comm, format, sizes.packed, sizes.unpacked, sizes.members),
+        messenger_(space, comm, format, sizes.packed, sizes.unpacked, sizes.members,
+                   longest(sizes, static_cast<std::size_t>(comm.size()), report)),
         sum_scratch_(sizes.sums) {}
 
   T* begin_run(T* gradient, bool posts) override {
@@ -70,7 +77,7 @@ class messages final : public transport<T> {
     if (turn == 0 && stage.survives() && stage.replicated() && !withdrawn())
       round({gradient + stage.held.begin, stage.held.size()});
     return exchange(stage, stage.to_combine, turn, [&] {
-      T* to = received_at_;
+      T* to = received_at_ + stage.received_at;
       for (const auto& one : stage.to_combine.sends) send(stage, one, gradient);
       for (const auto& one : stage.to_combine.receives)
         messenger_.receive(stage.members[one.member],
@@ -80,7 +87,7 @@ class messages final : public transport<T> {
 
   const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const override {
     if (i == stage.self) return gradient + stage.part().begin;
-    return received_at_ + (i - (i > stage.self)) * stage.part().size();
+    return received_at_ + stage.received_at + (i - (i > stage.self)) * stage.part().size();
   }
 
   progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) override {
@@ -105,10 +112,8 @@ class messages final : public transport<T> {
 
   bool arrived(bool block) override { return messenger_.arrived(block); }
 
-  progress withdraw() override {
-    messenger_.withdraw();
-    return progress::done;
-  }
+  void withdraw() override { messenger_.withdraw(); }
+  progress leave() override { return progress::done; }
   bool withdrawn() const { return messenger_.withdrawn(); }
 
   // ── for what is no stage, or not all of one ──
@@ -129,6 +134,13 @@ class messages final : public transport<T> {
   std::size_t bytes_sent() const { return messenger_.bytes_sent(); }
 
  private:
+  /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
+  static std::size_t longest(const message_sizes& sizes, std::size_t ranks, report_stages& report) {
+    return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received}) * sizeof(T),
+                     report.known_of({0, ranks}).size_bytes(), sizes.sums * sizeof(double),
+                     ranks * sizeof(call_signature)});
+  }
+
   /// One exchange. Between two ranks, elements come before what is known of them.
   template <class PutElements>
   progress exchange(const bound_stage<T>& stage, const transfers& list, std::size_t turn, PutElements&& put_elements) {

@@ -30,13 +30,16 @@ class messenger {
   /// @param space, comm     must outlive this object
   /// @param sent, received  the most elements of one exchange
   /// @param members         the most ranks that meet in one stage
+  /// @param longest         the most bytes of one message
   messenger(const Space& space, const Comm& comm, wire_format format, std::size_t sent, std::size_t received,
-            std::size_t members)
+            std::size_t members, std::size_t longest)
       : space_(space), comm_(comm), wire_(space, format, sent, received) {
-    const auto messages = std::max(2 * members + 2, sum_order::most_messages);
+    // To a member that waits, elements, records and norms are messages of their own.
+    const auto messages = std::max(3 * members, sum_order::most_messages);
     out_.reserve(messages);
     in_.reserve(messages);
     wire_.reserve(members);
+    if constexpr (!device_space<Space>) reserve(messages, longest);
   }
   messenger(const messenger&) = delete;
   messenger& operator=(const messenger&) = delete;
@@ -133,6 +136,13 @@ class messenger {
   void set_scheduled(bool scheduled) { scheduled_ = scheduled; }
 
  private:
+  /// In time, where the communicator can: the others wait for messages that it has no memory to send.
+  void reserve(std::size_t messages, std::size_t longest) {
+    if constexpr (requires { comm_.reserve(messages, longest); }) comm_.reserve(messages, longest);
+    if constexpr (can_post)
+      if constexpr (requires { comm_.reserve(messages, longest, pending_); })
+        comm_.reserve(messages, longest, pending_);
+  }
   void exchange() {
     try {
       attempt([&] { comm_.exchange(space_, out_, in_); });

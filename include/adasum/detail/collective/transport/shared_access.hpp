@@ -30,9 +30,12 @@
 ///     publish address ── A ── measure slice r of all, write partial sums
 ///                     ── B ── read all sums, mix slice r into all ── C
 ///
-/// Slice r of every gradient is touched by rank r alone between A and C. What ranks publish for each other, sums or short
-/// gradients, alternates between two slots, so that a rank that is ahead does not overwrite what a rank behind still
-/// reads: the next barrier is between them. So a short gradient needs one barrier only:
+/// (A gradient that comes in pieces and is weighed as a whole is published, measured and summed once for each piece, with
+/// barriers A and B; then its pieces are mixed.) Slice r of every gradient is touched by rank r alone between A and C.
+///
+/// What ranks publish for each other, sums or short gradients, alternates between two slots, so that a rank that is ahead
+/// does not overwrite what a rank behind still reads: the next barrier is between them. So a short gradient needs one
+/// barrier only:
 ///
 ///     publish a copy ── A ── measure and mix all copies, into one's own memory
 namespace adasum::detail {
@@ -95,6 +98,7 @@ class shared_access {
     ++run_;
     step_ = run_ * steps_per_run;
     turn_ = run_ % 2;  // after a failure, some ranks have published more often than others
+    exposed_ = false;
   }
 
   /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
@@ -121,17 +125,17 @@ class shared_access {
   /// The second half: whether all ranks are there. Does not block.
   /// @throws communication_error  a rank failed or left in this run
   bool all_arrived() const {
+    bool all = true;
     for (std::size_t i = 0; i < size(); ++i) {
-      const auto& peer = control_of(i);
-      const auto is_behind = [&] { return peer.step.load(std::memory_order_acquire) < step_; };
-      if (is_behind()) {
-        if (has_left(i) && is_behind()) give_up(i, "has left");
-        progress();
-        return false;
-      }
-      require_good(i);
+      if (!is_behind(i))
+        require_good(i);
+      else if (has_left(i) && is_behind(i))
+        give_up(i, "has left");
+      else
+        all = false;
     }
-    return true;
+    if (!all) progress();
+    return all;
   }
 
   /// The same, waiting. @param bounded whether timeout may run out; not where others may still be at work elsewhere
@@ -139,15 +143,16 @@ class shared_access {
   void await_all(bool bounded) const {
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < size(); ++i) {
-      auto& peer = control_of(i);
-      for (unsigned turns = 0; peer.step.load(std::memory_order_acquire) < step_; ++turns) {
+      for (unsigned turns = 0; is_behind(i); ++turns) {
         if (turns < 200) continue;
         std::this_thread::yield();
         progress();
         if (turns % 1000 == 0 && bounded && std::chrono::steady_clock::now() - start > timeout_)
           give_up(i, "did not come within " + std::to_string(timeout_.count()) + " seconds");
         // It may have arrived and then left: its step decides.
-        if (has_left(i) && peer.step.load(std::memory_order_acquire) < step_) give_up(i, "has left");
+        if (has_left(i) && is_behind(i)) give_up(i, "has left");
+        for (std::size_t other = i + 1; other < size(); ++other)  // a failure is no reason to wait for a late rank
+          if (!is_behind(other)) require_good(other);
       }
       require_good(i);
     }
@@ -156,23 +161,31 @@ class shared_access {
   /// Lets no rank wait for this one for the rest of the run. Some may still be at work on its gradient: those will find
   /// out at their next barrier, and fail too. One that has not come yet will not begin.
   void fail() {
+    exposed_ = step_ > run_ * steps_per_run;
     control_of(self_).failed_run.store(run_, std::memory_order_release);
     leave_run();
   }
-  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it published in the run
-  /// before.
-  bool is_left_alone() const {
-    for (std::size_t i = 0; i < size(); ++i) {
-      const auto step = control_of(i).step.load(std::memory_order_acquire);
-      const bool in_this_run = step > run_ * steps_per_run && step < step_;
-      const bool in_the_run_before = run_ > 1 && step > (run_ - 1) * steps_per_run && step + 1 < run_ * steps_per_run;
-      if ((in_this_run || in_the_run_before) && !has_left(i)) return false;
-    }
-    return true;
-  }
-  void await_left_alone() const {
+  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it published before.
+  bool is_left_alone() const { return first_at_work() == size(); }
+  /// Waits until then. Where the others work on the caller's gradient itself, for as long as it takes: it may be freed
+  /// afterwards. Where they are other processes, not longer than the timeout: one may have died, and their memory stays
+  /// until all have dropped it. But then this rank publishes nothing there before it is left alone.
+  void await_left_alone() {
     const auto start = std::chrono::steady_clock::now();
-    while (!is_left_alone() && std::chrono::steady_clock::now() - start < timeout_) std::this_thread::yield();
+    while (!is_left_alone()) {
+      std::this_thread::yield();
+      progress();
+      if (Memory::same_address_space || std::chrono::steady_clock::now() - start < timeout_) continue;
+      gave_up_waiting_ = true;
+      return;
+    }
+  }
+  /// Before this rank publishes anything. @throws communication_error  a rank is at work on what it published in a run
+  ///                                                                   that it has given up
+  void require_left_alone() {
+    if (!std::exchange(gave_up_waiting_, false)) return;
+    const auto at_work = first_at_work();
+    if (at_work < size()) give_up(at_work, "is still at work in a reduction that failed");
   }
 
   /// Copies bytes to where the others may read them, between the next barrier and the one after it.
@@ -220,6 +233,20 @@ class shared_access {
     control_of(self_).step.store(step_, std::memory_order_release);
   }
 
+  bool is_behind(std::size_t i) const { return control_of(i).step.load(std::memory_order_acquire) < step_; }
+
+  /// Of the ranks between the first and the last barrier of a run: of this one if this rank took part in it, or of an
+  /// earlier one. size() if there is none.
+  std::size_t first_at_work() const {
+    const auto end = exposed_ ? step_ : run_ * steps_per_run + 1;
+    for (std::size_t i = 0; i < size(); ++i) {
+      const auto step = control_of(i).step.load(std::memory_order_acquire);
+      const bool between_runs = step % steps_per_run == 0 || (step + 1) % steps_per_run == 0;
+      if (!between_runs && step < end && !has_left(i)) return i;
+    }
+    return size();
+  }
+
   /// For a rank that has come to this barrier.
   /// @throws communication_error  it has failed in this run, or works by another plan
   void require_good(std::size_t i) const {
@@ -229,7 +256,7 @@ class shared_access {
     const bool is_done = peer.step.load(std::memory_order_acquire) >= (run_ + 1) * steps_per_run - 1;
     if (peer.failed_run.load(std::memory_order_acquire) == run_ ||
         (is_done && peer.good_run.load(std::memory_order_acquire) < run_))
-      give_up(i, "failed in this reduction");
+      give_up(i, "failed in this reduction, or heard that another one had");
     if (peer.signature.load(std::memory_order_relaxed) != signature_)
       give_up(i, "made a different plan (another length, element type, segments or schedule)");
   }
@@ -266,6 +293,8 @@ class shared_access {
   bool fits_ = true;
   std::uint64_t run_ = 0, step_ = 0;
   std::size_t turn_ = 0;
+  bool exposed_ = false;          // whether others may have begun to work with this rank before it failed in this run
+  bool gave_up_waiting_ = false;  // to be left alone
 };
 
 }  // namespace adasum::detail

@@ -70,6 +70,7 @@ class shared_memory final : public transport<T> {
     callers_ = nullptr;
     mine_ = gradient();
     if (!gradient_of_caller || !mine_ || mine_ == gradient_of_caller || published_) return gradient_of_caller;
+    shared_.require_left_alone();
     callers_ = gradient_of_caller;
     space_.copy(static_cast<const T*>(callers_), mine_, length_);
     return mine_;
@@ -82,6 +83,7 @@ class shared_memory final : public transport<T> {
 
   progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     if (turn == 0 && !withdrawn_) {
+      shared_.require_left_alone();
       if (published_)
         shared_.publish_copy(std::as_bytes(std::span(gradient + stage.held.begin, stage.held.size())));
       else
@@ -134,11 +136,11 @@ class shared_memory final : public transport<T> {
     copy_to_others(stage, gradient, written);
   }
 
-  progress withdraw() override {
+  void withdraw() override {
     withdrawn_ = true;
     shared_.fail();
-    return wait(pending::isolation, true);
   }
+  progress leave() override { return wait(pending::isolation, true); }
 
  private:
   enum class pending { barrier, isolation, records };

@@ -10,6 +10,7 @@
 #include "../../../core/scalar.hpp"
 #include "../../../core/stage.hpp"
 #include "../../../schedule/transfers.hpp"
+#include "../engine_settings.hpp"
 
 /// How a stage's elements, and the small numbers that are added, get from rank to rank: by messages, or in memory that
 /// the ranks share. The engine knows no difference.
@@ -23,10 +24,11 @@ class transport;
 
 /// A stage, and what carries it: bound when the plan is made.
 template <scalar T>
-struct bound_stage : stage {
+struct bound_stage : planned_stage {
   transfers to_combine, to_deliver;
-  transport<T>* elements;  ///< carries the members' vectors and the result
-  transport<T>* products;  ///< adds inner products over sum_over
+  transport<T>* elements;       ///< carries the members' vectors and the result
+  transport<T>* products;       ///< adds inner products over sum_over
+  std::size_t received_at = 0;  ///< where, in the buffer for messages, the members' vectors begin
 };
 
 /// Each verb is called with `turn` 0 first, and while it waits, again with one more whenever arrived() has said that what
@@ -61,8 +63,10 @@ class transport {
   virtual void deliver_early(const bound_stage<T>&, T*, index_range) {}
 
   /// This rank has failed: from here on its verbs let nobody wait, and carry nothing.
-  /// @return waits: others are still at work on this rank's gradient
-  virtual progress withdraw() = 0;
+  virtual void withdraw() = 0;
+  /// After that, when nobody waits for this rank any more.
+  /// @return waits: others may still be at work on its gradient; they find out soon that it has withdrawn
+  virtual progress leave() = 0;
 };
 
 /// Tells the transport of a stage what has been written of its result, in pieces if it wants them early.

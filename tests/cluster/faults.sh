@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# faults.sh killed|cable|stopped|full MPI PROGRAM [messages|hierarchical]
+# Does something to one of two nodes of two ranks while PROGRAM (under_fault) reduces there. docs/cluster.md says what was
+# measured. Nobody may wait for ever: a reduction goes on with the same results, or the run ends.
+#   killed   a rank gets SIGKILL: MPI ends the run
+#   cable    a node's cable is pulled for 2 s: the run goes on
+#   stopped  a rank is stopped for 2 s: the run goes on
+#   full     /dev/shm has room on one node only: nobody uses it, and all is well
+set -uo pipefail
+cluster=$(dirname "$0")/../../scripts/cluster
+fault=$1 mpi=$2 program=$3 schedule=$4
+patience=20 length=300000 node=1
+export ADASUM_TEST_NODES="0 0 1 1"
+
+log=$(mktemp)
+trap 'cat "$log"; rm "$log"; "$cluster" down' EXIT  # what was done to the nodes ends with them
+"$cluster" down
+"$cluster" up 2x2 || exit
+if [[ $fault == full ]]; then
+  length=4000000  # more than is left
+  "$cluster" on $node mount -o remount,size=16m /dev/shm || exit 77
+fi
+"$cluster" run --mpi "$mpi" --timeout $patience -- "$program" 3 $length "$schedule" >"$log" 2>&1 &
+run=$!
+until grep -q reducing "$log"; do
+  kill -0 $run 2>/dev/null || { echo "the run ended before it began to reduce"; exit 1; }
+  sleep 0.1
+done
+
+started=$SECONDS
+ranks() { "$cluster" on $node pkill "-$1" --newest --exact "$(basename "$program" | head -c 15)"; }
+case $fault in
+  killed) ranks KILL ;;
+  stopped) ranks STOP && sleep 2 && ranks CONT ;;
+  cable) "$cluster" on head ip link set port$node down && sleep 2 && "$cluster" on head ip link set port$node up ;;
+  full) ;;
+  *) false ;;
+esac || { echo "nothing could be done to the ranks"; exit 1; }
+wait $run
+status=$?
+echo "$fault: status $status after $((SECONDS - started)) s"
+
+if [[ $fault == killed ]]; then
+  ((status != 0 && status != 124))  # 124: it had to be ended from outside
+else
+  ((status == 0)) && grep -q "reductions, the longest took" "$log"
+fi

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: write adasum::segments.600, 400.: only then numbers are taken for the lengths of segments
+#include <adasum/adasum.hpp>
+
+void use(std::vector<float>& gradient) {
+  const adasum::serial_space exec;
+  const adasum::self_communicator comm;
+  auto plan = adasum::plan_allreduce<float>(exec, comm, {600, 300, 100});  // which has no other meaning there
+  plan(gradient);
+#ifdef CORRECTED
+  adasum::adasum_allreduce(exec, comm, gradient, adasum::segments{600, 300, 100});
+#else
+  adasum::adasum_allreduce(exec, comm, gradient, {600, 300, 100});
+#endif
+}

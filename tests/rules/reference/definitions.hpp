@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <adasum/rules/adacons.hpp>
+#include <adasum/rules/adasum.hpp>
+#include <adasum/rules/adasum_linear.hpp>
+#include <adasum/rules/centred_clipping.hpp>
+#include <adasum/rules/geometric_median.hpp>
+#include <adasum/rules/gradient_agreement_filtering.hpp>
+#include <adasum/rules/mean.hpp>
+#include <adasum/rules/multi_krum.hpp>
+#include <adasum/rules/pcgrad.hpp>
+#include <adasum/rules/sum.hpp>
+#include <adasum/rules/unit_mean.hpp>
+
+#include "check.hpp"
+
+/// The rules as their papers define them, on the gradients themselves; nothing but the orders of pcgrad (shared_order) is
+/// taken from the library. `error` is in units of 16·2⁻⁵², M(w) = Σ|wᵢ|‖gᵢ‖.
+namespace adasum::test::reference {
+
+inline quads equal_weights(std::size_t n) { return quads(n, 1 / static_cast<quad>(n)); }
+inline expected_result from_weights(const quad_matrix& g, const quads& weights, quad error = 0, bool excluded = false) {
+  return {combination(g, weights), error + mass(g, weights), excluded};
+}
+
+inline expected_result define(const rules::sum&, const quad_matrix& g) { return from_weights(g, quads(g.size(), 1)); }
+inline expected_result define(const rules::mean&, const quad_matrix& g) {
+  return from_weights(g, equal_weights(g.size()));
+}
+inline expected_result define(const rules::unit_mean&, const quad_matrix& g) {
+  return from_weights(unit_vectors(g), equal_weights(g.size()));
+}
+
+// ── adasum ──
+
+/// A node of the tree, with a bound of its error from inner products: a node of norm r and mass M is known to M·M/r (its
+/// square is to M²); where M/r > 2¹², it is made from the vectors in double, to M.
+struct node {
+  quads value;
+  quad mass, error = 0;
+  bool excluded = false;
+};
+/// With x = ‖b‖/‖a‖: the derivative of a + b - (a·b)(a/2a·a + b/2b·b) by a is no more than 3/2 (1 + x), and the other way
+/// round.
+inline node merge(const node& a, const node& b) {
+  const quad aa = dot(a.value, a.value), bb = dot(b.value, b.value), ab = dot(a.value, b.value);
+  const quad wa = aa > 0 ? 1 - ab / (2 * aa) : 1, wb = bb > 0 ? 1 - ab / (2 * bb) : 1;
+  node result{times(a.value, wa), fabsq(wa) * a.mass + fabsq(wb) * b.mass};
+  add(result.value, wb, b.value);
+  const auto grown = [](const node& own, quad square, quad other) {
+    return square > 0 ? own.error * 3 / 2 * (1 + sqrtq(other / square)) : 0;
+  };
+  result.error = grown(a, aa, bb) + grown(b, bb, aa) + result.mass;
+  const quad norm2 = dot(result.value, result.value);
+  if (norm2 > 0) result.error += result.mass * std::min<quad>(result.mass / sqrtq(norm2), 0x1p12);
+  // What is left of gradients that cancel has the direction of rounding errors, or none.
+  result.excluded = a.excluded || b.excluded || (norm2 > 0 && norm2 < 1e-20Q * result.mass * result.mass);
+  return result;
+}
+/// The leaves [first, first + n): those that a power of two leaves over are paired first.
+inline expected_result define(const rules::adasum&, const quad_matrix& g) {
+  std::vector<node> nodes;
+  for (const auto& v : g) nodes.push_back({v, norm(v)});
+  while (nodes.size() > 1) {
+    std::size_t power = 1;
+    while (2 * power <= nodes.size()) power *= 2;
+    const std::size_t pairs = power == nodes.size() ? power / 2 : nodes.size() - power;
+    std::vector<node> next;
+    for (std::size_t k = 0; k < pairs; ++k) next.push_back(merge(nodes[2 * k], nodes[2 * k + 1]));
+    next.insert(next.end(), nodes.begin() + static_cast<std::ptrdiff_t>(2 * pairs), nodes.end());
+    nodes = std::move(next);
+  }
+  return {nodes[0].value, nodes[0].error + nodes[0].mass, nodes[0].excluded};
+}
+inline expected_result define(const rules::adasum_linear&, const quad_matrix& g) {
+  node total{g[0], norm(g[0])};
+  for (std::size_t i = 1; i < g.size(); ++i) total = merge(total, {g[i], norm(g[i])});
+  return {total.value, total.error + total.mass, total.excluded};
+}
+
+// ── adacons ──
+
+/// α is known to m = (1/n)Σ‖gⱼ‖, so their sum S to n·m, and the result Σ αᵢuᵢ/S to n·m/S·(1 + Σ|α|/S) of unit vectors.
+inline expected_result define(const rules::adacons& rule, const quad_matrix& g) {
+  const auto n = static_cast<quad>(g.size());
+  const auto lengths = lengths_of(g);
+  const quads mean = combination(g, equal_weights(g.size()));
+  const quad mean_norm = sum(lengths) / n, least = rule.epsilon * mean_norm;
+  if (mean_norm == 0) return from_weights(g, equal_weights(g.size()));
+  quads alpha;
+  quad absolute = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    alpha.push_back(dot(g[i], mean) / (lengths[i] + least));
+    absolute += fabsq(alpha.back());
+  }
+  const quad total = sum(alpha), margin = total - rule.guard * absolute;
+  const bool near = fabsq(margin) <= 1e-8Q * n * mean_norm;
+  if (margin <= 0) return from_weights(g, equal_weights(g.size()), 0, near);
+  const quad s = rule.scale == rules::adacons::scaling::mean_norm ? mean_norm : 1;
+  quads weights;
+  for (std::size_t i = 0; i < g.size(); ++i) weights.push_back(s * alpha[i] / total / (lengths[i] + least));
+  return from_weights(g, weights, s * n * mean_norm / total * (1 + absolute / total), near);
+}
+
+// ── rules that compare ──
+
+/// Whether two of them are as good as equal but not the same gradient. (What is exactly 0 is 0 in the library, too.)
+inline bool near_tie(quad a, quad b, const quads& x, const quads& y) {
+  return (a != 0 || b != 0) && fabsq(a - b) <= 1e-6Q * std::max(fabsq(a), fabsq(b)) && x != y;
+}
+
+inline expected_result define(const rules::multi_krum& rule, const quad_matrix& g) {
+  const auto n = g.size(), m = std::min(rule.selected, n);
+  const std::size_t counted = n < 2 ? 0 : n > rule.byzantine + 2 ? std::max<std::size_t>(1, n - rule.byzantine - 2) : 1;
+  quads scores;
+  for (std::size_t i = 0; i < n; ++i) {
+    quads squares;
+    for (std::size_t j = 0; j < n; ++j)
+      if (j != i) squares.push_back(distance(g[i], g[j]) * distance(g[i], g[j]));
+    std::ranges::sort(squares);
+    scores.push_back(sum(quads(squares.begin(), squares.begin() + static_cast<std::ptrdiff_t>(counted))));
+  }
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t i, std::size_t j) { return scores[i] < scores[j]; });
+  quads weights(n);
+  bool near = false;
+  for (std::size_t k = 0; k < m; ++k) {
+    weights[order[k]] = 1 / static_cast<quad>(m);
+    for (std::size_t rest = m; rest < n; ++rest)
+      near = near || near_tie(scores[order[k]], scores[order[rest]], g[order[k]], g[order[rest]]);
+  }
+  return from_weights(g, weights, 0, near);
+}
+
+/// Each gradient's n - f nearest, averaged.
+inline quad_matrix mixed(const quad_matrix& g, std::size_t byzantine, bool& near) {
+  const auto n = g.size(), kept = n - std::min(byzantine, n - 1);
+  quad_matrix result;
+  for (std::size_t i = 0; i < n; ++i) {
+    quads far(n);
+    for (std::size_t j = 0; j < n; ++j) far[j] = j == i ? -1 : distance(g[i], g[j]);
+    std::vector<std::size_t> order(n);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return far[a] < far[b]; });
+    quads mean(g[i].size());
+    const auto first_left_out = kept < n ? order[kept] : 0;
+    if (kept < n)
+      near = near || near_tie(far[order[kept - 1]], far[first_left_out], g[order[kept - 1]], g[first_left_out]);
+    std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept));  // the same set, the same mean
+    for (std::size_t k = 0; k < kept; ++k) add(mean, 1 / static_cast<quad>(kept), g[order[k]]);
+    result.push_back(mean);
+  }
+  return result;
+}
+
+/// With cosines to M/‖z‖·(1 + M/‖z‖).
+inline expected_result define(const rules::gradient_agreement_filtering& rule, const quad_matrix& g) {
+  const auto n = g.size();
+  quads weights(n);
+  std::size_t taken = 0, nonzero = 0;
+  bool near = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (norm(g[i]) == 0) continue;
+    ++nonzero;
+    if (taken > 0) {
+      const auto z = combination(g, weights);
+      const quad length = norm(z), cancelled = length > 0 ? mass(g, weights) / length : 1e30Q;
+      const quad margin = rule.threshold - 1 + (length > 0 ? dot(z, g[i]) / length / norm(g[i]) : 0);
+      near = near || cancelled > 1e6Q || fabsq(margin) <= 1e-14Q * static_cast<quad>(n) * cancelled * (1 + cancelled);
+      if (margin < 0) continue;
+    }
+    ++taken;
+    weights = times(weights, 1 - 1 / static_cast<quad>(taken));
+    weights[i] += 1 / static_cast<quad>(taken);
+  }
+  if (taken == 1 && nonzero > 1) weights.assign(n, 0);
+  return from_weights(g, weights, 0, near);
+}
+
+// ── rules that go step by step ──
+
+/// A projection adds no more than a rounding of what is projected, n·M(z), to its error.
+inline expected_result define(const rules::pcgrad& rule, const quad_matrix& g) {
+  const auto n = g.size();
+  rules::shared_order order(rule.seed, 0, 0);
+  quads total(n);
+  quad error = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    quads z(n);
+    z[i] = 1;
+    for (const auto j : order(n)) {
+      if (j == i) continue;
+      if (const quad along = dot(combination(g, z), g[j]); along < 0) {
+        z[j] -= along / dot(g[j], g[j]);
+        error += static_cast<quad>(n) * mass(g, z);
+      }
+    }
+    add(total, 1, z);
+  }
+  return from_weights(g, total, error);
+}
+
+/// The square of a distance r from z is known to n·M², M = M(z) + ‖gᵢ‖, so the distance to δ = n·M²/r² of itself.
+struct known_distance {
+  known_distance(const quad_matrix& g, const quads& z, std::size_t i)
+      : length(distance(combination(g, z), g[i])), terms(mass(g, z) + norm(g[i])), n(static_cast<quad>(g.size())) {}
+  quad delta(quad at_least) const { return n * terms * terms / (at_least * at_least); }
+  quad length, terms, n;
+};
+inline quad median_of(quads lengths) {
+  std::ranges::sort(lengths);
+  return lengths[(lengths.size() - 1) / 2];
+}
+/// Where δ is more than this, the first order says nothing.
+inline constexpr quad unknown = 0.5Q / (16 * epsilon);
+
+/// An iteration moves by the shares of gradients that are not known, times how far they are; and Weiszfeld's iteration brings
+/// what differs nearer together.
+inline expected_result define(const rules::geometric_median& rule, const quad_matrix& g) {
+  const auto n = g.size();
+  const quad median = median_of(lengths_of(g)), least = rule.smoothing * median;
+  quads z(n);
+  quad error = 0;
+  bool near = false;
+  if (median == 0) {
+    quad zeros = 0;
+    for (const auto& v : g) zeros += norm(v) == 0;
+    for (std::size_t i = 0; i < n; ++i) z[i] = norm(g[i]) == 0 ? 1 / zeros : 0;
+    return from_weights(g, z);
+  }
+  for (std::size_t round = 0; round < rule.iterations; ++round) {
+    quads beta, delta;
+    for (std::size_t i = 0; i < n; ++i) {
+      const known_distance r(g, z, i);
+      beta.push_back(1 / std::max(least, r.length));
+      delta.push_back(r.delta(std::max(least, r.length)));
+      near = near || delta.back() > unknown;
+    }
+    const quads next = times(beta, 1 / sum(beta));
+    const quads before = combination(g, z), after = combination(g, next);
+    for (std::size_t i = 0; i < n; ++i) error += next[i] * delta[i] * distance(after, g[i]);
+    z = next;
+    const quad move = distance(after, before) / (1e-9Q * median);
+    if (round == 0) continue;
+    near = near || fabsq(move - 1) < 1e-2Q;
+    if (move <= 1) break;
+  }
+  return from_weights(g, z, error, near);
+}
+
+/// Clipping brings nearer together what differs; what is clipped is τ long, to δ.
+inline expected_result define(const rules::centred_clipping& rule, const quad_matrix& g) {
+  const auto n = g.size();
+  const quad limit = rule.radius * median_of(lengths_of(g));
+  quads z(n);
+  quad error = 0;
+  bool near = false;
+  for (std::size_t round = 0; round < rule.iterations; ++round) {
+    quads step(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const known_distance r(g, z, i);
+      step[i] = (r.length > limit ? limit / r.length : 1) / static_cast<quad>(n);
+      if (r.length > 0 && limit > 0) {
+        const quad delta = r.delta(std::max(limit, r.length));
+        near = near || delta > unknown;
+        error += delta * step[i] * r.length;
+      }
+    }
+    z = times(z, 1 - sum(step));
+    add(z, 1, step);
+    error += mass(g, z);
+  }
+  return from_weights(g, z, error, near);
+}
+
+}  // namespace adasum::test::reference

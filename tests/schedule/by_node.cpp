@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/schedule/by_node.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <adasum/schedule/automatic.hpp>
+#include <adasum/testing/schedule.hpp>
+
+#include "support/arrangements.hpp"
+
+namespace test_of_schedule_by_node {
+
+using adasum::schedule_input;
+using namespace adasum::schedules;
+using adasum::test::arrangements;
+
+namespace {
+
+/// Stages by node, as a schedule by itself.
+template <class Outer>
+struct by_node {
+  static constexpr std::string_view name = "by_node";
+  static constexpr bool supports_gram_rules = false;
+
+  adasum::node_groups groups;
+  carried each;
+  Outer outer{};
+
+  std::vector<adasum::stage> stages(int rank, int, const schedule_input& input) const {
+    return stages_by_node(
+        adasum::node_leaves(groups), rank, input, {.each = each},
+        [&](int node, int nodes, const schedule_input& among) { return outer.stages(node, nodes, among); });
+  }
+  std::vector<int> leaf_ranks(int, const schedule_input&) const { return adasum::node_leaves(groups).ranks(); }
+};
+
+/// The tree over the leaves of each node, and then over the nodes, written out.
+std::string tree_by_node(const adasum::node_groups& groups) {
+  const adasum::node_leaves all(groups);
+  std::vector<std::string> nodes;
+  for (std::size_t node = 0; node < groups.size(); ++node) {
+    std::vector<std::string> leaves;
+    for (auto leaf = all.at(node); leaf < all.at(node + 1); ++leaf) leaves.push_back(std::to_string(leaf));
+    nodes.push_back(adasum::detail::combined(leaves));
+  }
+  return adasum::detail::combined(nodes);
+}
+
+template <class Schedule>
+void check_tree(const Schedule& order, const std::vector<int>& node_of_rank, const schedule_input& input) {
+  const auto size = static_cast<int>(node_of_rank.size());
+  CAPTURE(size);
+  CAPTURE(input.length);
+  CHECK_NOTHROW(adasum::check_schedule(order, size, input));
+  adasum::detail::schedule_simulation ranks(order, size, input);
+  ranks.combine();
+  CHECK_NOTHROW(ranks.require_root(tree_by_node(adasum::node_groups(node_of_rank))));
+}
+
+schedule_input floats(std::size_t length, const std::vector<int>& node_of_rank) {
+  return {.length = length, .element_size = 4, .segments = 3, .nodes = node_of_rank};
+}
+
+}  // namespace
+
+TEST_CASE("nodes first, then across them: one tree, whatever is carried and by whichever schedule") {
+  for (const auto& nodes : arrangements)
+    for (const std::size_t length : {0u, 1u, 3u, 1000u, 100'003u}) {
+      const adasum::node_groups groups(nodes);
+      const auto input = floats(length, nodes);
+      check_tree(by_node<recursive_halving>{groups, carried::shard}, nodes, input);
+      check_tree(by_node<recursive_halving>{groups, carried::shard, {.radix = 4}}, nodes, input);
+      check_tree(by_node<recursive_doubling>{groups, carried::shard}, nodes, input);
+      check_tree(by_node<all_to_all>{groups, carried::shard}, nodes, input);
+      check_tree(by_node<recursive_doubling>{groups, carried::whole}, nodes, input);
+    }
+}
+
+TEST_CASE("each rank of a node carries its share across, and nothing else leaves the node") {
+  for (const int per_node : {1, 2, 4, 8})
+    for (const int count : {2, 3, 4, 8}) {
+      std::vector<int> nodes;
+      for (int rank = 0; rank < count * per_node; ++rank) nodes.push_back(rank / per_node);
+      CAPTURE(per_node);
+      CAPTURE(count);
+      const std::size_t length = 840'000;
+      const auto input = floats(length, nodes);
+      const by_node<all_to_all> order{adasum::node_groups(nodes), carried::shard};
+      for (int rank = 0; rank < count * per_node; ++rank) {
+        const auto cost = cost_of(order, rank, count * per_node, input);
+        const auto across = cost.busier_bytes - cost.inside.busier_bytes;
+        const auto share = 2 * (length * 4 / static_cast<std::size_t>(per_node)) *
+                           (static_cast<std::size_t>(count) - 1) / static_cast<std::size_t>(count);
+        CHECK(across >= share);
+        CHECK(across <= share + share / 50);  // inner products, and what the report needs
+      }
+    }
+}
+
+TEST_CASE("automatic follows the nodes: the same tree for every length, and that of the ranks alone on request") {
+  for (const auto& nodes : arrangements) {
+    const adasum::node_groups groups(nodes);
+    const auto size = static_cast<int>(nodes.size());
+    if (groups.size() == 1 || groups.size() == nodes.size()) continue;
+    for (const std::size_t length : {0u, 5u, 256u, 300u, 5'000u, 60'000u, 2'000'000u}) {
+      auto input = floats(length, nodes);
+      check_tree(automatic{}, nodes, input);
+      CHECK(automatic{}.chosen_name(size, input) == "hierarchical");
+      if (automatic{}.uses_shared_memory(size, input) != adasum::shared_memory_use::none) {
+        input.in_place = true;
+        check_tree(automatic{}, nodes, input);
+      }
+      input = floats(length, nodes);
+      const automatic ignores{.in_place = true, .follows_nodes = false};
+      CHECK(ignores.leaf_ranks(size, input).empty());
+      CHECK_NOTHROW(adasum::check_schedule(ignores, size, input));  // of the tree of the ranks, too
+    }
+  }
+}
+
+TEST_CASE("short gradients are carried whole, long ones by shards") {
+  const std::vector<int> nodes{0, 0, 1, 1};
+  CHECK(automatic::choose(4, floats(64, nodes)).by_node == carried::whole);
+  CHECK(automatic::choose(4, floats(1 << 20, nodes)).by_node == carried::shard);
+  // Halving sends each rank's half of the shard; all to all among many nodes would wait for too many messages.
+  std::vector<int> many;
+  for (int rank = 0; rank < 512; ++rank) many.push_back(rank / 8);
+  CHECK(automatic::choose(512, floats(16'384, many)).which == automatic::kind::halving);
+}
+
+}  // namespace test_of_schedule_by_node
