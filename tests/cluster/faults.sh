@@ -11,7 +11,7 @@
 set -uo pipefail
 cluster=$(dirname "$0")/../../scripts/cluster
 fault=$1 mpi=$2 program=$3 schedule=$4
-patience=20 length=300000 node=1
+patience=60 length=300000 node=1
 export ADASUM_TEST_NODES="0 0 1 1"
 
 log=$(mktemp)
@@ -19,7 +19,7 @@ trap 'cat "$log"; rm "$log"; "$cluster" down' EXIT  # what was done to the nodes
 "$cluster" down
 "$cluster" up 2x2 || exit
 if [[ $fault == full ]]; then
-  length=4000000  # more than is left
+  length=2200000  # two ranks' are more than that
   "$cluster" on $node mount -o remount,size=16m /dev/shm || exit 77
 fi
 "$cluster" run --mpi "$mpi" --timeout $patience -- "$program" 3 $length "$schedule" >"$log" 2>&1 &
