@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -14,6 +16,7 @@
 
 #include "core/error.hpp"
 #include "core/input_checks.hpp"
+#include "core/kept_plans.hpp"
 #include "core/report.hpp"
 #include "detail/arguments.hpp"
 #include "detail/gradient_arguments.hpp"
@@ -43,16 +46,105 @@ void refuse_bad_gradient(joint_set_up<Space, Comm>& together, const char* call, 
   if (!problem.empty()) together.refuse(problem);
 }
 
+/// Whether values of a type tell whether they are the same.
+template <class A>
+constexpr bool has_equality = std::is_empty_v<A> || std::equality_comparable<A>;
+template <class A>
+bool are_equal(const A& a, const A& b) {
+  if constexpr (std::is_empty_v<A>)
+    return true;
+  else
+    return a == b;
+}
+
+/// A single call that was made before. Its plan is made at the second one, because most of what a plan has over a single
+/// call, such as memory that ranks share, takes longer to make than one reduction.
+template <scalar T, class Space, class Comm, class Rule, class Schedule>
+class call_made_before final : public kept_plans::call {
+ public:
+  call_made_before(const Space& space, segments_view segments, const Schedule& schedule,
+                   const basic_options<true>& choices)
+      : kept_plans::call(this),
+        space_(space),
+        offsets_(segments.offsets().begin(), segments.offsets().end()),
+        schedule_(schedule),
+        choices_(choices) {}
+
+  bool is(const Space& space, segments_view segments, const Schedule& schedule,
+          const basic_options<true>& choices) const {
+    return std::ranges::equal(offsets_, segments.offsets()) && choices_ == choices && are_equal(schedule_, schedule) &&
+           are_equal(space_, space);
+  }
+
+  allreduce_plan<T, Space, Comm, Rule, Schedule> plan;
+
+ private:
+  Space space_;
+  std::vector<std::size_t> offsets_;
+  Schedule schedule_;
+  basic_options<true> choices_;
+};
+
+/// Whether calls can be told apart, and a plan for them can outlive them: not where it holds memory of a device, or a
+/// rule's state.
+template <class Space, class Comm, class Rule, class Schedule>
+constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Space> && has_equality<Space> &&
+                             has_equality<Schedule> && std::is_empty_v<Rule>;
+
+/// combine_allreduce for the call that is named in messages, by a plan that is kept with the communicator. All ranks that
+/// make the same calls keep the same plans: what is kept changes where all of them have set up something together, or all
+/// have failed to. Should one have a plan that another has not, they find that they are about to do different things, and
+/// forget all of them.
+template <scalar T, class Space, class Comm, class Rule, class Schedule>
+report allreduce_as_before(const char* call, const Space& space, const Comm& comm, const Rule& rule,
+                           std::span<T> elements, segments_view segments, const Schedule& schedule,
+                           const basic_options<true>& choices) {
+  using call_type = call_made_before<T, Space, Comm, Rule, Schedule>;
+  joint_set_up set_up(call, space, comm, choices.check_agreement);
+  kept_plans& kept = *comm.kept_plans();
+  call_type* before = nullptr;
+  decltype(call_type::plan) once;
+  try {
+    set_up.run([&](auto& together) {
+      const auto make = [&](plan_purpose purpose) {
+        return make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
+                                      choices, purpose);
+      };
+      refuse_bad_gradient<T>(together, call, space, elements, segments);
+      before = kept.find<call_type>([&](const call_type& one) { return one.is(space, segments, schedule, choices); });
+      if (!before) {
+        auto now = std::make_unique<call_type>(space, segments, schedule, choices);
+        once = make(plan_purpose::one_call);
+        kept.add(std::move(now));
+      } else if (before->plan.is_empty()) {
+        before->plan = make(plan_purpose::calls);
+      } else {
+        before->plan.meet(together);
+      }
+    });
+  } catch (...) {
+    kept.clear();
+    throw;
+  }
+  return before ? before->plan(elements) : once(elements);
+}
+
 /// combine_allreduce for the call that is named in messages.
 /// @param updated  a rule that gets the state which the rule has afterwards; null for none
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 report allreduce_once(const char* call, const Space& space, const Comm& comm, const Rule& rule, std::span<T> elements,
                       segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
                       Rule* updated = nullptr) {
-  joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
+  if constexpr (keeps_plans<Space, Comm, Rule, Schedule>)
+    if (choices.keep_plan && comm.size() > 1 && comm.kept_plans())
+      return allreduce_as_before<T>(
+          call, space, comm, rule, elements, segments, schedule,
+          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout});
+  auto plan = joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
+    return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices,
+                                  plan_purpose::one_call);
   });
-  auto plan = make_allreduce_plan<T>(call, space, comm, segments, rule, schedule, choices, true);
   report found = plan(elements);
   if constexpr (std::is_copy_assignable_v<Rule>)
     if (updated) *updated = plan.current_rule();
@@ -83,7 +175,11 @@ consteval bool is_collective_call() {
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///
-/// Sets up buffers and partners at each call; plan_allreduce does so once, and can work in memory that the ranks share.
+/// The first call with such arguments sets up buffers and partners and throws them away. A second one that is alike but for
+/// the numbers in the gradient makes a plan, which the communicator keeps (options::keep_plan), and which later ones run:
+/// then a call costs what the plan does, and ⌈log₂P⌉ exchanges of one short message, by which ranks that make another call
+/// find out. Kept are the last 16 different calls, whose plans have memory: about one gradient each, or two. Not kept are
+/// plans under rules with state, or on devices, and those whose schedule or execution space has no ==.
 /// Errors as in allreduce_plan::operator().
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
@@ -145,7 +241,8 @@ void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& g
       });
       auto plan = detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
           call, space, comm, cut, rules::adasum{},
-          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices, true);
+          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices,
+          detail::plan_purpose::one_call);
       plan(elements);
     }
 }

@@ -84,7 +84,7 @@ class bucketed {
     const auto add_plan = [&](index_range of, std::vector<index_range> in_pieces) {
       plans_.push_back(detail::make_allreduce_plan<T>(together, "adasum::plan_bucketed", space, comm,
                                                       segments_of(parameters.subspan(of.begin, of.size())), rule, order,
-                                                      choices, false, std::move(in_pieces)));
+                                                      choices, detail::plan_purpose::runs, std::move(in_pieces)));
     };
     if (!is_one_run_)
       for (const auto& one : buckets_) add_plan(one.parameters, {});

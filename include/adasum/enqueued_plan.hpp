@@ -47,8 +47,8 @@ class enqueued_allreduce_plan {
 
  public:
   /// What plan_enqueued_allreduce makes: not for users.
-  enqueued_allreduce_plan(setup_type setup, Rule rule, bool once, set_up_type& together)
-      : setup_(checked(std::move(setup), once)),
+  enqueued_allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, set_up_type& together)
+      : setup_(checked(std::move(setup), purpose)),
         engine_(setup_.space(), setup_.comm(), rule, setup_.segments(), setup_.settings(false)) {
     setup_.prepare_agreement(rule, "on a stream");
     if (setup_.compares()) together.meet(setup_.signature(), setup_.segments(), setup_.memory());
@@ -68,8 +68,7 @@ class enqueued_allreduce_plan {
       detail::require_no_reduction(setup_.comm(), name, "::operator()");
       const auto elements = detail::span_of(gradient);
       const auto problem = setup_.problem_with(elements, name);
-      if (setup_.compares() && !setup_.once)  // a single call has done so when the plan was made
-        setup_.agree(setup_.signature(elements.size(), problem));
+      if (setup_.compares_in_runs()) setup_.agree(setup_.signature(elements.size(), problem));
       if (!problem.empty()) throw bad_input(problem);
       engine_.enqueue(elements.data());
     }
@@ -80,8 +79,8 @@ class enqueued_allreduce_plan {
   const Space& space() const { return setup_.space(); }
 
  private:
-  static setup_type checked(setup_type setup, bool once) {
-    setup.once = once;
+  static setup_type checked(setup_type setup, detail::plan_purpose purpose) {
+    setup.purpose = purpose;
     if (setup.choices().nonfinite != nonfinite_policy::propagate || setup.choices().wire != wire_format::same)
       throw bad_input(std::string(setup.call()) +
                       ": options::nonfinite and options::wire are for plan_allreduce, whose host waits");
@@ -104,14 +103,14 @@ auto set_up_enqueued(const char* call, const Space& space, const Comm& comm, boo
   return set_up(together);
 }
 
-/// A plan for the call that is named in messages. @param once  for a single run
+/// A plan for the call that is named in messages.
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
                                   const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices,
-                                  bool once) {
+                                  plan_purpose purpose) {
   return set_up_enqueued(call, space, comm, choices.check_agreement, [&](auto& together) {
     return enqueued_allreduce_plan<T, Space, Comm, Rule, Schedule>(
-        plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, once,
+        plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, purpose,
         together);
   });
 }
@@ -139,7 +138,7 @@ auto plan_enqueued_allreduce(const Space& space, const Comm& comm, const detail:
           return detail::make_enqueued_allreduce_plan<T>(
               call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
               detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-              detail::options_among(call, a, b, c), false);
+              detail::options_among(call, a, b, c), detail::plan_purpose::runs);
         });
       }
 }

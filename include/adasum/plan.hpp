@@ -154,14 +154,17 @@ class allreduce_plan {
     throw bad_input(problem);
   }
 
+  /// For single calls, which keep their plan: before each run, all ranks find out whether they are about to run it.
+  void meet(detail::joint_set_up<Space, Comm>& together) { state("meet").meet(together); }
+
   /// For bucketed, where the gradient comes in pieces: the first `count` are there.
   void set_pieces(std::size_t count) { state("set_pieces").set_pieces(count); }
   /// For bucketed, in a run that was started: the rest of the gradient will not come. wait() throws the problem.
   void refuse_rest(std::exception_ptr problem) { state("refuse_rest").refuse(std::move(problem)); }
 
   /// What plan_allreduce and the single calls make: not for users.
-  allreduce_plan(setup_type setup, Rule rule, bool once, detail::joint_set_up<Space, Comm>& together)
-      : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), once, together)) {}
+  allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, detail::joint_set_up<Space, Comm>& together)
+      : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), purpose, together)) {}
 
  private:
   static constexpr bool posts = posting_communicator<Comm, Space>;
@@ -193,12 +196,12 @@ class allreduce_plan {
 namespace detail {
 
 /// A plan for the call that is named in messages, as a part of a larger set-up.
-/// @param once    for a single run
 /// @param pieces  see plan_setup
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
                          segments_view segments, const Rule& rule, const Schedule& schedule,
-                         const basic_options<Checked>& choices, bool once, std::vector<index_range> pieces = {}) {
+                         const basic_options<Checked>& choices, plan_purpose purpose,
+                         std::vector<index_range> pieces = {}) {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule needs all inner products at once: use "
                 "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
@@ -208,15 +211,7 @@ auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, 
       "can work in");
   return allreduce_plan<T, Space, Comm, Rule, Schedule>(
       plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces)),
-      rule, once, together);
-}
-/// The same, alone.
-template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
-auto make_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
-                         const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices, bool once) {
-  return joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
-    return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices, once);
-  });
+      rule, purpose, together);
 }
 
 }  // namespace detail
@@ -251,7 +246,8 @@ auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments
           return segments.visit([&](segments_view cut) {
             return detail::make_allreduce_plan<T>(
                 together, call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
-                detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices, false);
+                detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices,
+                detail::plan_purpose::runs);
           });
         });
       }

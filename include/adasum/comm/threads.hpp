@@ -18,6 +18,7 @@
 #include "../core/concepts.hpp"
 #include "../core/deferred_error.hpp"
 #include "../core/error.hpp"
+#include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "threads/group.hpp"
 #include "threads/memory_block.hpp"
@@ -66,7 +67,7 @@ class thread_communicator {
           } catch (...) {
             thrown[r] = std::current_exception();
           }
-          comm.membership_.reset();
+          comm = {};
         });
     }
     rethrow_cause(thrown);
@@ -80,6 +81,15 @@ class thread_communicator {
 
   /// Whether a plan is in flight; see the concept communicator_for.
   bool& reduction_in_flight() const { return get().reduction_in_flight; }
+
+  /// Plans of single calls, destroyed with the last copy of this rank's communicator; see the concept
+  /// plan_keeping_communicator.
+  adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
+  thread_communicator without_kept_plans() const {
+    auto copy = *this;
+    copy.kept_plans_.reset();
+    return copy;
+  }
 
   /// Memory of this process; see the concept shared_window.
   class memory {
@@ -153,7 +163,8 @@ class thread_communicator {
   }
 
  private:
-  explicit thread_communicator(std::shared_ptr<detail::threads::membership> m) : membership_(std::move(m)) {}
+  explicit thread_communicator(std::shared_ptr<detail::threads::membership> m)
+      : membership_(std::move(m)), kept_plans_(std::make_shared<adasum::kept_plans>()) {}
 
   detail::threads::membership& get() const {
     if (!membership_)
@@ -203,6 +214,7 @@ class thread_communicator {
   }
 
   std::shared_ptr<detail::threads::membership> membership_;
+  std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
 
 }  // namespace adasum

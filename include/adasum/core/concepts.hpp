@@ -160,6 +160,8 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //   for_recombining(space)        a function in the space's namespace: a space for double, which also copies from T to
 //                                 double and back, rounding to nearest even. Gradients that nearly cancel are combined
 //                                 there; if it is not there, in T, where rounding shows
+//   ==                            whether two spaces do the same. Where it is there, and the space is no device_space, a
+//                                 communicator may keep plans on it, which then outlive their calls (kept_plans.hpp)
 //   for_pairs(space)              a function in the space's namespace: a space with the same results, for at most two
 //                                 vectors at once. A class that derives from such a space stands for itself if that
 //                                 function takes no derived classes, as serial_space's does
@@ -243,7 +245,8 @@ concept stream_ordered_space =
 // plan's, is refused. reserve(messages, longest) and, where there is post, reserve(messages, longest, pending): called when
 // a plan is made. After that, an exchange of at most so many messages each way, each of at most so many bytes of the
 // host's memory, does not throw std::bad_alloc. nodes(), a range of int: the node of each rank (any numbers, equal for
-// ranks of one node), the same on all ranks, and local: schedule_input::nodes. And the refinements below. A type `pending`
+// ranks of one node), the same on all ranks, and local: schedule_input::nodes. kept_plans(), without_kept_plans(): for plans
+// of single calls (plan_keeping_communicator in core/kept_plans.hpp). And the refinements below. A type `pending`
 // in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,

@@ -36,6 +36,7 @@ struct automatic {
   /// Whether the tree follows the nodes. If not, it depends on the number of ranks alone, so that a run can be repeated to
   /// the last bit with another placement.
   bool follows_nodes = true;
+  friend constexpr bool operator==(const automatic&, const automatic&) = default;
 
   /// In place, the work of measuring grows with the number of ranks as P·N, and every rank reads all Gram matrices. So
   /// there is a limit to the number of ranks, and the Gram matrices must not be larger than the gradients.

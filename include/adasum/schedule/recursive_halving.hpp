@@ -32,6 +32,7 @@ struct recursive_halving {
 
   /// A power of two, at least 2; stages at the end may have a smaller one.
   std::size_t radix = 2;
+  friend constexpr bool operator==(const recursive_halving&, const recursive_halving&) = default;
 
   /// @throws bad_input if the radix is not a power of two of at least 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {

@@ -17,6 +17,7 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/error.hpp"
+#include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
 #include "device_exchange.hpp"
 #include "environment.hpp"
@@ -70,6 +71,7 @@ class mpi_communicator {
     if (comm == MPI_COMM_NULL) return;
     detail::mpi::require_initialized();
     detail::mpi::require_permitted_thread();
+    kept_plans_ = std::make_shared<adasum::kept_plans>();
     state_ = std::make_shared<state>(comm, piece_limit);
     state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
   }
@@ -84,6 +86,14 @@ class mpi_communicator {
 
   /// Whether a plan is in flight; see the concept communicator_for.
   bool& reduction_in_flight() const { return get().reduction_in_flight; }
+
+  /// Plans of single calls, destroyed with the last copy of this object; see the concept plan_keeping_communicator.
+  adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
+  mpi_communicator without_kept_plans() const {
+    auto copy = *this;
+    copy.kept_plans_.reset();
+    return copy;
+  }
 
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
   static bool is_gpu_aware() {
@@ -217,6 +227,7 @@ class mpi_communicator {
   }
 
   std::shared_ptr<state> state_;
+  std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
 
 }  // namespace adasum

@@ -34,9 +34,9 @@ class plan_state {
 
  public:
   /// See allreduce_plan's constructor.
-  plan_state(setup_type setup, Rule rule, bool once, set_up_type& together)
+  plan_state(setup_type setup, Rule rule, plan_purpose purpose, set_up_type& together)
       : setup_(std::move(setup)), rule_(std::move(rule)) {
-    setup_.once = once;
+    setup_.purpose = purpose;
     if (setup_.choices().wire != wire_format::same && !packs<Space, T>)
       throw bad_input(std::string(setup_.call()) + ": options::wire rounds float gradients; the elements are " +
                       std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
@@ -49,6 +49,7 @@ class plan_state {
     if (use == shared_memory_use::required) require_in_place();
     last_ = &usual().last_report();
     meet(together);
+    if (purpose == plan_purpose::calls) setup_.begin_runs();
   }
   plan_state(const plan_state&) = delete;
   plan_state& operator=(const plan_state&) = delete;
@@ -70,6 +71,9 @@ class plan_state {
     }
     return {*buffer_, setup_.length()};
   }
+  /// Before a run for one of several calls: the others may mean another plan, or none.
+  void meet(set_up_type& together) { together.meet(setup_.signature(), setup_.segments(), setup_.memory()); }
+
   /// The same as a part of a larger set-up.
   std::span<T> buffer(set_up_type& together) {
     if (!buffer_) make_buffer(together);
@@ -85,7 +89,7 @@ class plan_state {
     require_idle(call);
     require_no_reduction(setup_.comm(), name, call);
     auto& chosen = engine_for(elements);
-    if (setup_.compares() && !setup_.once) {  // a single call has done so when the plan was made
+    if (setup_.compares_in_runs()) {
       auto mine = setup_.signature(elements.size(), problem);
       if (is_buffer(elements))
         mine.set(mine.location, of_plan);
@@ -136,9 +140,6 @@ class plan_state {
   shared_memory_use shared_memory_use_of_schedule() const {
     return setup_.schedule_problem().empty() ? setup_.uses_shared_memory() : shared_memory_use::none;
   }
-
-  /// All ranks are there, and are about to make the same.
-  void meet(set_up_type& together) { together.meet(setup_.signature(), setup_.segments(), setup_.memory()); }
 
   void make_in_place(shared_memory_use use, set_up_type& together) {
     if (std::exchange(tried_to_share_, true) || use == shared_memory_use::none) return;

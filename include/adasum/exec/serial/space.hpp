@@ -40,6 +40,11 @@ class serial_space {
   explicit serial_space(instruction_set instructions) : instructions_(instructions) {}
 
   instruction_set instructions() const { return instructions_; }
+  /// Not of classes that derive from it, and may have more.
+  template <std::same_as<serial_space> Space>
+  friend bool operator==(const Space& a, const Space& b) {
+    return a.instructions_ == b.instructions_;
+  }
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
   std::string_view arithmetic() const { return to_string(instructions_); }
 
