@@ -43,20 +43,21 @@ std::vector<contender> contenders(const adasum::mpi_communicator& comm, std::siz
   const adasum::rules::adasum rule;
   const adasum::schedules::automatic automatic;
 
-  all.push_back({"MPI_Allreduce", [](std::span<float> gradient) {
-                   MPI_Allreduce(MPI_IN_PLACE, gradient.data(), static_cast<int>(gradient.size()), MPI_FLOAT, MPI_SUM,
-                                 MPI_COMM_WORLD);
-                 }});
+  all.push_back(sum_on("MPI_Allreduce", MPI_COMM_WORLD));
   add_plan("recursive_doubling", rule, adasum::schedules::recursive_doubling{}, unchecked);
   add_plan("recursive_halving", rule, adasum::schedules::recursive_halving{}, unchecked);
   add_plan("all_to_all", rule, adasum::schedules::all_to_all{}, unchecked);
   add_plan("messages", rule, adasum::schedules::automatic{.in_place = false}, unchecked);
   add_plan("automatic", rule, automatic, unchecked);
-  all.push_back({"one_shot",
-                 [=](std::span<float> gradient) {
-                   adasum::adasum_allreduce(exec, comm, gradient, segments, automatic, unchecked);
-                 },
-                 "messages"});
+  const auto add_call = [&](const char* name, bool keeps_plan) {
+    adasum::options choices = unchecked;
+    choices.keep_plan = keeps_plan;
+    all.push_back(called(name, length, [=](std::span<float> gradient) {
+      return adasum::adasum_allreduce(exec, comm, gradient, segments, automatic, choices);
+    }));
+  };
+  add_call("one_shot", false);
+  add_call("again", true);
   if (length == smallest) add_plan("automatic_checked", rule, automatic, checked);
   add_plan("sum", adasum::rules::sum{}, automatic, unmeasured);
   add_plan("shared_memory", rule, automatic, unchecked, true);

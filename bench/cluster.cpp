@@ -2,8 +2,8 @@
 //
 //     scripts/cluster run adasum_bench_cluster [largest number of floats] [seconds for each number]
 //
-// Every schedule between nodes, as a plan and as a single call, against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI
-// and, with Open MPI, against each of the algorithms that its component `tuned` can be told to use
+// Every schedule between nodes, as a plan, as a single call that is set up each time, and as one that finds its plan
+// again, against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI and, with Open MPI, against each of the algorithms that its component `tuned` can be told to use
 // (coll_tuned_allreduce_algorithm; OMPI_MCA_coll_tuned_use_dynamic_rules=1 lets it be told). Measured in turns, as
 // contenders.hpp says. Rank 0 prints JSON with all figures: each run's time on the slowest rank and on the quickest.
 
@@ -60,12 +60,6 @@ std::vector<forced_sum> forced_sums() {
   return all;
 }
 
-contender sum_on(std::string name, MPI_Comm comm) {
-  return {std::move(name), [comm](std::span<float> gradient) {
-            MPI_Allreduce(MPI_IN_PLACE, gradient.data(), static_cast<int>(gradient.size()), MPI_FLOAT, MPI_SUM, comm);
-          }};
-}
-
 /// Every way to reduce `length` floats; the first is the baseline.
 std::vector<contender> contenders(const adasum::mpi_communicator& comm, const std::vector<forced_sum>& forced,
                                   std::size_t length) {
@@ -78,10 +72,13 @@ std::vector<contender> contenders(const adasum::mpi_communicator& comm, const st
     const auto make = [&] { return adasum::plan_allreduce<float>(exec, comm, segments, schedule, unchecked); };
     all.push_back(planned("plan " + name, length, make));
     if (has_buffer) all.push_back(planned("buffer " + name, length, make, true));
-    all.push_back({"call " + name, [=](std::span<float> gradient) {
-                     adasum::adasum_allreduce(exec, comm, gradient, segments, schedule, unchecked);
-                   }});
-    all.back().schedule = all[all.size() - 2].schedule;
+    for (const bool again : {false, true}) {
+      adasum::options choices = unchecked;
+      choices.keep_plan = again;
+      all.push_back(called((again ? "call again " : "call ") + name, length, [=](std::span<float> gradient) {
+        return adasum::adasum_allreduce(exec, comm, gradient, segments, schedule, choices);
+      }));
+    }
   };
   using namespace adasum::schedules;
   add("automatic", automatic{});

@@ -40,6 +40,22 @@ struct contender {
   std::span<float> own = {};          // where its gradient must lie; empty: anywhere
 };
 
+/// MPI_Allreduce of floats.
+inline contender sum_on(std::string name, MPI_Comm comm) {
+  return {std::move(name), [comm](std::span<float> gradient) {
+            MPI_Allreduce(MPI_IN_PLACE, gradient.data(), static_cast<int>(gradient.size()), MPI_FLOAT, MPI_SUM, comm);
+          }};
+}
+
+/// A single call for `length` floats, once it has been made before. @param call  call(gradient): the report
+template <class Call>
+contender called(std::string name, std::size_t length, const Call& call) {
+  contender one{std::move(name), [call](std::span<float> gradient) { call(gradient); }};
+  std::vector<float> gradient(length);
+  for (int i = 0; i < 2; ++i) one.schedule = call(std::span(gradient)).schedule();
+  return one;
+}
+
 /// A plan of `length` floats. @param make  make(): the plan
 template <class Make>
 contender planned(std::string name, std::size_t length, const Make& make, bool in_its_buffer = false) {

@@ -163,10 +163,10 @@ def print_kokkos(rows, what):
 
 
 def print_allreduce(rows):
-    columns = ["recursive_doubling", "recursive_halving", "all_to_all", "messages", "automatic", "one_shot", "sum", "shared_memory", "direct_sum"]
+    columns = ["recursive_doubling", "recursive_halving", "all_to_all", "messages", "automatic", "again", "one_shot", "sum", "shared_memory", "direct_sum"]
     print_heading(
         "Allreduce",
-        "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats, plans but for one_shot.",
+        "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats, plans but for one_shot, a call that is set up each time, and again, one that finds its plan.",
         "automatic: in memory that the ranks share, by way of a copy; messages: what it chooses otherwise. sum: rules::sum by the",
         "automatic schedule, nothing measured. direct, direct_sum: the same two in the plan's own buffer.",
     )
