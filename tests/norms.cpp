@@ -6,10 +6,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -179,8 +181,14 @@ TEST_CASE_TEMPLATE("calls of one process", T, ADASUM_TEST_FORMATS) {
     }
 }
 
+#ifdef ADASUM_TEST_SANITIZED
+constexpr std::size_t rank_counts[] = {3};
+#else
+constexpr std::size_t rank_counts[] = {2, 3, 5};
+#endif
+
 TEST_CASE_TEMPLATE("every schedule, by messages and in shared memory", T, double, float) {
-  for (const std::size_t n : sizes{2, 3, 5}) {
+  for (const std::size_t n : rank_counts) {
     CAPTURE(n);
     for_each_choice_of_norms<T>(n, 12, [](const auto& g) {
       check_every_schedule<T>(g, segments{12}, rules::adasum{});
@@ -232,6 +240,99 @@ TEST_CASE_TEMPLATE("adacons, of gradients that agree", T, double, float) {
       check_other_rule<T>(rules::adacons{.epsilon = 0, .scale = rules::adacons::scaling::mean_norm}, g);
       check_other_rule<T>(rules::adacons{.epsilon = 0, .per_segment = true}, g);
     }
+}
+
+namespace {
+
+/// Adasum of the whole model: a pairwise rule, applied along the tree.
+struct whole_adasum : rules::adasum {
+  static constexpr std::string_view name = "whole_adasum";
+  bool whole_model() const { return true; }
+};
+
+const segments model{7, 0, 20, 5};
+
+/// Rank i's segment k is about scales[i mod scales][k] long; the empty one has no scale.
+using scales_of_ranks = std::vector<std::array<double, 4>>;
+gradients_of<double> with_scales(std::size_t n, const scales_of_ranks& scales) {
+  auto g = random_gradients<double>(n, model.total(), n, gradient_kind::near_parallel);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t k = 0; k < model.size(); ++k)
+      for (std::size_t x = model.offset(k); x < model.offset(k + 1); ++x) g[i][x] *= scales[i % scales.size()][k];
+  return g;
+}
+
+/// The report's norms are those of the gradients and of the result. Inner products of so few elements have errors of 1e-14,
+/// and what follows from these is within 1e-12 of what is added up.
+void check_report(const gradients_of<double>& g, const std::vector<double>& out, const report& found) {
+  CHECK(found.finite());
+  CHECK(found.recombined_segments() == model.size());
+  for (std::size_t k = 0; k < model.size(); ++k) {
+    CAPTURE(k);
+    const index_range elements{model.offset(k), model.offset(k + 1)};
+    const auto leaves = oracle_leaves(g, elements);
+    real mass = 0;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      CAPTURE(i);
+      CHECK(std::abs(static_cast<real>(found.norm(i, k)) - leaves[i].mass) <= 1e-13L * leaves[i].mass);
+      mass += std::abs(static_cast<real>(found.weight(i, k))) * leaves[i].mass;
+    }
+    const auto result = oracle_leaves(gradients_of<double>{out}, elements).front();
+    CHECK(std::abs(static_cast<real>(found.result_norm(k)) - result.mass) <= 1e-12L * mass);
+    CHECK((mass == 0 || result.mass > 0.01L * mass));  // so that this says something
+  }
+}
+
+template <class Rule>
+void check_every_report(const gradients_of<double>& g, const Rule& rule) {
+  CAPTURE(std::string(Rule::name));
+  std::vector<double> out(model.total());
+  Rule used(rule);
+  const auto found = combine(serial_space{}, g, out, used, model);
+  check_report(g, out, found);
+  const auto check_ranks = [&](const auto& order) {
+    const auto ranks = reduce_on_threads<double>(g, model, rule, order);
+    check_same_on_all_ranks(ranks);
+    check_report(g, ranks.front().gradient, ranks.front().found);
+  };
+  check_ranks(schedules::all_to_all{});
+  check_ranks(schedules::shared_memory{});
+}
+
+}  // namespace
+
+TEST_CASE("rules for the whole model, where squares leave the range of double: the report has every segment's norms") {
+  // Segments alike; one beside which the others are short; ranks of very different lengths.
+  const std::vector<scales_of_ranks> choices{{{1e170, 1, 1e170, 1e170}},
+                                             {{1e160, 1, 1e300, 1e158}},
+                                             {{1, 1, 1e170, 1e-90}},
+                                             {{1e-170, 1, 1e-190, 1e-200}},
+                                             {{1e170, 1, 1e170, 1e170}, {1, 1, 2, 3}},
+                                             {{1e-170, 1, 1e-160, 1e-170}, {1, 1, 2, 3}},
+                                             {{1e160, 1, 1e165, 1e155}, {1e-130, 1, 1e-140, 1e-135}}};
+  for (std::size_t choice = 0; choice < choices.size(); ++choice)
+    for (const std::size_t n : sizes{2, 3, 5}) {
+      CAPTURE(choice);
+      CAPTURE(n);
+      const auto g = with_scales(n, choices[choice]);
+      check_every_report(g, rules::adacons{});
+      check_every_report(g, rules::adacons{.scale = rules::adacons::scaling::mean_norm});
+      check_every_report(g, rules::pcgrad{});
+      check_every_report(g, whole_adasum{});
+    }
+}
+
+TEST_CASE("rules for the whole model: a NaN of one rank does not make others' long gradients infinite") {
+  auto g = with_scales(3, {{1e170, 1, 1e170, 1}});
+  g[1][0] = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> out(model.total());
+  const auto check = [&](const report& found) {
+    CHECK(found.nonfinite() == std::vector<nonfinite_input>{{1, 0}});
+    CHECK(found.norm(0, 0) == doctest::Approx(1e170).epsilon(10));
+    CHECK(std::isnan(found.result_norm(2)));
+  };
+  check(combine(serial_space{}, g, out, rules::adacons{}, model));
+  check(reduce_on_threads<double>(g, model, rules::adacons{}, schedules::all_to_all{}).front().found);
 }
 
 }  // namespace test_of_norms

@@ -47,12 +47,16 @@ namespace adasum {
 ///
 ///     G = Σ over all segments of their Gram matrices,   result = Σ weights(G)[i]·gradient i   in every bucket,
 ///
-/// and then mixed and delivered: the result is that of one plan for the whole gradient, but for the rounding of the sums
-/// in G, since each bucket is cut into slices for the ranks, not the whole. A pass is one reduction then: its
-/// report is that of the whole model, a rank that nonfinite_policy leaves out is left out of all buckets, and if anything
-/// fails, no gradient of the caller's has changed. (Under nonfinite_policy::exclude and raise, a pass begins when the last
-/// bucket is complete if it works in memory that ranks share, or by a schedule that combines gradients before the rule is
-/// asked, as hierarchical does. The latter works by messages.)
+/// and then mixed and delivered: the result is that of one plan for the whole gradient, but for roundings. Each bucket is cut
+/// into slices for the ranks, not the whole, so that G is added up in another order, and two vectors of floats, which are
+/// mixed in float lanes, may be rounded otherwise. It is bitwise the same on one rank, and where G is exact and there are not
+/// two vectors of floats. Otherwise rules::adacons, for one, differs by up to 6e-16 of the largest element in double, and 1e-7
+/// in float: with two ranks, and where the plan runs by sums of vectors (docs/guide.md has the figures).
+///
+/// A pass is one reduction then: its report is that of the whole model, a rank that nonfinite_policy leaves out is left out of
+/// all buckets, and if anything fails, no gradient of the caller's has changed. (Under nonfinite_policy::exclude and raise, a
+/// pass begins when the last bucket is complete if it works in memory that ranks share, or by a schedule that combines
+/// gradients before the rule is asked, as hierarchical does. The latter works by messages.)
 ///
 /// Communication goes on in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>

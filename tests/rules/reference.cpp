@@ -53,10 +53,27 @@ TEST_CASE("in 128 bits: nearest_neighbour_mixing, by the definition of the rule 
       mixing, usual_numbers, 0.3, of_like_lengths);
 }
 
-TEST_CASE("in 128 bits: pcgrad") { compare_types(rules::pcgrad{.seed = 5}, defined, {1, 2, 3, 4, 5, 8, 13, 24}); }
+TEST_CASE("in 128 bits: pcgrad") { compare_types(rules::pcgrad{.seed = 5}, defined); }
+
+TEST_CASE("in 128 bits: gradvac, and the usual cosines that it keeps") {
+  const auto compare_from = [](const rules::gradvac& before, const std::vector<std::size_t>& numbers) {
+    compare_types(
+        before,
+        [&](const quad_matrix& g, const rules::gradvac& after, const quads&) { return define(before, g, after); },
+        numbers);
+  };
+  compare_from({.seed = 5}, usual_numbers);
+  compare_from({.beta = 0.5, .target = 0.25, .seed = 6}, usual_numbers);
+  // In a later call, each pair has a cosine of its own.
+  for (const std::size_t n : {2u, 3u, 8u, 33u}) {
+    auto usual = adasum::test::uniform_numbers(n).vector(n * n);
+    for (double& cosine : usual) cosine *= 0.5;
+    compare_from({.beta = 0.25, .seed = 7, .targets = {usual}, .calls = {3}}, {n});
+  }
+}
 
 TEST_CASE("in 128 bits: geometric_median, centred_clipping") {
-  compare_types(rules::geometric_median{}, defined, {1, 2, 3, 4, 5, 8, 13, 24}, 0.1);
+  compare_types(rules::geometric_median{}, defined, usual_numbers, 0.1);
   compare_types(rules::centred_clipping{}, defined);
 }
 

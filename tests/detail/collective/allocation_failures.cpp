@@ -32,12 +32,12 @@ const adasum::segments segs{9, 0, 12, 5, 7};
 const adasum::serial_space space;
 
 /// Segment 2 has squares beyond double, in segment 3 the gradients of two neighbours are opposed: these are recombined.
-std::vector<std::vector<double>> gradients_of(int size) {
-  auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 41);
+std::vector<std::vector<double>> gradients_of(int size, const adasum::segments& cut) {
+  auto gradients = random_gradients<double>(static_cast<std::size_t>(size), cut.total(), 41);
   for (std::size_t r = 0; r < gradients.size(); ++r) {
-    for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradients[r][x] *= 1e170;
+    for (auto x = cut.offset(2); x < cut.offset(3); ++x) gradients[r][x] *= 1e170;
     if (r % 2 == 1)
-      for (auto x = segs.offset(3); x < segs.offset(4); ++x) gradients[r][x] = -gradients[r - 1][x];
+      for (auto x = cut.offset(3); x < cut.offset(4); ++x) gradients[r][x] = -gradients[r - 1][x];
   }
   return gradients;
 }
@@ -54,12 +54,12 @@ struct seen {
 /// `in_a_row`, for each n in turn; then a single call and a plan on the same communicator, which must be right.
 template <class Schedule, class Calls>
 void check_every_allocation(const std::string& name, int size, const Schedule& order, const Calls& calls,
-                            std::size_t in_a_row = 1) {
-  const auto inputs = gradients_of(size);
-  const auto right = reduce_on_threads<double>(inputs, segs, adasum::rules::adasum{}, order, unchecked);
+                            std::size_t in_a_row = 1, const adasum::segments& cut = segs) {
+  const auto inputs = gradients_of(size, cut);
+  const auto right = reduce_on_threads<double>(inputs, cut, adasum::rules::adasum{}, order, unchecked);
   const auto from_plan = [&](const auto& comm) {
     auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
-    auto plan = adasum::plan_allreduce<double>(space, comm, segs, order, unchecked);
+    auto plan = adasum::plan_allreduce<double>(space, comm, cut, order, unchecked);
     plan(gradient);
     return gradient;
   };
@@ -89,7 +89,7 @@ void check_every_allocation(const std::string& name, int size, const Schedule& o
           found.midway = gradient;
         });
         found.single = inputs[static_cast<std::size_t>(comm.rank())];
-        adasum::adasum_allreduce(space, comm, found.single, segs, order, unchecked);
+        adasum::adasum_allreduce(space, comm, found.single, cut, order, unchecked);
         found.planned = from_plan(comm);
         return found;
       });
@@ -118,20 +118,17 @@ void check_every_allocation(const std::string& name, int size, const Schedule& o
   }
 }
 
-/// Thousands of reductions: instrumented, each takes ten times as long.
-#ifdef ADASUM_TEST_SANITIZED
-constexpr int rank_counts[] = {3};
-#else
-constexpr int rank_counts[] = {2, 5};
-#endif
-
-/// visit(schedule, name, size, options)
+/// visit(schedule, name, size, options). Thousands of reductions: not every number of ranks both ways, and fewer where each
+/// takes ten times as long.
 template <class Visitor>
 void for_each_case(const Visitor& visit) {
   for_each_schedule([&](const auto& order, const std::string& name) {
-    for (const int size : rank_counts)
-      for (const bool check : {false, true})
-        visit(order, name + (check ? ", checked" : ", unchecked"), size, check ? checked : unchecked);
+#ifdef ADASUM_TEST_SANITIZED
+    visit(order, name + ", checked", 3, checked);
+#else
+    visit(order, name + ", checked", 2, checked);
+    visit(order, name + ", unchecked", 5, unchecked);
+#endif
   });
 }
 
@@ -225,6 +222,55 @@ TEST_CASE("in buckets that are weighed together, some of them combined vector by
           buckets.ready(0, all.first(21));
           buckets.wait();
         });
+}
+
+namespace {
+
+/// A rule of norms and row sums that runs by sums of vectors: from making the plan to the end of its first run, in one go
+/// and in start(), test() and wait().
+template <class Schedule, class Rule>
+void check_run_of_sums(const std::string& name, int size, const Schedule& order, const Rule& rule,
+                       const adasum::options& choices, const adasum::segments& cut) {
+  check_every_allocation(
+      "by sums, " + name, size, order,
+      [&](const auto& comm, auto& gradient) {
+        auto plan = adasum::plan_allreduce<double>(space, comm, cut, rule, order, choices);
+        plan(gradient);
+      },
+      1, cut);
+  for (const auto in_a_row : {std::size_t{1}, failing_allocations::all})
+    check_every_allocation(
+        "by sums, start, test and wait, " + name, size, order,
+        [&](const auto& comm, auto& gradient) {
+          auto plan =
+              without_failures([&] { return adasum::plan_allreduce<double>(space, comm, cut, rule, order, choices); });
+          plan.start(gradient);
+          while (!plan.test()) std::this_thread::yield();
+          const auto& found = plan.wait();
+          CHECK(found.bytes_sent() > 0);
+        },
+        in_a_row, cut);
+}
+
+}  // namespace
+
+TEST_CASE("under rules of norms and row sums, which run by sums of vectors") {
+  using adasum::rules::adacons, adasum::rules::unit_mean;
+  const adasum::options excludes{.check_agreement = false, .nonfinite = adasum::nonfinite_policy::exclude};
+  check_run_of_sums("doubling", 3, adasum::schedules::recursive_doubling{}, adacons{.per_segment = true}, unchecked,
+                    segs);
+  check_run_of_sums("halving", 3, adasum::schedules::recursive_halving{}, adacons{.momentum = 0.5}, checked, segs);
+  check_run_of_sums("halving by 4", 5, adasum::schedules::recursive_halving{.radix = 4}, unit_mean{}, excludes, segs);
+  // The default schedule takes them for so many segments.
+  std::vector<int> lengths{9, 0, 12, 5};
+  lengths.resize(24, 30);
+  const adasum::segments many(lengths);
+  CHECK(adasum::schedules::automatic{}.chosen_name(4, {.length = many.total(),
+                                                       .element_size = sizeof(double),
+                                                       .segments = many.size(),
+                                                       .along_tree = false,
+                                                       .sums = 1}) == "recursive_doubling");
+  check_run_of_sums("automatic", 4, adasum::schedules::automatic{}, unit_mean{}, unchecked, many);
 }
 
 TEST_CASE("in the first run of a plan by which one rank of a node tells many others") {

@@ -12,10 +12,13 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <adasum/allreduce.hpp>
 #include <adasum/rules/adacons.hpp>
 #include <adasum/rules/unit_mean.hpp>
+#include <adasum/schedule/automatic.hpp>
 #include <adasum/schedule/cost.hpp>
 
 #include "support/allocations.hpp"
@@ -96,6 +99,64 @@ TEST_CASE("what is sent is what the model counts: two sums of vectors, one for n
   // Halving among powers of two: 2 (P - 1)/P · N elements in a sum.
   const schedule_input what{.length = 4096, .element_size = 4, .along_tree = false, .sums = 2};
   CHECK(schedules::cost_of(schedules::recursive_halving{}, 3, 64, what).elements == 2 * 2 * 63 * 4096 / 64);
+}
+
+namespace {
+
+/// By the default schedule: which one it is, what was sent, and the result of one process.
+template <class Rule>
+void check_default_schedule(int size, const segments& segs, const Rule& rule, std::size_t sums,
+                            std::string_view expected_schedule) {
+  CAPTURE(std::string(Rule::name));
+  CAPTURE(size);
+  const auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 5);
+  vec expected(segs.total());
+  Rule alone(rule);
+  combine(serial_space{}, gradients, expected, alone, segs);
+  const schedule_input what{.length = segs.total(),
+                            .element_size = sizeof(double),
+                            .segments = segs.size(),
+                            .along_tree = false,
+                            .sums = sums};
+  // The model counts a projection for each segment, also where one does for the whole model.
+  const std::size_t projections_saved = detail::weighs_whole_model(rule) ? segs.size() - 1 : 0;
+  const std::size_t saved = 8 * projections_saved * static_cast<std::size_t>(size - 1);
+  const options lean{.check_agreement = false};
+  const auto check = [&](const std::vector<reduced<double>>& ranks) {
+    check_same_on_all_ranks(ranks);
+    CHECK(distance(ranks[0].gradient, expected) <= 1e-11 * norm_of(expected));
+    for (int rank = 0; rank < size; ++rank) {
+      const auto& found = ranks[static_cast<std::size_t>(rank)].found;
+      CHECK(found.schedule() == expected_schedule);
+      CHECK(found.bytes_sent() + saved == schedules::cost_of(schedules::automatic{}, rank, size, what).bytes);
+    }
+  };
+  check(results_of(on_ranks(size, [&](const thread_communicator& comm) {
+    auto mine = gradients[static_cast<std::size_t>(comm.rank())];
+    auto found = combine_allreduce(serial_space{}, comm, mine, segs, rule, lean);
+    return reduced<double>{std::move(mine), std::move(found)};
+  })));
+  check(results_of(on_ranks(size, [&](const thread_communicator& comm) {
+    auto mine = gradients[static_cast<std::size_t>(comm.rank())];
+    auto plan = plan_allreduce<double>(serial_space{}, comm, segs, rule, lean);
+    plan.start(mine);
+    while (!plan.test()) std::this_thread::yield();
+    auto found = plan.wait();
+    return reduced<double>{std::move(mine), std::move(found)};
+  })));
+}
+
+}  // namespace
+
+TEST_CASE("by the default schedule, where it takes sums of vectors: a single call and a plan") {
+  const segments few_elements(std::vector<int>(300, 2)), more(std::vector<int>(300, 13));
+  const rules::adacons whole{.momentum = 0.5}, each{.per_segment = true};
+  check_default_schedule(4, few_elements, whole, 2, "recursive_doubling");
+  check_default_schedule(7, few_elements, each, 2, "recursive_doubling");
+  check_default_schedule(8, more, whole, 2, "recursive_halving");
+  check_default_schedule(8, more, each, 2, "recursive_halving");
+  check_default_schedule(8, more, rules::unit_mean{}, 1, "recursive_halving");
+  check_default_schedule(7, few_elements, rules::unit_mean{}, 1, "recursive_doubling");
 }
 
 TEST_CASE("a gradient that is not finite: propagated, left out, or refused") {

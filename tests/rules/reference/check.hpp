@@ -150,7 +150,7 @@ void compare_all(const Rule& rule, const Definition& definition, const std::vect
 /// Without those so far apart in length that distances from a long one are all but equal, and powers of lengths too large.
 inline const std::vector<family> of_like_lengths{family::ordinary,   family::collinear,    family::opposed,
                                                  family::duplicated, family::badly_scaled, family::short_ones};
-inline const std::vector<std::size_t> usual_numbers{1, 2, 3, 4, 5, 8, 13, 33, 64};
+inline const std::vector<std::size_t> usual_numbers{1, 2, 3, 4, 5, 8, 17, 33, 64};
 
 /// double, float and a half.
 template <class Rule, class Definition>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include <adasum/rules/eigen/aligned_mtl.hpp>
@@ -16,24 +17,25 @@
 #include <adasum/rules/eigen/upgrad.hpp>
 
 #include "definitions.hpp"
+#include "eigenvalues.hpp"
 
 /// Rules that solve something: convex programs by an interior-point method (the library's are active-set methods),
-/// pseudo-inverses by singular values of the gradients themselves (the library's are eigenvalues of the Gram matrix). R is
-/// the Gram matrix of the unit gradients, κ the condition number of what of it does not count as zero.
+/// pseudo-inverses by eigenvalues in 128 bits. R is the Gram matrix of the unit gradients, κ the condition number of what of
+/// it does not count as zero.
 namespace adasum::test::reference {
 
 /// What counts as zero beside the largest eigenvalue, by the rules' own definition, n·2⁻⁴⁸.
 struct directions {
-  explicit directions(const quad_matrix& g) : unit(unit_vectors(g)), values(unit) {
-    const quad zero = static_cast<quad>(g.size()) * 0x1p-48Q * values.largest() * values.largest();
-    quad least = values.largest() * values.largest();
-    for (const quad sigma : values.values) {
-      const quad lambda = sigma * sigma;
+  explicit directions(const quad_matrix& g) : unit(unit_vectors(g)), r(gram_of(unit)), eigen(r) {
+    const quad largest = *std::ranges::max_element(eigen.values);
+    const quad zero = static_cast<quad>(g.size()) * 0x1p-48Q * largest;
+    quad least = largest;
+    for (const quad lambda : eigen.values) {
       counts.push_back(lambda > zero);
       near = near || (lambda > 1e-2Q * zero && lambda < 1e2Q * zero);
       if (counts.back()) least = std::min(least, lambda);
     }
-    condition = least > 0 ? values.largest() * values.largest() / least : 1;
+    condition = least > 0 ? largest / least : 1;
     regular = std::ranges::find(counts, false) == counts.end();
   }
   /// Σ f(λ) v (v·x)
@@ -41,16 +43,22 @@ struct directions {
   quads apply(const Function& f, const quads& x) const {
     quads result(x.size());
     for (std::size_t k = 0; k < counts.size(); ++k)
-      if (counts[k]) add(result, f(values.values[k] * values.values[k]) * dot(values.right[k], x), values.right[k]);
+      if (counts[k]) add(result, f(eigen.values[k]) * dot(eigen.vectors[k], x), eigen.vectors[k]);
     return result;
   }
 
-  quad_matrix unit;
-  singular_values values;
+  quad_matrix unit, r;
+  symmetric_eigen eigen;
   std::vector<bool> counts;
   quad condition = 1;
   bool near = false, regular = true;
 };
+
+/// Those of gradients that several rules are given, found once.
+inline const directions& directions_of(const quad_matrix& g) {
+  static std::map<quad_matrix, directions> found;
+  return found.try_emplace(g, g).first->second;
+}
 
 inline quads inverses(const quads& lengths) {
   quads result;
@@ -60,7 +68,7 @@ inline quads inverses(const quads& lengths) {
 
 /// v is known to n·κ of itself, Σv to n·κ·Σ|v|.
 inline expected_result define(const rules::imtl_g& rule, const quad_matrix& g) {
-  const directions r(g);
+  const auto& r = directions_of(g);
   auto v = r.apply([](quad lambda) { return 1 / lambda; }, quads(g.size(), 1));
   const auto scale = inverses(lengths_of(g));
   quad absolute = 0;
@@ -75,7 +83,7 @@ inline expected_result define(const rules::imtl_g& rule, const quad_matrix& g) {
 }
 
 inline expected_result define(const rules::conflict_free& rule, const quad_matrix& g) {
-  const directions r(g);
+  const auto& r = directions_of(g);
   const auto lengths = lengths_of(g), scale = inverses(lengths);
   const quads ones(g.size(), 1);
   const auto x = r.apply([](quad lambda) { return 1 / lambda; }, ones), slopes = r.apply([](quad) { return 1; }, ones);
@@ -95,13 +103,13 @@ inline expected_result define(const rules::conflict_free& rule, const quad_matri
 
 /// Compared where the gradients are independent, to n·κ times the longest length over the shortest.
 inline expected_result define(const rules::aligned_mtl&, const quad_matrix& g) {
-  const directions r(g);
+  const auto& r = directions_of(g);
   const auto lengths = lengths_of(g);
-  const singular_values own(g);
+  const symmetric_eigen own(gram_of(g));
   const quad least = *std::ranges::min_element(own.values);
   quads weights(g.size());
   for (std::size_t k = 0; k < g.size() && least > 0; ++k)
-    add(weights, least / own.values[k] * sum(own.right[k]) / static_cast<quad>(g.size()), own.right[k]);
+    add(weights, sqrtq(least / own.values[k]) * sum(own.vectors[k]) / static_cast<quad>(g.size()), own.vectors[k]);
   const quad ratio = *std::ranges::max_element(lengths) / *std::ranges::min_element(lengths);
   const quad accuracy = static_cast<quad>(g.size()) * r.condition * ratio;
   return from_weights(g, weights, accuracy * mass(g, weights), !r.regular || r.near || 16 * epsilon * accuracy > 0.01Q);
@@ -129,7 +137,7 @@ inline expected_result define(const rules::min_norm& rule, const quad_matrix& g,
   quads weights;
   for (std::size_t i = 0; i < n; ++i) weights.push_back(x[i] * ratios[i]);
   const quad unit = 16 * epsilon, least = rule.tolerance + unit * static_cast<quad>(n);
-  const quad error = std::min(sqrtq(least), n <= 13 ? 4 * least * directions(g).condition : 1);
+  const quad error = std::min(sqrtq(least), 4 * least * directions_of(g).condition);
   return from_weights(g, weights, error / unit * std::max(mass(g, weights), mass(g, found)));
 }
 
@@ -138,7 +146,7 @@ inline expected_result define(const rules::min_norm& rule, const quad_matrix& g,
 /// most √(2n·2⁻⁴⁸) M; where R is regular, that squared times κ.
 inline quad error_of_cone(const quad_matrix& g, quad terms) {
   const quad least = 2 * static_cast<quad>(g.size()) * 0x1p-48Q;
-  return std::min(sqrtq(least), g.size() <= 13 ? 4 * least * directions(g).condition : 1) * terms / (16 * epsilon);
+  return std::min(sqrtq(least), 4 * least * directions_of(g).condition) * terms / (16 * epsilon);
 }
 inline quads shortest_above(const quad_matrix& r, const quads& h) {
   quads y = minimum(quadratic(r, h), quads(h.size(), 1));
@@ -173,7 +181,7 @@ inline expected_result define(const rules::cagrad& rule, const quad_matrix& g, c
   const auto n = g.size();
   const auto gram = gram_of(g);
   const quads mean = combination(g, equal_weights(n)), with_mean = multiply(gram, equal_weights(n));
-  const quad radius = rule.c * norm(mean), condition = directions(g).condition;
+  const quad radius = rule.c * norm(mean), condition = directions_of(g).condition;
   if (radius == 0) return from_weights(g, equal_weights(n));
   const quad unit = dot(with_mean, with_mean) > 0 ? norm(with_mean) : 1;
   const auto model = [&](const quads& w) {
@@ -210,7 +218,7 @@ inline bool solve_fairly(const quad_matrix& r, const quads& k, quad a, quads& be
       curvature[i][i] += barrier / beta[i] / a;
     }
     if (residual < 1e-28Q) return true;
-    add(beta, -1, factors(curvature).solve(slope));
+    add(beta, -1, factors<quad>(curvature).solve(slope));
     if (!(*std::ranges::min_element(beta) > 0)) return false;
   }
   return false;
@@ -231,8 +239,7 @@ inline expected_result fair(const quad_matrix& g, quad a, quad length, bool is_m
   // Found is β times a factor: Rβ ∝ k β^(-1/a) says which.
   const quad factor = beta[0] > 0 ? powq(k[0] * powq(beta[0], -1 / a) / multiply(r, beta)[0], a / (1 + a)) : 0;
   beta = times(beta, factor);
-  const directions of(g);
-  const quad accuracy = static_cast<quad>(n) * of.condition;
+  const quad accuracy = static_cast<quad>(n) * directions_of(g).condition;
   if (16 * epsilon * accuracy > 1e-6Q) return {quads(g.front().size()), 0, true};
   const bool solved = solve_fairly(r, k, a, beta);
   CHECK(solved);

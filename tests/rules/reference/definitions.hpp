@@ -13,6 +13,7 @@
 #include <adasum/rules/centred_clipping.hpp>
 #include <adasum/rules/geometric_median.hpp>
 #include <adasum/rules/gradient_agreement_filtering.hpp>
+#include <adasum/rules/gradvac.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/rules/multi_krum.hpp>
 #include <adasum/rules/pcgrad.hpp>
@@ -21,7 +22,7 @@
 
 #include "check.hpp"
 
-/// The rules as their papers define them, on the gradients themselves; nothing but the orders of pcgrad (shared_order) is
+/// The rules as their papers define them, on the gradients themselves; nothing but the orders of pcgrad and gradvac (shared_order) is
 /// taken from the library. `error` is in units of 16·2⁻⁵², M(w) = Σ|wᵢ|‖gᵢ‖.
 namespace adasum::test::reference {
 
@@ -190,28 +191,75 @@ inline expected_result define(const rules::gradient_agreement_filtering& rule, c
 /// A projection adds no more than a rounding of what is projected, n·M(z), to its error.
 inline expected_result define(const rules::pcgrad& rule, const quad_matrix& g) {
   const auto n = g.size();
+  const auto gram = gram_of(g);
+  const auto lengths = lengths_of(g);
   rules::shared_order order(rule.seed, 0, 0);
   quads total(n);
   quad error = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    quads z(n);
-    z[i] = 1;
-    for (const auto j : order(n)) {
-      if (j == i) continue;
-      if (const quad along = dot(combination(g, z), g[j]); along < 0) {
-        z[j] -= along / dot(g[j], g[j]);
-        error += static_cast<quad>(n) * mass(g, z);
+    spanned z(gram, lengths, quads(n));
+    z.add(1, i);
+    for (const auto j : order(n))
+      if (j != i && z.products[j] < 0) {
+        z.add(-z.products[j] / gram[j][j], j);
+        error += static_cast<quad>(n) * z.mass();
       }
-    }
-    add(total, 1, z);
+    add(total, 1, z.z);
   }
+  return from_weights(g, total, error);
+}
+
+/// A pair turns z = p + a gⱼ/‖gⱼ‖, p ⊥ gⱼ, to p + ‖p‖ cot(θ) gⱼ/‖gⱼ‖, cos θ = φ̂, if a is less than that. So what z is wrong by
+/// grows to at most 1/sin θ as much. Added are roundings n·M(z) of z and a, and those of ‖p‖² = ‖z‖² - a², n·M(z)², which is
+/// n·M(z)²/‖p‖ of ‖p‖, but never more than the root of it. Where z has all but vanished, it may be turned or passed over.
+/// @param before, after  the rule, with its usual cosines before and after the call
+inline expected_result define(const rules::gradvac& before, const quad_matrix& g, const rules::gradvac& after) {
+  const auto n = g.size();
+  const auto gram = gram_of(g);
+  const auto lengths = lengths_of(g);
+  rules::shared_order order(before.seed, before.calls.empty() ? 0 : before.calls[0], 0);
+  constexpr quad unit = 16 * epsilon;
+  quads total(n);
+  quad error = 0, worst_target = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    spanned z(gram, lengths, quads(n));
+    z.add(1, i);
+    quad own_error = 0;  // of z, in units
+    for (const auto j : order(n)) {
+      if (j == i || lengths[j] == 0) continue;
+      const quad usual = before.targets.empty() ? before.target : before.targets[0][i * n + j];
+      const quad sine = sqrtq(1 - usual * usual), length = z.length(),
+                 squares = static_cast<quad>(n) * z.mass() * z.mass();
+      const quad vanished = sqrtq(unit * squares);
+      const bool vanishing = length < 4 * vanished + 2 * unit * own_error;
+      const quad along = z.products[j] / lengths[j];
+      const quad across = length > fabsq(along) ? sqrtq((length - along) * (length + along)) : 0;
+      const quad cosine = length > 0 ? along / length : 0;
+      const bool turns = length > vanished && cosine < usual;
+      const quad unsure = own_error + squares / std::max(length, vanished);
+      if (turns) z.add((across * usual / sine - along) / lengths[j], j);
+      if (turns || vanishing || length * (cosine - usual) <= 2 * unit * unsure) {
+        const quad added = across > 0 ? std::min(squares / across, sqrtq(squares / unit)) : sqrtq(squares / unit);
+        own_error = own_error / sine + static_cast<quad>(n) * z.mass() + fabsq(usual) / sine * added;
+        if (vanishing) own_error += 2 / sine * length / unit;
+      }
+      if (vanishing) continue;
+      const quad expected = (1 - before.beta) * usual + before.beta * cosine;
+      // Two vectors of floats are measured in float lanes.
+      const quad bound = (n > 2 ? unit : 0x1p-18Q) * (before.beta * 4 * unsure / length + 1);
+      worst_target = std::max(worst_target, fabsq(after.targets[0][i * n + j] - expected) / bound);
+    }
+    add(total, 1, z.z);
+    error += own_error;
+  }
+  CHECK(static_cast<double>(worst_target) <= 1);
   return from_weights(g, total, error);
 }
 
 /// The square of a distance r from z is known to n·M², M = M(z) + ‖gᵢ‖, so the distance to δ = n·M²/r² of itself.
 struct known_distance {
-  known_distance(const quad_matrix& g, const quads& z, std::size_t i)
-      : length(distance(combination(g, z), g[i])), terms(mass(g, z) + norm(g[i])), n(static_cast<quad>(g.size())) {}
+  known_distance(const spanned& z, std::size_t i, const quads& lengths)
+      : length(z.distance(i)), terms(z.mass() + lengths[i]), n(static_cast<quad>(lengths.size())) {}
   quad delta(quad at_least) const { return n * terms * terms / (at_least * at_least); }
   quad length, terms, n;
 };
@@ -226,7 +274,9 @@ inline constexpr quad unknown = 0.5Q / (16 * epsilon);
 /// what differs nearer together.
 inline expected_result define(const rules::geometric_median& rule, const quad_matrix& g) {
   const auto n = g.size();
-  const quad median = median_of(lengths_of(g)), least = rule.smoothing * median;
+  const auto gram = gram_of(g);
+  const auto lengths = lengths_of(g);
+  const quad median = median_of(lengths), least = rule.smoothing * median;
   quads z(n);
   quad error = 0;
   bool near = false;
@@ -238,17 +288,18 @@ inline expected_result define(const rules::geometric_median& rule, const quad_ma
   }
   for (std::size_t round = 0; round < rule.iterations; ++round) {
     quads beta, delta;
+    const spanned before(gram, lengths, z);
     for (std::size_t i = 0; i < n; ++i) {
-      const known_distance r(g, z, i);
+      const known_distance r(before, i, lengths);
       beta.push_back(1 / std::max(least, r.length));
       delta.push_back(r.delta(std::max(least, r.length)));
       near = near || delta.back() > unknown;
     }
     const quads next = times(beta, 1 / sum(beta));
-    const quads before = combination(g, z), after = combination(g, next);
-    for (std::size_t i = 0; i < n; ++i) error += next[i] * delta[i] * distance(after, g[i]);
+    const spanned after(gram, lengths, next);
+    for (std::size_t i = 0; i < n; ++i) error += next[i] * delta[i] * after.distance(i);
+    const quad move = spanned(gram, lengths, add(z, -1, next)).length() / (1e-9Q * median);
     z = next;
-    const quad move = distance(after, before) / (1e-9Q * median);
     if (round == 0) continue;
     near = near || fabsq(move - 1) < 1e-2Q;
     if (move <= 1) break;
@@ -259,14 +310,17 @@ inline expected_result define(const rules::geometric_median& rule, const quad_ma
 /// Clipping brings nearer together what differs; what is clipped is τ long, to δ.
 inline expected_result define(const rules::centred_clipping& rule, const quad_matrix& g) {
   const auto n = g.size();
-  const quad limit = rule.radius * median_of(lengths_of(g));
+  const auto gram = gram_of(g);
+  const auto lengths = lengths_of(g);
+  const quad limit = rule.radius * median_of(lengths);
   quads z(n);
   quad error = 0;
   bool near = false;
   for (std::size_t round = 0; round < rule.iterations; ++round) {
     quads step(n);
+    const spanned before(gram, lengths, z);
     for (std::size_t i = 0; i < n; ++i) {
-      const known_distance r(g, z, i);
+      const known_distance r(before, i, lengths);
       step[i] = (r.length > limit ? limit / r.length : 1) / static_cast<quad>(n);
       if (r.length > 0 && limit > 0) {
         const quad delta = r.delta(std::max(limit, r.length));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,19 +75,25 @@ inline quads multiply(const quad_matrix& symmetric, const quads& x) {
 
 /// The solutions of Mx = b for positive definite M, by Cholesky's factors. Where a pivot is nothing but rounding, as
 /// near the solution of a program that has several, x is 0 there.
+/// @tparam Real  of the factors: quad, or long double for a step that need not be so exact and takes a hundredth of the time
+template <class Real = quad>
 class factors {
  public:
-  explicit factors(quad_matrix m) : l_(std::move(m)) {
+  explicit factors(const quad_matrix& m) {
+    constexpr bool exact = sizeof(Real) == sizeof(quad) && !std::is_same_v<Real, long double>;
+    const Real rounding = exact ? Real(1e-31L) : Real(1e-17L);
+    for (const auto& row : m) l_.emplace_back(row.begin(), row.end());
     for (std::size_t i = 0; i < l_.size(); ++i)
       for (std::size_t j = 0; j <= i; ++j) {
-        quad entry = l_[i][j];
+        Real entry = l_[i][j];
         for (std::size_t k = 0; k < j; ++k) entry -= l_[i][k] * l_[j][k];
-        const bool is_rounding = i == j && entry <= 1e-31Q * l_[i][i];
-        l_[i][j] = is_rounding ? 1e100Q : i == j ? sqrtq(entry) : entry / l_[j][j];
+        const bool is_rounding = i == j && entry <= rounding * l_[i][i];
+        l_[i][j] = is_rounding ? Real(1e100L) : i == j ? static_cast<Real>(sqrtq(entry)) : entry / l_[j][j];
       }
   }
-  quads solve(quads b) const {
-    const auto n = b.size();
+  quads solve(const quads& right) const {
+    const auto n = right.size();
+    std::vector<Real> b(right.begin(), right.end());
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t k = 0; k < i; ++k) b[i] -= l_[i][k] * b[k];
       b[i] /= l_[i][i];
@@ -95,47 +102,38 @@ class factors {
       for (std::size_t k = i + 1; k < n; ++k) b[i] -= l_[k][i] * b[k];
       b[i] /= l_[i][i];
     }
-    return b;
+    return quads(b.begin(), b.end());
   }
 
  private:
-  quad_matrix l_;
+  std::vector<std::vector<Real>> l_;
 };
 
-/// Singular values and vectors of a matrix, of its columns themselves: one-sided Jacobi rotations (Hestenes), which find
-/// small singular values to full accuracy also where columns differ in length (Demmel and Veselić 1992).
-struct singular_values {
-  explicit singular_values(quad_matrix columns) : left(std::move(columns)), right(left.size(), quads(left.size())) {
-    const auto n = left.size();
-    for (std::size_t i = 0; i < n; ++i) right[i][i] = 1;
-    for (bool turned = true; turned;) {
-      turned = false;
-      for (std::size_t j = 1; j < n; ++j)
-        for (std::size_t i = 0; i < j; ++i) {
-          const quad a = dot(left[i], left[i]), b = dot(left[j], left[j]), c = dot(left[i], left[j]);
-          if (c == 0 || fabsq(c) <= 1e-30Q * sqrtq(a) * sqrtq(b)) continue;
-          if (sqrtq(a) < 1e-33Q * sqrtq(b) || sqrtq(b) < 1e-33Q * sqrtq(a)) continue;  // one is rounding
-          turned = true;
-          const quad zeta = (b - a) / (2 * c);
-          const quad t = (zeta < 0 ? -1 : 1) / (fabsq(zeta) + sqrtq(1 + zeta * zeta));
-          const quad cosine = 1 / sqrtq(1 + t * t), sine = cosine * t;
-          for (auto* m : {&left, &right}) {
-            auto &u = (*m)[i], &v = (*m)[j];
-            for (std::size_t x = 0; x < u.size(); ++x) {
-              const quad old = u[x];
-              u[x] = cosine * old - sine * v[x];
-              v[x] = sine * old + cosine * v[x];
-            }
-          }
-        }
-    }
-    values = lengths_of(left);
-  }
-  quad largest() const { return *std::ranges::max_element(values); }
+/// z = Σ zᵢ gᵢ, by its coefficients and its inner products with the gradients.
+class spanned {
+ public:
+  /// @param gram, lengths  of the gradients; must outlive this object
+  spanned(const quad_matrix& gram, const quads& lengths, quads coefficients)
+      : z(std::move(coefficients)), products(multiply(gram, z)), gram_(gram), lengths_(lengths) {}
 
-  quad_matrix left;   ///< columns: the left vectors times their values
-  quad_matrix right;  ///< columns
-  quads values;
+  void add(quad factor, std::size_t j) {
+    z[j] += factor;
+    reference::add(products, factor, gram_[j]);
+  }
+  quad length() const { return root(dot(z, products)); }
+  quad distance(std::size_t j) const { return root(gram_[j][j] - 2 * products[j] + dot(z, products)); }
+  quad mass() const {
+    quad total = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) total += fabsq(z[i]) * lengths_[i];
+    return total;
+  }
+
+  quads z, products;
+
+ private:
+  static quad root(quad square) { return square > 0 ? sqrtq(square) : 0; }
+  const quad_matrix& gram_;
+  const quads& lengths_;
 };
 
 /// What a convex program asks for: the slope and the curvature of its function at x.
@@ -149,7 +147,7 @@ struct local_model {
 inline quads minimum(const std::function<local_model(const quads&)>& model, quads x, const quads& a = {}) {
   const auto n = x.size();
   quads s(n, 1);
-  quad y = 0, mu = 1;
+  quad y = 0, mu = 1, last_step = 0;
   for (int round = 0; round < 400; ++round) {
     auto [slope, m] = model(x);
     quad gap = 0, residual = 0;
@@ -159,20 +157,23 @@ inline quads minimum(const std::function<local_model(const quads&)>& model, quad
     }
     if (gap < 1e-50Q && residual < 1e-30Q) break;
     if (gap < 1e-60Q) break;
-    mu = gap * (residual < 1 ? 0.05Q : 0.5Q);
+    // Near the end, where Newton's steps are taken whole, it converges faster.
+    mu = gap * (residual >= 1 ? 0.5Q : gap < 1e-10Q && last_step > 0.9Q ? 1e-5Q : 0.05Q);
     quads right(n);
     for (std::size_t i = 0; i < n; ++i) {
       m[i][i] += s[i] / x[i];
       right[i] = -slope[i] + (a.empty() ? 0 : y * a[i]) + mu / x[i];
     }
-    const factors solver(m);
-    quads dx = solver.solve(right);
+    quads dx;
     quad dy = 0;
-    if (!a.empty()) {
+    const auto solve = [&](const auto& solver) {
+      dx = solver.solve(right);
+      if (a.empty()) return;
       const quads q = solver.solve(a);
       dy = (1 - dot(a, x) - dot(a, dx)) / dot(a, q);
       add(dx, dy, q);
-    }
+    };
+    gap > 1e-10Q ? solve(factors<long double>(m)) : solve(factors<quad>(m));
     quads ds(n);
     quad step = 1;
     for (std::size_t i = 0; i < n; ++i) {
@@ -183,6 +184,7 @@ inline quads minimum(const std::function<local_model(const quads&)>& model, quad
     add(x, step, dx);
     add(s, step, ds);
     y += step * dy;
+    last_step = step;
   }
   return x;
 }

@@ -139,13 +139,16 @@ class local_stages {
   }
   bool has_unsettled() const { return !unsettled_.empty(); }
 
+  /// @param pieces   the stages among which those are that are weighed together, if this one stands for them: this rank's
+  ///                 parts then lie one behind the other
   /// @param problem  what this rank has failed with already, if it has
-  void begin_recombining(const planned_stage& stage, std::exception_ptr problem) {
+  template <class Stages>
+  void begin_recombining(const planned_stage& stage, const Stages& pieces, std::exception_ptr problem) {
     with_rule(stage, [&]<class R>(R& rule) {
       auto& run = this->template run_of<R>();
       run.emplace(space_, rule, vectors_of(stage), leaf_counts_of(stage), std::span<const std::size_t>(unsettled_),
-                  stage.segments.begin, elements_of(stage, weighs_whole_model(rule)), std::span(recombine_scratch_),
-                  std::move(problem));
+                  stage.segments.begin, elements_of(stage, weighs_whole_model(rule), pieces),
+                  std::span(recombine_scratch_), std::move(problem));
     });
   }
   /// @return what is to be added over the ranks next; nothing if all is there, or has failed
@@ -227,9 +230,29 @@ class local_stages {
             weigh_scratch_,
             unsettled_};
   }
-  auto elements_of(const planned_stage& stage, bool whole_model) const {
-    return
-        [window = window_of(stage), whole_model](std::size_t k) { return recombined_elements(window, k, whole_model); };
+  template <class Stages>
+  auto elements_of(const planned_stage& stage, bool whole_model, const Stages& pieces) const {
+    return [this, &stage, whole_model, &pieces](std::size_t k) {
+      auto found = recombined_elements(window_of(stage), k, whole_model);
+      if (stage.weighed_together()) found.parts = parts_in(pieces);
+      return found;
+    };
+  }
+  /// Where the segments are.
+  template <class Stages>
+  std::vector<index_range> parts_in(const Stages& pieces) const {
+    std::vector<index_range> parts(segments_.size());
+    std::size_t begin = 0;
+    for (const auto& piece : pieces) {
+      if (!piece.weighed_together()) continue;
+      const auto window = window_of(piece);
+      for (std::size_t k = 0; k < piece.segments.size(); ++k) {
+        const auto elements = window.local(k);
+        parts[piece.segments.begin + k] = {begin + elements.begin, begin + elements.end};
+      }
+      begin += piece.part().size();
+    }
+    return parts;
   }
 
   const Space& space_;

@@ -246,7 +246,7 @@ class run_of_stages {
 
   /// How many sums there are depends on the numbers. Every rank that adds them knows the same numbers.
   void begin_recombining(const bound_stage<T>& stage) {
-    local_.begin_recombining(stage, gives_up_);
+    local_.begin_recombining(stage, stages_.all(), gives_up_);
     products_ = local_.recombine(stage);
     products_turn_ = 0;
     part_ = part::recombine;

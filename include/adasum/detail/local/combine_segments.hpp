@@ -49,7 +49,8 @@ void recombine_round(const Space& space, Rule& rule, const slice& window, std::s
   const bool whole_model = weighs_whole_model(rule);
   const auto elements = [&](std::size_t k) { return recombined_elements(window, k, whole_model); };
   using recombination = detail::recombination<T, Space, Rule>;
-  std::vector<double> scratch(recombination::scratch_size(memory.unsettled.size(), vectors.size()));
+  std::vector<double> scratch(
+      recombination::scratch_size(whole_model ? memory.segments() : memory.unsettled.size(), vectors.size()));
   recombination run(space, rule, vectors, leaf_counts, memory.unsettled, first_segment, elements, scratch);
   while (!run.advance().empty()) {  // alone: there is nothing to add
   }

@@ -67,9 +67,14 @@ class merging {
 
   /// Vectors of the merge.
   std::size_t count() const { return inputs_.count; }
-  element* input(const segment_type& one, std::size_t i) const {
-    return one.copies.at(inputs_.first + i * inputs_.step);
+  element* input(const segment_type& one, std::size_t i) const { return one.copies.at(place_of(i)); }
+  /// Whether vector i of the merge is a gradient, and no combination.
+  bool is_leaf(std::size_t i) const {
+    if (!pairwise_rule<Rule> || inputs_.count == 1) return true;
+    const auto& m = merges_[at_];
+    return i == 0 ? m.middle == m.first + 1 : m.last == m.middle + 1;
   }
+  std::size_t place_of(std::size_t i) const { return inputs_.first + i * inputs_.step; }
   std::span<const element* const> inputs_of(const segment_type& one) {
     for (std::size_t i = 0; i < inputs_.count; ++i) pointers_[i] = input(one, i);
     return std::span(pointers_).first(inputs_.count);
@@ -109,6 +114,12 @@ class merging {
       if (one.counts[i] == 0) clear(one, i);
   }
 
+  /// Of a segment that stands for several, the gradients' norms in each.
+  void note_norms_of_parts(segment_type& one) const {
+    for (std::size_t i = 0; i < inputs_.count; ++i)
+      if (is_leaf(i)) one.norms_of_parts.note_norms(i, inputs_.count, place_of(i), one.scale.exponent[i]);
+  }
+
   /// Whether the rule compares distances that the Gram matrix does not give.
   static bool needs_differences(const segment_type& one) {
     return needs_distances<Rule> && one.is_finite && any_distance_cancels(gram_of(one), one.counts);
@@ -140,7 +151,7 @@ class merging {
   void combine(segment_type& one) {
     const auto n = inputs_.count;
     std::vector<double> terms(n), weights(n, 1);  // |weight|·norm, also where the weight is out of double's range
-    const auto noise = [&](std::size_t i) { return one.noise[inputs_.first + i * inputs_.step]; };
+    const auto noise = [&](std::size_t i) { return one.noise[place_of(i)]; };
     const auto is_noise = [&](std::size_t i) { return noise(i) > 0 && one.scale.norms[i] <= noise(i); };
     const auto fallbacks = fallbacks_of(rule_);
     if (one.is_finite) {
@@ -159,6 +170,10 @@ class merging {
     const int back = one.is_rescaled ? degree * -one.scale.common : 0;
     one.copies.scale(input(one, 0), back);
     one.result_norm = one.is_finite ? std::ldexp(norm, back) : std::numeric_limits<double>::quiet_NaN();
+    one.norms_of_parts.forget_result();
+    if (one.is_rescaled)  // the parts were measured at the first scale
+      one.norms_of_parts.note_result(weights,
+                                     [&](std::size_t i) { return back + one.scale.wanted[i] - one.scale.exponent[i]; });
     for (std::size_t i = 0; i < n; ++i) {
       terms[i] = std::ldexp(std::abs(weights[i]) * std::sqrt(one.gram[packed_index(i, i)]), back);
       weights[i] = std::ldexp(weights[i], back + (one.is_rescaled ? one.scale.wanted[i] : 0));
@@ -169,6 +184,7 @@ class merging {
   void clear(segment_type& one) {
     clear(one, 0);
     one.result_norm = 0;
+    one.norms_of_parts.clear_result();
   }
 
  private:
@@ -205,8 +221,8 @@ class merging {
     const auto& m = merges_[at_];
     for (auto i = m.first; i < m.middle; ++i) one.weights[i] *= weights[0];
     for (auto i = m.middle; i < m.last; ++i) one.weights[i] *= weights[1];
-    if (m.middle == m.first + 1) one.norms[m.first] = one.scale.norms[0];
-    if (m.last == m.middle + 1) one.norms[m.middle] = one.scale.norms[1];
+    for (std::size_t i = 0; i < 2; ++i)
+      if (is_leaf(i)) one.norms[place_of(i)] = one.scale.norms[i];
     one.counts[m.first] += one.counts[m.middle];
     if (!watches_noise) return;
     // One rounding of each term and of the sum, and a few of double in the weights.

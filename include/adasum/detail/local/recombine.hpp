@@ -38,12 +38,12 @@ class recombination {
   using merging_type = merging<T, Space, Rule>;
   using segment_type = recombined_segment<T, Space>;
 
-  /// Doubles that advance() needs for so many segments.
+  /// Doubles that advance() needs for so many segments, or for one that stands for so many.
   static constexpr std::size_t scratch_size(std::size_t segments, std::size_t n) {
     return segments * packed_size(merging_type::together(n)) + 1;
   }
 
-  /// @param segments     which ones, at most as many as `scratch` was made for
+  /// @param segments     which ones, at most as many as `scratch` was made for; one, if it stands for all
   /// @param elements     elements(k): the recombined_range of segment k
   /// @param leaf_counts  how many gradients each vector already combines; 0 for one that takes no part
   /// @param problem      what this rank has failed with already, if it has
@@ -135,18 +135,21 @@ class recombination {
           leave_out(one, largest_mixed_square<T>);
           one.is_rescaled = one.scale.begin(merging_type::gram_of(one));
         }
-        rescale_and_measure();
+        rescale();
+        measure_by_parts(rescaled);
         phase_ = phase::bring_to_scale;
         break;
       case phase::bring_to_scale:
-        read_sums();
+        read_sums(true);
         for (auto& one : segments_) {
           leave_out(one, std::numeric_limits<double>::max());
           one.is_finite = one.scale.note_norms(merging_type::gram_of(one));
+          if (one.is_rescaled) merging_.note_norms_of_parts(one);
           one.is_rescaled = one.is_rescaled && one.is_finite;
           if (one.is_rescaled) one.scale.find_common(merging_type::gram_of(one), merging_type::lift);
         }
-        rescale_and_measure();
+        rescale();
+        measure(rescaled);
         phase_ = phase::measure_differences;
         break;
       case phase::measure_differences:
@@ -158,7 +161,8 @@ class recombination {
         break;
       case phase::combine:
         if constexpr (needs_distances<Rule>)
-          for_each_sum([&](segment_type& one, const double* from) { merging_.note_differences(one, from); });
+          for_each_sum(
+              [&](segment_type& one, const double* from, std::size_t) { merging_.note_differences(one, from); });
         for (auto& one : segments_) guarded([&] { merging_.combine(one); });
         phase_ = merging_.is_last() ? phase::measure_root : phase::measure;
         ++at_;
@@ -167,11 +171,11 @@ class recombination {
         phase_ = phase::ended;
         if (!merging_type::watches_noise || vectors_ < 2) break;
         merging_.select_root();
-        measure([](const segment_type&) { return true; });
+        measure_by_parts([](const segment_type&) { return true; });
         phase_ = phase::check_root;
         break;
       case phase::check_root:
-        read_sums();
+        read_sums(true);
         for (auto& one : segments_) check_root(one);
         phase_ = phase::ended;
         break;
@@ -187,6 +191,7 @@ class recombination {
   /// leaves rounding errors. (Unless the square leaves the range in which it is accurate.)
   void check_root(segment_type& one) {
     const double square = one.gram[0];
+    one.norms_of_parts.note_root();
     if (!is_finite(square)) return;
     if (std::sqrt(square) <= one.noise[0])
       guarded([&] { merging_.clear(one); });
@@ -194,24 +199,38 @@ class recombination {
       one.result_norm = std::sqrt(square);
   }
 
-  // ── sums over the ranks: the packed matrices of some segments, and how many ranks have failed ──
+  // ── sums over the ranks: the packed matrices of some segments, or of all parts of one, and how many ranks have failed ──
 
   /// Asks for the inner products of the segments for which wanted(segment).
   template <class Wanted>
   void measure(const Wanted& wanted) {
     measure(wanted, [&](segment_type& one, double* to) { one.copies.measure(merging_.inputs_of(one), to); });
   }
+  /// … those of each part of a segment that has parts.
+  template <class Wanted>
+  void measure_by_parts(const Wanted& wanted) {
+    const auto size = packed_size(merging_.count());
+    const auto kernel = [&](segment_type& one, double* to) {
+      const auto inputs = merging_.inputs_of(one);
+      if (one.parts.empty()) one.copies.measure(inputs, to);
+      for (const auto& part : one.parts) one.copies.measure(inputs, part, std::exchange(to, to + size));
+    };
+    measure(wanted, kernel, true);
+  }
   /// … for what kernel(segment, to) writes.
   template <class Wanted, class Kernel>
-  void measure(const Wanted& wanted, const Kernel& kernel) {
+  void measure(const Wanted& wanted, const Kernel& kernel, bool by_parts = false) {
     const auto size = packed_size(merging_.count());
-    std::size_t used = segments_.size() < count_ ? count_ * size : 0;  // not set up: then this is the first sum
-    for (auto& one : segments_) {
-      if (used == count_ * size) break;
-      one.is_measured = wanted(one);
-      if (!one.is_measured) continue;
-      guarded([&] { kernel(one, sums_.data() + used); });
-      used += size;
+    std::size_t used = 0;
+    if (segments_.size() < count_) {  // not set up: then this is the first sum
+      used = count_ * size;
+    } else {
+      for (auto& one : segments_) {
+        one.matrices = !wanted(one) ? 0 : by_parts && !one.parts.empty() ? one.parts.size() : 1;
+        if (one.matrices == 0) continue;
+        guarded([&] { kernel(one, sums_.data() + used); });
+        used += one.matrices * size;
+      }
     }
     if (used == 0) return;
     if (error_) std::ranges::fill(sums_.first(used), 0.0);
@@ -219,19 +238,25 @@ class recombination {
     asked_ = used + 1;
   }
 
-  void read_sums() {
-    for_each_sum([&](segment_type& one, const double* from) {
-      std::copy_n(from, packed_size(merging_.count()), one.gram.begin());
+  void read_sums(bool by_parts = false) {
+    const auto size = packed_size(merging_.count());
+    for_each_sum([&](segment_type& one, const double* from, std::size_t matrices) {
+      const auto gram = std::span(one.gram).first(size);
+      if (by_parts && !one.parts.empty())
+        one.norms_of_parts.read({from, matrices * size}, gram);
+      else
+        std::copy_n(from, size, gram.begin());
     });
   }
-  /// visit(segment, sums) for the segments that have been measured.
+  /// visit(segment, sums, how many matrices) for the segments that have been measured.
   template <class Visitor>
   void for_each_sum(const Visitor& visit) {
     const double* from = sums_.data();
     for (auto& one : segments_) {
-      if (!std::exchange(one.is_measured, false)) continue;
-      visit(one, from);
-      from += packed_size(merging_.count());
+      const auto matrices = std::exchange(one.matrices, 0);
+      if (matrices == 0) continue;
+      visit(one, from, matrices);
+      from += matrices * packed_size(merging_.count());
     }
   }
 
@@ -242,13 +267,13 @@ class recombination {
     return false;
   }
 
-  void rescale_and_measure() {
+  static bool rescaled(const segment_type& one) { return one.is_rescaled; }
+  void rescale() {
     for (auto& one : segments_)
       if (one.is_rescaled)
         guarded([&] {
           for (std::size_t i = 0; i < merging_.count(); ++i) one.copies.scale(merging_.input(one, i), one.scale.by[i]);
         });
-    measure([](const segment_type& one) { return one.is_rescaled; });
   }
 
   merging_type merging_;
@@ -263,8 +288,14 @@ class recombination {
 
 /// The elements of an unsettled segment of the window, counted from its origin (weigh_window).
 inline recombined_range recombined_elements(const slice& window, std::size_t k, bool whole_model) {
-  if (!whole_model) return {window.local(k), window.segments.range(k).size()};
-  return {{window.range.begin - window.origin, window.range.end - window.origin}, window.segments.all().size()};
+  if (!whole_model) return {window.local(k), window.segments.range(k).size(), {}};
+  const auto begin = window.range.begin - window.origin;
+  recombined_range all{{begin, window.range.end - window.origin}, window.segments.all().size(), {}};
+  for (std::size_t part = 0; part < window.segments.size(); ++part) {
+    const auto elements = window.local(part);
+    all.parts.push_back({elements.begin - begin, elements.end - begin});
+  }
+  return all;
 }
 
 /// Writes what has been recombined, and says so.
@@ -288,6 +319,8 @@ void finish_recombination(const Space& space, const recombination<T, Space, Rule
   copy_first_weights(memory);
   for (std::size_t k = 0; k < memory.segments(); ++k) {
     auto outcome = outcome_of(memory, k);
+    results.front().norms_of_parts.correct(k, memory.gram_of(k), memory.weights_of(k), memory.norms,
+                                           outcome.result_norm);
     outcome.recombined = true;
     observe(k, outcome);
   }

@@ -9,6 +9,8 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/segments.hpp"
+#include "part_norms.hpp"
 #include "rescaling.hpp"
 #include "segment_copies.hpp"
 
@@ -23,6 +25,9 @@ struct merge {
 struct recombined_range {
   index_range elements;  ///< counted from the origin
   std::size_t length;
+  /// If it stands for all segments of the window: where this rank's elements of each are, counted from the first of these
+  /// elements.
+  std::vector<index_range> parts{};
 };
 
 /// One segment on its way through recombine.
@@ -34,6 +39,7 @@ struct recombined_segment {
                      std::size_t number, std::span<const std::size_t> leaf_counts, std::size_t together,
                      bool with_distances)
       : elements(range.elements),
+        parts(range.parts),
         is_scalar(range.length == 1),
         segment(number),
         copies(space, vectors, range.elements, with_distances ? 1 : 0),
@@ -43,11 +49,13 @@ struct recombined_segment {
         noise(vectors.size(), 0),
         scale(together, rescaling::range_of<T>),
         gram(packed_size(together)),
+        norms_of_parts(parts.size(), together, vectors.size()),
         squared_distances(with_distances ? packed_size(together) : 0) {}
 
-  index_range elements;  ///< counted from the origin
-  bool is_scalar;        ///< one element, over all ranks
-  std::size_t segment;   ///< its number in the window
+  index_range elements;            ///< counted from the origin
+  std::vector<index_range> parts;  ///< see recombined_range
+  bool is_scalar;                  ///< one element, over all ranks
+  std::size_t segment;             ///< its number in the window
   segment_copies<T, Space> copies;
 
   std::vector<double> norms;    ///< ‖vector i‖
@@ -62,9 +70,11 @@ struct recombined_segment {
   // Of the merge that is under way.
   rescaling scale;
   std::vector<double> gram;
+  part_norms norms_of_parts;
   std::vector<double> squared_distances;  // none under a rule that does not compare them
   bool has_differences = false;           // whether they are there
-  bool is_measured = false, is_rescaled = false, is_finite = true;
+  std::size_t matrices = 0;               // how many are being added over the ranks
+  bool is_rescaled = false, is_finite = true;
 };
 
 }  // namespace adasum::detail

@@ -52,7 +52,9 @@ class rescaling {
     for (std::size_t i = 0; i < exponent.size(); ++i) {
       const double square = gram(i, i);
       const bool is_small = square < smallest_safe_square && square > 0;
-      exponent[i] = square > range_.largest_square ? -range_.first_step : is_small ? range_.first_step : 0;
+      // NaN hides whether other parts of the vector are long.
+      const bool is_large = square > range_.largest_square || is_nan(square);
+      exponent[i] = is_large ? -range_.first_step : is_small ? range_.first_step : 0;
       wanted[i] = 0;
       any |= exponent[i] != 0;
     }

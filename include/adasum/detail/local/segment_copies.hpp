@@ -13,6 +13,7 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
+#include "../../core/segments.hpp"
 
 namespace adasum::detail {
 
@@ -43,9 +44,10 @@ class segment_copies {
     }
   }
 
-  /// Returns when the packed matrix is there.
-  void measure(std::span<const element* const> vectors, double* gram) const {
-    const std::array<std::size_t, 2> offsets{0, length_};
+  /// Returns when the packed matrix is there: of all elements, or of some.
+  void measure(std::span<const element* const> vectors, double* gram) const { measure(vectors, {0, length_}, gram); }
+  void measure(std::span<const element* const> vectors, index_range elements, double* gram) const {
+    const std::array<std::size_t, 2> offsets{elements.begin, elements.end};
     space_.measure(whole(segments_view{offsets}), vectors, gram);
     space_.fence();
   }
