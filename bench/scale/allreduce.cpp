@@ -114,9 +114,10 @@ template <class Visitor>
 void for_each_tree_schedule(int ranks, std::size_t widest, Visitor&& visit) {
   using namespace adasum::schedules;
   visit("recursive_doubling", recursive_doubling{});
-  visit("recursive_halving", recursive_halving{});
-  for (std::size_t radix = 4; radix <= widest && radix <= static_cast<std::size_t>(ranks); radix *= 2)
-    visit("recursive_halving{" + std::to_string(radix) + "}", recursive_halving{radix});
+  for (const auto radix : automatic::radices(ranks))
+    if (radix <= widest)
+      visit(radix == 2 ? "recursive_halving" : "recursive_halving{" + std::to_string(radix) + "}",
+            recursive_halving{radix});
 }
 
 /// visit(name, schedule) for each schedule that is worth its simulation at so many ranks.

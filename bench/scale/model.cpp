@@ -42,9 +42,7 @@ void print(int ranks, std::size_t bytes) {
     std::printf("%d %zu %s %.9g\n", ranks, bytes, name_of(one).c_str(), time);
   };
   predict({kind::doubling});
-  predict({kind::halving});
-  for (std::size_t radix = 4; radix <= automatic::widest_radix && radix <= static_cast<std::size_t>(ranks); radix *= 2)
-    predict({kind::halving, radix});
+  for (const auto radix : automatic::radices(ranks)) predict({kind::halving, radix});
   if (ranks <= automatic::most_ranks_all_to_all) predict({kind::all_to_all});
   std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(automatic::choose(ranks, what)).c_str());
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """bench/scale/run.py BUILD_DIRECTORY [--quick | --check | --row-sums] [--constants] [--seconds N]
+                       [--scenarios NAME…] [--ranks N…] [--sizes BYTES…]
 
 Runs adasum_scale_allreduce under SimGrid's SMPI for every number of ranks, and writes BUILD_DIRECTORY/scale.json: seconds
 of each schedule, and of the fastest MPI_Allreduce among SMPI's algorithms, for each scenario, number of ranks and size.
 scripts/bench-scale builds what it needs, runs it, and shows the results by bench/scale/report.py. --row-sums: the rules of
 norms and row sums in place of Adasum. --constants: arithmetic takes what schedules::machine says, and is not measured.
+--scenarios, --ranks and --sizes: these alone.
 
 Simulated time does not depend on this machine's load. Runs that have not begun after the given seconds are left out and
 named: those of the most ranks.
@@ -31,7 +33,7 @@ ROW_SUMS_RANKS = [64, 256]
 ROW_SUMS_SIZES = [256 * KIB, MIB, 4 * MIB, 16 * MIB, 100_000_000]
 QUICK_SIZES = [4 * KIB, 256 * KIB, 16 * MIB]
 QUICK_RANKS = [3, 7, 16, 256]
-CHECKED_RANKS = [1, 2, 3, 5, 6, 7, 8, 16, 100]
+CHECKED_RANKS = [1, 2, 3, 5, 6, 7, 8, 15, 16, 22, 100]
 DEFAULT_SECONDS = 540
 
 # Whether arithmetic is charged, and what each message costs the processors of its sender and of its receiver, in seconds.
@@ -57,7 +59,7 @@ def widest_radix(mode, ranks):
 # Those of SMPI's algorithms that were the fastest for some size at some number of ranks. Where one is left out, the
 # simulator would take minutes for it: rab1 and rab2 end in messages from all ranks to all, lr is a ring.
 MPI_ALGORITHMS = ["rdb", "rab_rdb", "rab1", "rab2", "lr"]
-MOST_RANKS = {"rab1": 64, "rab2": 64}
+MOST_RANKS = {"rab1": 64, "rab2": 128}
 
 
 def algorithms(ranks, size):
@@ -102,11 +104,11 @@ def simulate(build, mode, scenario, ranks, sizes, algorithm=None):
     return rows
 
 
-def tasks(mode, ranks_list, sizes):
+def tasks(mode, options, ranks_list, sizes):
     """Arguments of simulate(), one size at a time where it takes long, so that the processor's cores share the work."""
-    for scenario, what in SCENARIOS.items():
-        for ranks in sorted(set(ranks_list) & set(what["ranks"])):
-            some = sizes_for(ranks, sizes)
+    for scenario in options.scenarios:
+        for ranks in options.ranks or sorted(set(ranks_list) & set(SCENARIOS[scenario]["ranks"])):
+            some = options.sizes or sizes_for(ranks, sizes)
             for group in [[size] for size in some] if ranks > 64 else [some]:
                 yield mode, scenario, ranks, group
             for algorithm in MPI_ALGORITHMS:
@@ -172,6 +174,9 @@ def main():
     parser.add_argument("--row-sums", action="store_true")
     parser.add_argument("--constants", action="store_true")
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS)
+    parser.add_argument("--scenarios", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--ranks", nargs="+", type=int)
+    parser.add_argument("--sizes", nargs="+", type=int)
     options = parser.parse_args()
     build = options.build.resolve()
     (build / "hosts").write_text("".join(f"host-{i}\n" for i in range(1024)))
@@ -187,7 +192,7 @@ def main():
 
     ranks_list, sizes = ((QUICK_RANKS, QUICK_SIZES) if options.quick else
                          (ROW_SUMS_RANKS, ROW_SUMS_SIZES) if options.row_sums else (RANKS, SIZES))
-    work = list(tasks("row_sums" if options.row_sums else "adasum", ranks_list, sizes))
+    work = list(tasks("row_sums" if options.row_sums else "adasum", options, ranks_list, sizes))
     print(f"Simulating: {len(work)} runs")
     rows, left_out = run_all(build, work, options.seconds)
     results = {
@@ -199,7 +204,7 @@ def main():
         "scenarios": SCENARIOS,
         "kernel_speeds": [line.split() for line in speeds.splitlines()],
         "left_out": left_out,
-        **model(build, ranks_list, sizes),
+        **model(build, options.ranks or ranks_list, options.sizes or sizes),
         "rows": sorted(rows, key=lambda r: (r["scenario"], r["ranks"], r["bytes"], r["kind"], r["seconds"])),
     }
     (build / "scale.json").write_text(json.dumps(results, indent=1) + "\n")

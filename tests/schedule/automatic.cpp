@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <vector>
 
 namespace test_of_schedule_automatic {
 
@@ -36,7 +37,7 @@ TEST_CASE("automatic runs what it says") {
   same(recursive_halving{}, 2, many);
   same(recursive_halving{.radix = 4}, 4, many);
   same(all_to_all{}, 4, not_pairwise);
-  same(all_to_all{}, 7, many);
+  same(recursive_halving{}, 7, many);
   const schedule_input middle{16'000, 4, 1, true};
   same(recursive_halving{.radix = automatic::choose(64, middle).radix}, 64, middle);
 }
@@ -66,23 +67,30 @@ TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
   };
   CHECK(choose(2, 8 << 10) == kind::doubling);
   CHECK(choose(2, (8 << 10) + 4) == kind::halving);
-  CHECK(choose(3, 1 << 10) == kind::doubling);    // whatever the model says
-  CHECK(choose(3, 4 << 10) == kind::all_to_all);  // folding would send the whole gradient twice more
-  CHECK(choose(4, 16 << 10) == kind::doubling);   // latency
-  CHECK(choose(4, 1 << 20) == kind::halving);     // one stage in place of two
-  CHECK(choose(5, 1 << 10) == kind::doubling);
-  CHECK(choose(5, (1 << 10) + 4) == kind::all_to_all);  // one sum among all costs less latency than folding twice
-  for (const int size : {6, 7}) {                       // folding would send the whole gradient twice more
+  for (const int size : {3, 5, 6, 7, 24, 100, 1000}) CHECK(choose(size, 1 << 10) == kind::doubling);  // always
+  CHECK(choose(4, 16 << 10) == kind::doubling);                                                       // latency
+  CHECK(choose(4, 1 << 20) == kind::halving);                                         // one stage in place of two
+  for (const int size : {3, 5, 6, 7}) CHECK(choose(size, 1 << 20) == kind::halving);  // the one stage of all_to_all
+  for (const int size : {11, 13, 31, 61}) {  // folding would send the whole gradient twice more
     CAPTURE(size);
     CHECK(choose(size, 1 << 10) == kind::doubling);
-    CHECK(choose(size, 1 << 20) == kind::all_to_all);
+    const auto what = floats((1 << 20) / float_size);
+    CHECK(adasum::is_one_stage_of_all(automatic{}.stages(0, size, what), size));
   }
+  CHECK(automatic::choose(22, floats(1 << 18)).radix == 11);  // 2 · 11
+  CHECK(automatic::choose(74, floats(1 << 22)).radix == 37);
   for (const int size : {16, 64, 100, 256, 1000, 1024}) {
     CAPTURE(size);
     CHECK(choose(size, 1 << 10) == kind::doubling);  // latency
     CHECK(choose(size, 64 << 10) == kind::halving);  // fewer sums than halving
     // Less arithmetic than wider ones: four vectors are measured and mixed in less time than three pairs.
     CHECK(automatic::choose(size, floats((64 << 20) / float_size)).radix == 4);
+  }
+  // Nobody is folded, so the bytes are those of a sum; what is measured and mixed is as for powers of two.
+  for (const int size : {24, 48, 96, 100, 112, 480, 1000}) {
+    CAPTURE(size);
+    const auto time = [](int ranks) { return seconds(cost_of(automatic{}, 0, ranks, floats(1 << 22))); };
+    CHECK(time(size) <= 1.06 * time(1024));
   }
   CHECK(automatic::choose(16, {1000, float_size, 1, false}).which ==
         kind::all_to_all);  // another rule than a pairwise one
@@ -99,7 +107,7 @@ TEST_CASE("automatic: rules of norms and row sums by one stage of all ranks or b
     const auto chosen = automatic::choose(size, what);
     if (size <= automatic::most_ranks_all_to_all) CHECK(time(automatic{}) <= time(all_to_all{}));
     CHECK(time(automatic{}) <= time(recursive_doubling{}));
-    for (const std::size_t radix : {2u, 4u, 8u, 16u, 32u})
+    for (const auto radix : automatic::radices(size))
       CHECK((length < 1000 || time(automatic{}) <= time(recursive_halving{radix})));
     const bool one_stage = adasum::is_one_stage_of_all(automatic{}.stages(0, size, what), size);
     CHECK(one_stage == (chosen.which == automatic::kind::all_to_all));
@@ -115,6 +123,20 @@ TEST_CASE("automatic: rules of norms and row sums by one stage of all ranks or b
   CHECK(check(64, 1 << 20, 1, 1) == kind::halving);     // one sum costs no more elements than one stage
   CHECK(check(64, 1 << 20, 1, 2) == kind::all_to_all);  // arithmetic of 64 vectors costs less than a second sum
   CHECK(check(64, 1 << 20, 1000, 2) == kind::halving);  // but not a thousand matrices of theirs
+}
+
+TEST_CASE("automatic compares the radices that make different levels") {
+  using numbers = std::vector<std::size_t>;
+  CHECK(automatic::radices(2) == numbers{2});
+  CHECK(automatic::radices(1024) == numbers{2, 4, 8, 16, 32});
+  CHECK(automatic::radices(24) == numbers{2, 4, 6, 8, 24});
+  CHECK(automatic::radices(96) == numbers{2, 4, 6, 8, 12, 16, 32});
+  CHECK(automatic::radices(100) == numbers{2, 4, 20});
+  CHECK(automatic::radices(1000) == numbers{2, 4, 8, 25});
+  CHECK(automatic::radices(22) == numbers{2, 11, 22});
+  CHECK(automatic::radices(74) == numbers{2, 37});
+  CHECK(automatic::radices(127) == numbers{2, 127});
+  CHECK(automatic::radices(131) == numbers{2});
 }
 
 TEST_CASE("automatic takes the cheapest of its candidates on any machine") {

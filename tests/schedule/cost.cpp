@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace test_of_schedule_cost {
@@ -21,7 +22,8 @@ using adasum::schedule_input;
 namespace {
 
 constexpr std::size_t float_size = 4;
-constexpr int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 64, 100, 256, 1000, 1024};
+constexpr int rank_counts[] = {1,  2,  3,  4,  5,  6,   7,   8,   11,  12,   15,  16,
+                               17, 22, 30, 64, 96, 100, 112, 143, 256, 1000, 1024};
 constexpr std::size_t lengths[] = {0, 1, 7, 1000, 102'400};
 
 schedule_input floats(std::size_t length) { return {length, float_size, 1, true}; }
@@ -39,8 +41,20 @@ std::size_t elements(const std::vector<cost>& all) {
   return sum;
 }
 
-std::size_t nodes(int size) { return std::bit_floor(static_cast<unsigned>(size)); }
-std::size_t log2_of_nodes(int size) { return static_cast<std::size_t>(std::countr_zero(nodes(size))); }
+/// In ascending order.
+std::vector<std::size_t> prime_factors(int size) {
+  std::vector<std::size_t> factors;
+  auto rest = static_cast<std::size_t>(size);
+  for (std::size_t p = 2; rest > 1; ++p)
+    for (; rest % p == 0; rest /= p) factors.push_back(p);
+  return factors;
+}
+constexpr std::size_t widest_prime = 7;
+bool is_folded(int size) { return size > 1 && prime_factors(size).back() > widest_prime; }
+
+/// Of a prime that is folded: the largest power of two below it, and its logarithm.
+std::size_t nodes(std::size_t prime) { return std::bit_floor(prime); }
+std::size_t log2_of_nodes(std::size_t prime) { return static_cast<std::size_t>(std::countr_zero(nodes(prime))); }
 
 /// Exchanges of a sum over so many ranks, of so many numbers.
 std::size_t sum_exchanges(std::size_t size, std::size_t numbers) {
@@ -53,7 +67,7 @@ std::size_t sum_exchanges(std::size_t size, std::size_t numbers) {
 }  // namespace
 
 TEST_CASE("two sums of vectors: twice the elements of one, without records or Gram matrices, and a gather") {
-  for (const int size : {3, 8, 64, 100}) {
+  for (const int size : {6, 8, 12, 22, 64, 100}) {
     CAPTURE(size);
     const std::size_t length = 6400, segments = 5;
     const schedule_input by_tree{length, float_size, segments, true},
@@ -66,43 +80,70 @@ TEST_CASE("two sums of vectors: twice the elements of one, without records or Gr
       CHECK(sums.bytes == sums.elements * float_size + 2 * 8 * segments * static_cast<std::size_t>(size - 1));
       CHECK(sums.products == 3 * length);
       CHECK(sums.pair_elements == 0);
-      CHECK(sums.terms == 2 * 2 * tree.pair_elements);
+      CHECK(sums.terms == 2 * (2 * tree.pair_elements + tree.terms));
     }
   }
 }
 
-TEST_CASE("halving, splitting and gram send 2(P-1)·N elements in all, for any number of ranks and elements") {
-  // gram: rank r sends N less its slice, and its slice to P - 1 others: Σ = PN - N + (P - 1)N.
-  // splitting over 2^k nodes likewise in each stage: Σ = 2(2^k - 1)N; each of the P - 2^k folded ranks sends its N
-  // elements and is sent the N of the result: 2(P - 2^k)N more.
+TEST_CASE("halving of any radix and all_to_all send 2(P-1)·N elements in all, for any number of ranks and elements") {
+  // all_to_all: rank r sends N less its slice, and its slice to P - 1 others: Σ = PN - N + (P - 1)N.
+  // halving: before a level of radix q and span s there are P/s vectors. As above, each group of q vectors costs 2(q - 1)N:
+  // Σ = 2N·P/s·(q - 1)/q = 2N(P/s - P/(sq)), and over the levels 2N(P - 1). Where a prime p is folded, p - 2^k vectors are
+  // sent and their results come back, and 2^k vectors are left: 2(p - 2^k)N + 2(2^k - 1)N, which is as much.
   for (const int size : rank_counts)
     for (const auto length : lengths) {
       CAPTURE(size);
       CAPTURE(length);
       const auto expected = 2 * (static_cast<std::size_t>(size) - 1) * length;
-      CHECK(elements(costs(recursive_halving{}, size, length)) == expected);
-      CHECK(elements(costs(recursive_halving{.radix = 4}, size, length)) == expected);
-      CHECK(elements(costs(recursive_halving{.radix = 16}, size, length)) == expected);
+      for (const std::size_t radix : {2u, 4u, 6u, 16u, 25u})
+        CHECK(elements(costs(recursive_halving{radix}, size, length)) == expected);
       if (size <= 256) CHECK(elements(costs(all_to_all{}, size, length)) == expected);
-      const auto folded = static_cast<std::size_t>(size) - nodes(size);
-      CHECK(elements(costs(recursive_doubling{}, size, length)) ==
-            (nodes(size) * log2_of_nodes(size) + 2 * folded) * length);
     }
 }
 
-TEST_CASE("each rank sends 2(P-1)/P·N of them where P divides N; a folded rank N, and who keeps its gradient N more") {
+TEST_CASE("doubling: each rank sends its vector to those that it meets") {
+  for (const int size : rank_counts)
+    for (const auto length : lengths) {
+      CAPTURE(size);
+      CAPTURE(length);
+      std::size_t vectors = 0, going_on = static_cast<std::size_t>(size);
+      for (const auto prime : prime_factors(size)) {
+        if (prime <= widest_prime) {
+          vectors += going_on * (prime - 1);
+          continue;
+        }
+        const auto groups = going_on / prime;
+        vectors += groups * (2 * (prime - nodes(prime)) + nodes(prime) * log2_of_nodes(prime));
+        going_on = groups * nodes(prime);
+      }
+      CHECK(elements(costs(recursive_doubling{}, size, length)) == vectors * length);
+    }
+}
+
+TEST_CASE("each rank sends 2(P-1)/P·N of them where P divides N and nobody is folded") {
   for (const int size : rank_counts) {
     CAPTURE(size);
-    const auto ranks = static_cast<std::size_t>(size), folded = ranks - nodes(size);
-    const std::size_t length = ranks * nodes(size);
+    const auto ranks = static_cast<std::size_t>(size), length = 10 * ranks;
     if (size <= 256)
-      for (const auto& one : costs(all_to_all{}, size, length)) CHECK(one.elements == 2 * (ranks - 1) * nodes(size));
-    const auto share = 2 * (nodes(size) - 1) * ranks;  // 2(2^k - 1)/2^k · N
+      for (const auto& one : costs(all_to_all{}, size, length)) CHECK(one.elements == 2 * (ranks - 1) * 10);
+    if (is_folded(size)) continue;
+    for (const std::size_t radix : {2u, 4u, 8u, 25u})
+      for (const auto& one : costs(recursive_halving{radix}, size, length)) CHECK(one.elements == 2 * (ranks - 1) * 10);
+  }
+}
+
+TEST_CASE("a folded rank sends N elements, and the one that keeps its gradient N more than others") {
+  for (const int size : {11, 17}) {
+    const auto prime = static_cast<std::size_t>(size), folded = prime - nodes(prime), length = prime * nodes(prime);
+    const auto share = 2 * (nodes(prime) - 1) * prime;  // 2(2^k - 1)/2^k · N
     const auto halving = costs(recursive_halving{}, size, length);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t rank = 0; rank < prime; ++rank) {
+      CAPTURE(rank);
       const bool in_pair = rank < 2 * folded, waits = in_pair && rank % 2 == 1;
       CHECK(halving[rank].elements == (waits ? length : share + (in_pair ? length : 0)));
     }
+    for (const auto& one : costs(recursive_halving{prime}, size, length))
+      CHECK(one.elements == 2 * (prime - 1) * nodes(prime));
   }
 }
 
@@ -110,23 +151,38 @@ TEST_CASE("exchanges, one after another") {
   for (const int size : rank_counts) {
     if (size == 1) continue;
     CAPTURE(size);
-    const std::size_t k = log2_of_nodes(size), folding = nodes(size) == static_cast<std::size_t>(size) ? 0 : 2;
-    const auto of = [&](const auto& order) { return cost_of(order, 0, size, floats(102'400)).exchanges; };
-    CHECK(of(recursive_doubling{}) == k + folding);
-    std::size_t of_sums = 0;
-    for (std::size_t i = 1; i <= k; ++i) of_sums += (i + 2) / 3;  // 3 numbers over 2^i ranks, by 8
-    CHECK(of(recursive_halving{}) == 2 * k + of_sums + folding);
+    // Where parts of a sum are uneven, some ranks have nothing to do at first.
+    const auto of = [&](const auto& order) {
+      return std::ranges::max(costs(order, size, 102'400), {}, &cost::exchanges).exchanges;
+    };
     const auto ranks = static_cast<std::size_t>(size);
-    if (size <= 256) {  // where parts of a sum are uneven, some ranks have nothing to do at first
-      const auto all = costs(all_to_all{}, size, 102'400);
-      CHECK(std::ranges::max(all, {}, &cost::exchanges).exchanges == 2 + sum_exchanges(ranks, ranks * (ranks + 1) / 2));
+    if (size <= 256) CHECK(of(all_to_all{}) == 2 + sum_exchanges(ranks, ranks * (ranks + 1) / 2));
+    if (is_folded(size)) continue;
+    CHECK(of(recursive_doubling{}) == prime_factors(size).size());
+    for (const std::size_t radix : {2u, 8u}) {
+      std::size_t expected = 0, span = 1, level = 1;
+      const auto climb = [&] {
+        span *= level;
+        expected += 2 + sum_exchanges(span, level * (level + 1) / 2);
+      };
+      for (const auto prime : prime_factors(size)) {
+        if (level * prime <= radix || level == 1) {
+          level *= prime;
+          continue;
+        }
+        climb();
+        level = prime;
+      }
+      climb();
+      CHECK(of(recursive_halving{radix}) == expected);
     }
-    std::size_t expected = folding;
-    for (std::size_t done = 0; done < k;) {
-      done = std::min(done + 3, k);
-      expected += 2 + sum_exchanges(std::size_t{1} << done, 36);
-    }
-    CHECK(of(recursive_halving{.radix = 8}) == expected);
+  }
+  // Two exchanges more for 17 ranks than for 16, of which the last ones hold a gradient each.
+  for (const auto& [size, more] : {std::pair(16, 0u), std::pair(17, 2u)}) {
+    const auto of = [&](const auto& order) { return cost_of(order, 0, size, floats(102'400)).exchanges; };
+    CHECK(of(recursive_doubling{}) == 4 + more);
+    CHECK(of(recursive_halving{}) == 2 * 4 + 1 + 1 + 1 + 2 + more);
+    CHECK(of(recursive_halving{.radix = 8}) == 2 * 2 + 1 + 2 + more);
   }
 }
 

@@ -24,14 +24,27 @@ TEST_CASE("doubling: whole vectors at distances 1, 2, 4, and no sum over ranks")
   }
 }
 
-TEST_CASE("doubling: ranks beyond a power of two are folded first") {
+TEST_CASE("doubling: one exchange for each prime factor; only a large prime is folded") {
   const auto number = [](int rank, int size) {
     return recursive_doubling{}.stages(rank, size, {10, 4, 1, true}).size();
   };
   CHECK(number(3, 16) == 4);
+  CHECK(number(3, 24) == 4);
+  CHECK(number(3, 7) == 1);
+  CHECK(number(99, 100) == 4);
+  CHECK(number(999, 1000) == 6);
   CHECK(number(0, 17) == 5);   // keeps a folded pair
   CHECK(number(1, 17) == 1);   // is folded away
   CHECK(number(16, 17) == 4);  // is a node by itself
+  const auto of_nine = recursive_doubling{}.stages(4, 9, {1000, 4, 1, true});
+  REQUIRE(of_nine.size() == 2);
+  CHECK(of_nine[0].members == std::vector{3, 4, 5});
+  CHECK(of_nine[1].members == std::vector{1, 4, 7});
+  for (const auto& one : of_nine) {
+    CHECK(one.replicated());
+    CHECK(one.survivors == 3);
+    CHECK(one.sum_over == std::vector{4});
+  }
 }
 
 }  // namespace test_of_schedule_recursive_doubling

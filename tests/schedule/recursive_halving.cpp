@@ -40,17 +40,36 @@ TEST_CASE("halving: numbers of stages") {
   CHECK(stages(4, 3, 16).size() == 2);
   CHECK(stages(4, 3, 32).size() == 3);  // 4 · 4 · 2
   CHECK(stages(8, 3, 4).size() == 1);
-  CHECK(stages(2, 0, 17).size() == 5);   // keeps a folded pair
-  CHECK(stages(2, 1, 17).size() == 1);   // is folded away
-  CHECK(stages(2, 16, 17).size() == 4);  // is a node by itself
+  CHECK(stages(2, 3, 24).size() == 4);
+  CHECK(stages(4, 3, 24).size() == 3);    // 4 · 2 · 3
+  CHECK(stages(6, 3, 24).size() == 2);    // 4 · 6
+  CHECK(stages(20, 3, 100).size() == 2);  // 20 · 5
+  CHECK(stages(8, 3, 1000).size() == 4);  // 8 · 5 · 5 · 5
+  CHECK(stages(32, 16, 17).size() == 1);  // not folded: the radix allows 17
+  CHECK(stages(2, 0, 17).size() == 5);    // keeps a folded pair
+  CHECK(stages(2, 1, 17).size() == 1);    // is folded away
+  CHECK(stages(2, 16, 17).size() == 4);   // is a node by itself
 }
 
-TEST_CASE("the radix of halving is a power of two") {
-  for (const std::size_t radix : {0u, 1u, 3u, 6u, 12u}) {
+TEST_CASE("halving: thirds and fifths") {
+  const auto of_seven = stages(2, 7, 15);  // 1 + 3 · 2
+  REQUIRE(of_seven.size() == 2);
+  CHECK(of_seven[0].members == std::vector{6, 7, 8});
+  CHECK(of_seven[0].part() == index_range{333, 666});
+  CHECK(of_seven[0].sum_over == std::vector{6, 7, 8});
+  CHECK(of_seven[1].members == std::vector{1, 4, 7, 10, 13});
+  CHECK(of_seven[1].held == of_seven[0].part());
+  CHECK(of_seven[1].part() == index_range{466, 532});
+  CHECK(of_seven[1].sum_over.size() == 15);
+}
+
+TEST_CASE("the radix of halving is at least 2") {
+  for (const std::size_t radix : {0u, 1u}) {
     CAPTURE(radix);
-    const auto build = [&] { return recursive_halving{.radix = radix}.stages(0, 4, schedule_input{8, 4, 1, true}); };
-    CHECK_THROWS_WITH_AS(build(), doctest::Contains(("radix " + std::to_string(radix)).c_str()), adasum::bad_input);
+    CHECK_THROWS_WITH_AS(stages(radix, 0, 4), doctest::Contains(("radix " + std::to_string(radix)).c_str()),
+                         adasum::bad_input);
   }
+  for (const std::size_t radix : {3u, 6u, 12u}) CHECK_NOTHROW(stages(radix, 0, 4));
 }
 
 }  // namespace test_of_schedule_recursive_halving

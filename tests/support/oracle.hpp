@@ -55,10 +55,10 @@ struct oracle_node {
   real pairwise_error = 0;  ///< the same when it is made pair by pair, with each result stored
 };
 
-/// The tree over any number of nodes: the first 2(n − 2^k) are paired, 2^k being the largest power of two <= n, and
+/// The tree over a prime number of nodes: the first 2(n − 2^k) are paired, 2^k being the largest power of two <= n, and
 /// then neighbours are paired until one is left.
 template <class Merge>
-oracle_node oracle_tree(std::vector<oracle_node> nodes, Merge merge) {
+oracle_node oracle_tree_of_prime(std::vector<oracle_node> nodes, Merge merge) {
   if (nodes.size() == 1) return nodes.front();
   std::size_t power = 1;
   while (2 * power <= nodes.size()) power *= 2;
@@ -66,6 +66,18 @@ oracle_node oracle_tree(std::vector<oracle_node> nodes, Merge merge) {
   std::vector<oracle_node> parents;
   for (std::size_t i = 0; i < nodes.size(); i += i < 2 * pairs ? 2 : 1)
     parents.push_back(i < 2 * pairs ? merge(nodes[i], nodes[i + 1]) : nodes[i]);
+  return oracle_tree_of_prime(std::move(parents), merge);
+}
+
+/// The tree over any number of nodes: with its smallest prime factor p, each p neighbours become one, and so on.
+template <class Merge>
+oracle_node oracle_tree(std::vector<oracle_node> nodes, Merge merge) {
+  if (nodes.size() == 1) return nodes.front();
+  std::size_t p = 2;
+  while (nodes.size() % p != 0) ++p;
+  std::vector<oracle_node> parents;
+  for (auto first = nodes.begin(); first != nodes.end(); first += static_cast<std::ptrdiff_t>(p))
+    parents.push_back(oracle_tree_of_prime({first, first + static_cast<std::ptrdiff_t>(p)}, merge));
   return oracle_tree(std::move(parents), merge);
 }
 

@@ -47,8 +47,8 @@ enum class shared_memory_use {
 /// combination of all of the members' gradients. Later the stages are walked backwards, and every member gets all of
 /// `held` back.
 ///
-///   recursive doubling   2 members, both survive, both parts are `held`            (nothing to gather later)
-///   recursive halving    2 members, both survive, the parts are the halves of `held`
+///   recursive doubling   p members, all survive, all parts are `held`              (nothing to gather later)
+///   recursive halving    q members, all survive, the parts are q slices of `held`
 ///   all to all           all ranks are members, the parts are size() slices
 ///   folding              2 members, one survivor that holds everything; the other waits for the result
 struct stage {
@@ -63,7 +63,8 @@ struct stage {
   bool inner = false;         ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
 
   bool survives() const { return self < survivors; }
-  /// Whether every survivor combines all of `held` by itself (then `sum_over` is this rank alone).
+  /// Whether every survivor combines all of `held` by itself. (Then `sum_over` is this rank alone, or those that hold the
+  /// other elements of the same vectors.)
   bool replicated() const { return parts.front() == held && (survivors == 1 || !held.empty()); }
   /// This rank's part. @pre survives()
   index_range part() const { return parts[self]; }

@@ -9,15 +9,19 @@
 /// associative, so the tree is part of the definition. adasum_tree computes this one, and so does every schedule but those
 /// that follow nodes: schedules::automatic over several nodes with several ranks each, and schedules::hierarchical, compute
 /// it inside each node and then over the nodes (node_groups.hpp).
+///
+/// It has one level for each prime factor of n, in ascending order: 12 = 2 · 2 · 3. At a level with the factor p, each p
+/// consecutive vectors become one, along the tree of p vectors (leaf_folding). So any number of consecutive levels is the
+/// tree of as many vectors as the product of their factors, and ranks can exchange their data level by level.
 namespace adasum {
 
 namespace detail {
 
-/// How n leaves become the 2^k nodes of a perfect binary tree, 2^k being the largest power of two <= n: the first
-/// 2·(n - 2^k) leaves are paired, (0, 1), (2, 3), …; each of the others is a node by itself.
+/// The tree of p vectors, p being prime: with the largest power of two 2^k <= p, the first 2·(p - 2^k) vectors are paired,
+/// (0, 1), (2, 3), …; each of the others is a node by itself. A perfect binary tree combines the 2^k nodes.
 struct leaf_folding {
   std::size_t nodes;   ///< 2^k
-  std::size_t folded;  ///< n - 2^k, how many nodes hold two leaves
+  std::size_t folded;  ///< p - 2^k, how many nodes hold two vectors
 
   /// @pre leaves >= 1
   ADASUM_HOST_DEVICE static constexpr leaf_folding of(std::size_t leaves) {
@@ -25,15 +29,22 @@ struct leaf_folding {
     while (nodes <= leaves / 2) nodes *= 2;
     return {nodes, leaves - nodes};
   }
-  /// The first leaf of a node; first_leaf(nodes) is the number of leaves.
+  /// The first vector of a node; first_leaf(nodes) is the number of vectors.
   ADASUM_HOST_DEVICE constexpr std::size_t first_leaf(std::size_t node) const {
     return node < folded ? 2 * node : node + folded;
   }
-  /// The node that holds a leaf.
+  /// The node that holds a vector.
   ADASUM_HOST_DEVICE constexpr std::size_t node_of(std::size_t leaf) const {
     return leaf < 2 * folded ? leaf / 2 : leaf - folded;
   }
 };
+
+/// The smallest prime factor of a number that has none below `least`. @pre number >= 2, least >= 2
+ADASUM_HOST_DEVICE constexpr std::size_t smallest_factor(std::size_t number, std::size_t least = 2) {
+  for (auto factor = least; factor <= number / factor; ++factor)
+    if (number % factor == 0) return factor;
+  return number;
+}
 
 }  // namespace detail
 
@@ -41,15 +52,17 @@ struct leaf_folding {
 /// parents: the node combines the leaves [first, middle) with the leaves [middle, last).
 ADASUM_CALLS_ITS_ARGUMENT template <class Visitor>
 ADASUM_HOST_DEVICE constexpr void for_each_merge(std::size_t leaves, Visitor&& visit) {
-  if (leaves < 2) return;
-  const auto folding = detail::leaf_folding::of(leaves);
-  for (std::size_t node = 0; node < folding.folded; ++node) {
-    const auto first = folding.first_leaf(node);
-    visit(first, first + 1, first + 2);
+  for (std::size_t span = 1, factor = 2; span < leaves; span *= factor) {
+    factor = detail::smallest_factor(leaves / span, factor);
+    const auto folding = detail::leaf_folding::of(factor);
+    for (std::size_t group = 0; group < leaves; group += factor * span) {
+      const auto at = [&](std::size_t node) { return group + folding.first_leaf(node) * span; };
+      for (std::size_t node = 0; node < folding.folded; ++node) visit(at(node), at(node) + span, at(node) + 2 * span);
+      for (std::size_t width = 1; width < folding.nodes; width *= 2)
+        for (std::size_t node = 0; node < folding.nodes; node += 2 * width)
+          visit(at(node), at(node + width), at(node + 2 * width));
+    }
   }
-  for (std::size_t width = 1; width < folding.nodes; width *= 2)
-    for (std::size_t node = 0; node < folding.nodes; node += 2 * width)
-      visit(folding.first_leaf(node), folding.first_leaf(node + width), folding.first_leaf(node + 2 * width));
 }
 
 /// The same for the linear order: ((0, 1), 2), 3 …

@@ -14,6 +14,7 @@
 #include "all_to_all.hpp"
 #include "by_node.hpp"
 #include "cost.hpp"
+#include "levels.hpp"
 #include "recursive_doubling.hpp"
 #include "recursive_halving.hpp"
 #include "shared_memory.hpp"
@@ -66,7 +67,8 @@ struct automatic {
   static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 1) * 1024; }
   /// What more than two ranks choose from, besides doubling.
   static constexpr std::size_t widest_radix = 32;
-  static constexpr int most_ranks_all_to_all = 256;  ///< the Gram matrix of more is a message of megabytes
+  static constexpr std::size_t widest_prime_radix = 128;  ///< see radices()
+  static constexpr int most_ranks_all_to_all = 256;       ///< the Gram matrix of more is a message of megabytes
 
   enum class kind { doubling, halving, all_to_all, shared_memory };
   struct choice {
@@ -87,6 +89,9 @@ struct automatic {
 
   /// The schedule with the least seconds() by the model of cost.hpp, on the machine of docs/scale.md. Every rank computes
   /// it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's gradient.
+  ///
+  /// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
+  /// halving and all_to_all.
   ///
   /// For a rule of norms and row sums (schedule_input::sums), that compares one stage of all ranks, which sends 2N(P-1)/P
   /// elements but needs P²/2 inner products of N/P elements on each rank and a sum of as many numbers, with two sums of
@@ -115,6 +120,18 @@ struct automatic {
     if (!input.in_place) candidates.push_back({kind::doubling, 2, whole});
     return cheapest_of(candidates, size, input, on,
                        [&](const choice& one) { return by_node_stages_of(one, leaves, 0, input); });
+  }
+
+  /// The radices of halving that make different levels of so many ranks (levels.hpp): up to widest_radix, and those that
+  /// keep a larger prime factor from being folded. Wider than widest_prime_radix, folding costs less.
+  static std::vector<std::size_t> radices(int size) {
+    const auto levels = [&](std::size_t radix) { return detail::levels_of(static_cast<std::size_t>(size), radix); };
+    std::vector<std::size_t> found{2};
+    for (std::size_t radix = 3; radix <= widest_radix; ++radix)
+      if (levels(radix) != levels(found.back())) found.push_back(radix);
+    for (const auto& one : levels(widest_radix))
+      if (one.folds && one.radix <= widest_prime_radix && one.radix > found.back()) found.push_back(one.radix);
+    return found;
   }
 
   static std::vector<stage> stages_of(choice one, int rank, int size, const schedule_input& input) {
@@ -160,8 +177,8 @@ struct automatic {
   }
 
   static void append_sliced(std::vector<choice>& candidates, int size, bool halved) {
-    for (std::size_t radix = 2; halved && radix <= std::min(widest_radix, static_cast<std::size_t>(size)); radix *= 2)
-      candidates.push_back({kind::halving, radix});
+    if (halved && size > 1)
+      for (const auto radix : radices(size)) candidates.push_back({kind::halving, radix});
     if (size <= most_ranks_all_to_all) candidates.push_back({kind::all_to_all});
   }
 

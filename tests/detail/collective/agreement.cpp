@@ -112,7 +112,7 @@ TEST_CASE("after a disagreement the communicator works") {
 }
 
 TEST_CASE("ranks whose schedules differ in a parameter, or cannot be built on one of them") {
-  for (const std::size_t other : {4u, 3u})
+  for (const std::size_t other : {4u, 1u})
     for (const int size : {4, 8}) {
       CAPTURE(other);
       CAPTURE(size);
@@ -122,7 +122,7 @@ TEST_CASE("ranks whose schedules differ in a parameter, or cannot be built on on
           adasum::adasum_allreduce(adasum::serial_space{}, comm, g, adasum::segments{60}, order, checked);
         });
       });
-      check_agreement_errors(ranks, other == 3 ? "radix 3" : "schedule", 1);
+      check_agreement_errors(ranks, other == 1 ? "radix 1" : "schedule", 1);
     }
 }
 

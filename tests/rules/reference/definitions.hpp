@@ -65,10 +65,8 @@ inline node merge(const node& a, const node& b) {
   result.excluded = a.excluded || b.excluded || (norm2 > 0 && norm2 < 1e-20Q * result.mass * result.mass);
   return result;
 }
-/// The leaves [first, first + n): those that a power of two leaves over are paired first.
-inline expected_result define(const rules::adasum&, const quad_matrix& g) {
-  std::vector<node> nodes;
-  for (const auto& v : g) nodes.push_back({v, norm(v)});
+/// A prime number of them: those that a power of two leaves over are paired first.
+inline node merge_prime(std::vector<node> nodes) {
   while (nodes.size() > 1) {
     std::size_t power = 1;
     while (2 * power <= nodes.size()) power *= 2;
@@ -78,6 +76,19 @@ inline expected_result define(const rules::adasum&, const quad_matrix& g) {
     next.insert(next.end(), nodes.begin() + static_cast<std::ptrdiff_t>(2 * pairs), nodes.end());
     nodes = std::move(next);
   }
+  return nodes[0];
+}
+/// Each p neighbours become one, for every prime factor p of their number in ascending order.
+inline expected_result define(const rules::adasum&, const quad_matrix& g) {
+  std::vector<node> nodes;
+  for (const auto& v : g) nodes.push_back({v, norm(v)});
+  for (std::size_t p = 2; nodes.size() > 1; ++p)
+    while (nodes.size() % p == 0) {
+      std::vector<node> next;
+      for (auto first = nodes.begin(); first != nodes.end(); first += static_cast<std::ptrdiff_t>(p))
+        next.push_back(merge_prime({first, first + static_cast<std::ptrdiff_t>(p)}));
+      nodes = std::move(next);
+    }
   return {nodes[0].value, nodes[0].error + nodes[0].mass, nodes[0].excluded};
 }
 inline expected_result define(const rules::adasum_linear&, const quad_matrix& g) {
