@@ -257,10 +257,10 @@ void check_run_of_sums(const std::string& name, int size, const Schedule& order,
 TEST_CASE("under rules of norms and row sums, which run by sums of vectors") {
   using adasum::rules::adacons, adasum::rules::unit_mean;
   const adasum::options excludes{.check_agreement = false, .nonfinite = adasum::nonfinite_policy::exclude};
-  check_run_of_sums("doubling", 3, adasum::schedules::recursive_doubling{}, adacons{.per_segment = true}, unchecked,
+  check_run_of_sums("doubling", 4, adasum::schedules::recursive_doubling{}, adacons{.per_segment = true}, unchecked,
                     segs);
-  check_run_of_sums("halving", 3, adasum::schedules::recursive_halving{}, adacons{.momentum = 0.5}, checked, segs);
-  check_run_of_sums("halving by 4", 5, adasum::schedules::recursive_halving{.radix = 4}, unit_mean{}, excludes, segs);
+  check_run_of_sums("halving", 4, adasum::schedules::recursive_halving{}, adacons{.momentum = 0.5}, checked, segs);
+  check_run_of_sums("halving by 4", 6, adasum::schedules::recursive_halving{.radix = 4}, unit_mean{}, excludes, segs);
   // The default schedule takes them for so many segments.
   std::vector<int> lengths{9, 0, 12, 5};
   lengths.resize(24, 30);

@@ -152,11 +152,11 @@ TEST_CASE("by the default schedule, where it takes sums of vectors: a single cal
   const segments few_elements(std::vector<int>(300, 2)), more(std::vector<int>(300, 13));
   const rules::adacons whole{.momentum = 0.5}, each{.per_segment = true};
   check_default_schedule(4, few_elements, whole, 2, "recursive_doubling");
-  check_default_schedule(7, few_elements, each, 2, "recursive_doubling");
+  check_default_schedule(6, few_elements, each, 2, "recursive_doubling");
   check_default_schedule(8, more, whole, 2, "recursive_halving");
   check_default_schedule(8, more, each, 2, "recursive_halving");
   check_default_schedule(8, more, rules::unit_mean{}, 1, "recursive_halving");
-  check_default_schedule(7, few_elements, rules::unit_mean{}, 1, "recursive_doubling");
+  check_default_schedule(6, few_elements, rules::unit_mean{}, 1, "recursive_doubling");
 }
 
 TEST_CASE("a gradient that is not finite: propagated, left out, or refused") {
