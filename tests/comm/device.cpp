@@ -105,7 +105,7 @@ TEST_CASE("a rank whose device is lost tells the others, and none of them waits"
     const auto ranks = on_ranks(3, [&](const thread_communicator& comm) {
       const stream queue;
       space_that_breaks exec(queue);
-      exec.breaks = comm.rank() == 0;  // the only one that measures in every schedule
+      exec.breaks = comm.rank() == 0;
       options choices;
       choices.check_agreement = false;
       const device_array<float> gradient(std::vector<float>(30000, 1));
@@ -121,8 +121,11 @@ TEST_CASE("a rank whose device is lost tells the others, and none of them waits"
       return 0;
     });
     CHECK(ranks[0].template threw<cuda_error>());
-    CHECK_MESSAGE(ranks[1].template threw<communication_error>(), ranks[1].description());
-    CHECK_MESSAGE(ranks[2].template threw<communication_error>(), ranks[2].description());
+    // Among three ranks, doubling is one exchange of all gradients: then the others need nothing more of the one that fails.
+    const bool has_all = name == "recursive_doubling";
+    for (const std::size_t other : {1u, 2u})
+      CHECK_MESSAGE((has_all ? ranks[other].value.has_value() : ranks[other].template threw<communication_error>()),
+                    ranks[other].description());
   });
 }
 
