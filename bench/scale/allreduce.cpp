@@ -38,8 +38,8 @@
 
 namespace {
 
-constexpr std::size_t largest_bytes = std::size_t{1} << 28;
-constexpr std::size_t real_payload = std::size_t{1} << 17;  // longer messages are not copied: nobody reads gradients
+constexpr std::size_t largest_bytes = std::size_t{1} << 30;  // a gradient, and those of six ranks beside it
+constexpr std::size_t real_payload = std::size_t{1} << 17;   // longer messages are not copied: nobody reads gradients
 
 scale::kernel_speeds speeds;
 double meeting_time = 0;  // shared by all ranks

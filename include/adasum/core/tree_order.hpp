@@ -17,7 +17,7 @@ namespace adasum {
 
 namespace detail {
 
-/// The tree of p vectors, p being prime: with the largest power of two 2^k <= p, the first 2·(p - 2^k) vectors are paired,
+/// The tree of p vectors, p being prime or a power of two: with the largest power of two 2^k <= p, the first 2·(p - 2^k) vectors are paired,
 /// (0, 1), (2, 3), …; each of the others is a node by itself. A perfect binary tree combines the 2^k nodes.
 struct leaf_folding {
   std::size_t nodes;   ///< 2^k
@@ -52,8 +52,10 @@ ADASUM_HOST_DEVICE constexpr std::size_t smallest_factor(std::size_t number, std
 /// parents: the node combines the leaves [first, middle) with the leaves [middle, last).
 ADASUM_CALLS_ITS_ARGUMENT template <class Visitor>
 ADASUM_HOST_DEVICE constexpr void for_each_merge(std::size_t leaves, Visitor&& visit) {
-  for (std::size_t span = 1, factor = 2; span < leaves; span *= factor) {
-    factor = detail::smallest_factor(leaves / span, factor);
+  for (std::size_t span = 1, factor = 1, prime = 3; span < leaves; span *= factor) {
+    const auto rest = leaves / span;
+    factor = rest & (~rest + 1);  // all factors of 2 at once, which is a perfect tree
+    if (factor == 1) factor = prime = detail::smallest_factor(rest, prime);
     const auto folding = detail::leaf_folding::of(factor);
     for (std::size_t group = 0; group < leaves; group += factor * span) {
       const auto at = [&](std::size_t node) { return group + folding.first_leaf(node) * span; };
