@@ -3,9 +3,9 @@
 //     scripts/cluster run adasum_bench_cluster [largest number of floats] [seconds for each number]
 //
 // Every schedule between nodes, as a plan, as a single call that is set up each time, and as one that finds its plan
-// again, against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI and, with Open MPI, against each of the algorithms that its component `tuned` can be told to use
-// (coll_tuned_allreduce_algorithm; OMPI_MCA_coll_tuned_use_dynamic_rules=1 lets it be told). Measured in turns, as
-// contenders.hpp says. Rank 0 prints JSON with all figures: each run's time on the slowest rank and on the quickest.
+// again, against MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same MPI and, with Open MPI, against each of the algorithms
+// that its component `tuned` can be told to use (coll_tuned_allreduce_algorithm;
+// OMPI_MCA_coll_tuned_use_dynamic_rules=1 lets it be told). Measured in turns, as contenders.hpp says. Rank 0 prints JSON with all figures: each run's time on the slowest rank and on the quickest.
 
 #include <mpi.h>
 

@@ -166,7 +166,8 @@ def print_allreduce(rows):
     columns = ["recursive_doubling", "recursive_halving", "all_to_all", "messages", "automatic", "again", "one_shot", "sum", "shared_memory", "direct_sum"]
     print_heading(
         "Allreduce",
-        "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats, plans but for one_shot, a call that is set up each time, and again, one that finds its plan.",
+        "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats. Plans, but for one_shot, a call",
+        "that is set up each time, and again, a call that finds its plan.",
         "automatic: in memory that the ranks share, by way of a copy; messages: what it chooses otherwise. sum: rules::sum by the",
         "automatic schedule, nothing measured. direct, direct_sum: the same two in the plan's own buffer.",
     )

@@ -17,8 +17,9 @@ namespace adasum {
 
 namespace detail {
 
-/// The tree of p vectors, p being prime or a power of two: with the largest power of two 2^k <= p, the first 2·(p - 2^k) vectors are paired,
-/// (0, 1), (2, 3), …; each of the others is a node by itself. A perfect binary tree combines the 2^k nodes.
+/// The tree of p vectors, p being prime or a power of two: with the largest power of two 2^k <= p, the first 2·(p - 2^k)
+/// vectors are paired, (0, 1), (2, 3), …; each of the others is a node by itself. A perfect binary tree combines the 2^k
+/// nodes.
 struct leaf_folding {
   std::size_t nodes;   ///< 2^k
   std::size_t folded;  ///< p - 2^k, how many nodes hold two vectors
