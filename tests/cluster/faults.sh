@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# faults.sh killed|cable|stopped|full MPI PROGRAM [messages|hierarchical]
+# faults.sh killed|cable|lost|stopped|full MPI PROGRAM [messages|hierarchical]
 # Does something to one of two nodes of two ranks while PROGRAM (under_fault) reduces there. docs/cluster.md says what was
 # measured. Nobody may wait for ever: a reduction goes on with the same results, or the run ends.
 #   killed   a rank gets SIGKILL: MPI ends the run
 #   cable    a node's cable is pulled for 2 s: the run goes on
+#   lost     a node loses one of a hundred packets that come to it: the run goes on
 #   stopped  a rank is stopped for 2 s: the run goes on
 #   full     /dev/shm has room on one node only: nobody uses it, and all is well
 set -uo pipefail
@@ -22,6 +23,13 @@ if [[ $fault == full ]]; then
   length=2200000  # two ranks' are more than that
   "$cluster" on $node mount -o remount,size=16m /dev/shm || exit 77
 fi
+lose() {
+  "$cluster" on $node nft "table inet faults { chain in {
+    type filter hook input priority 0; numgen random mod 100 < 1 counter drop; }; }"
+}
+if [[ $fault == lost ]]; then
+  lose && "$cluster" on $node nft delete table inet faults || exit 77  # not every kernel can
+fi
 "$cluster" run --mpi "$mpi" --timeout $patience -- "$program" 3 $length "$schedule" >"$log" 2>&1 &
 run=$!
 until grep -q reducing "$log"; do
@@ -35,11 +43,15 @@ case $fault in
   killed) ranks KILL ;;
   stopped) ranks STOP && sleep 2 && ranks CONT ;;
   cable) "$cluster" on head ip link set port$node down && sleep 2 && "$cluster" on head ip link set port$node up ;;
+  lost) lose ;;
   full) ;;
   *) false ;;
 esac || { echo "nothing could be done to the ranks"; exit 1; }
 wait $run
 status=$?
+if [[ $fault == lost ]]; then
+  "$cluster" on $node nft list table inet faults | grep -o "counter packets [1-9][0-9]*" || { echo "nothing was lost"; exit 1; }
+fi
 echo "$fault: status $status after $((SECONDS - started)) s"
 
 if [[ $fault == killed ]]; then
