@@ -57,21 +57,20 @@ bool are_equal(const A& a, const A& b) {
     return a == b;
 }
 
-/// A single call that was made before. Its plan is made at the second one, because most of what a plan has over a single
-/// call, such as memory that ranks share, takes longer to make than one reduction.
+/// A single call that was made before, and its plan.
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 class call_made_before final : public kept_plans::call {
  public:
   call_made_before(const Space& space, segments_view segments, const Schedule& schedule,
                    const basic_options<true>& choices)
-      : kept_plans::call(this),
+      : kept_plans::call(this, segments.all().end * sizeof(T)),
         space_(space),
         offsets_(segments.offsets().begin(), segments.offsets().end()),
         schedule_(schedule),
         choices_(choices) {}
 
-  bool is(const Space& space, segments_view segments, const Schedule& schedule,
-          const basic_options<true>& choices) const {
+  bool matches(const Space& space, segments_view segments, const Schedule& schedule,
+               const basic_options<true>& choices) const {
     return std::ranges::equal(offsets_, segments.offsets()) && choices_ == choices && are_equal(schedule_, schedule) &&
            are_equal(space_, space);
   }
@@ -102,31 +101,27 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
   using call_type = call_made_before<T, Space, Comm, Rule, Schedule>;
   joint_set_up set_up(call, space, comm, choices.check_agreement);
   kept_plans& kept = *comm.kept_plans();
-  call_type* before = nullptr;
-  decltype(call_type::plan) once;
+  call_type* made = nullptr;
   try {
     set_up.run([&](auto& together) {
-      const auto make = [&](plan_purpose purpose) {
-        return make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
-                                      choices, purpose);
-      };
       refuse_bad_gradient<T>(together, call, space, elements, segments);
-      before = kept.find<call_type>([&](const call_type& one) { return one.is(space, segments, schedule, choices); });
-      if (!before) {
-        auto now = std::make_unique<call_type>(space, segments, schedule, choices);
-        once = make(plan_purpose::one_call);
-        kept.add(std::move(now));
-      } else if (before->plan.is_empty()) {
-        before->plan = make(plan_purpose::calls);
-      } else {
-        before->plan.meet(together);
+      made =
+          kept.find<call_type>([&](const call_type& one) { return one.matches(space, segments, schedule, choices); });
+      if (made) {
+        made->plan.meet(together);
+        return;
       }
+      auto now = std::make_unique<call_type>(space, segments, schedule, choices);
+      now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
+                                         choices, plan_purpose::kept);
+      made = now.get();
+      kept.add(std::move(now));
     });
   } catch (...) {
     kept.clear();
     throw;
   }
-  return before ? before->plan(elements) : once(elements);
+  return made->plan(elements);
 }
 
 /// combine_allreduce for the call that is named in messages.
@@ -175,11 +170,12 @@ consteval bool is_collective_call() {
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///
-/// The first call with such arguments sets up buffers and partners and throws them away. A second one that is alike but for
-/// the numbers in the gradient makes a plan, which the communicator keeps (options::keep_plan), and which later ones run:
-/// then a call costs what the plan does, and ⌈log₂P⌉ exchanges of one short message, by which ranks that make another call
-/// find out. Kept are the last 16 different calls, whose plans have memory: about one gradient each, or two. Not kept are
-/// plans under rules with state, or on devices, and those whose schedule or execution space has no ==.
+/// The first call with such arguments makes a plan, which the communicator keeps (options::keep_plan). Calls that are alike
+/// but for the numbers in the gradient run it: they cost what the plan does, and ⌈log₂P⌉ exchanges of one short message, by
+/// which ranks that make another call find out. Kept are the last 64 different calls, of gradients of 256 MiB together or
+/// four times the longest (core/kept_plans.hpp), whose plans have memory: about one
+/// gradient each, or two. Not kept are plans under rules that have members, or on devices, and those whose schedule or execution
+/// space has no ==; these are made at each call, for which automatic chooses messages.
 /// Errors as in allreduce_plan::operator().
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>

@@ -49,8 +49,8 @@ namespace adasum {
 ///
 /// and then mixed and delivered: the result is that of one plan for the whole gradient, but for roundings. Each bucket is cut
 /// into slices for the ranks, not the whole, so that G is added up in another order, and two vectors of floats, which are
-/// mixed in float lanes, may be rounded otherwise. It is bitwise the same on one rank, and where G is exact and there are not
-/// two vectors of floats. Otherwise rules::adacons, for one, differs by up to 6e-16 of the largest element in double, and 1e-7
+/// mixed in float lanes, may be rounded otherwise. It is bitwise the same on one rank; on several, where G is exact, unless there
+/// are two vectors of floats. Otherwise rules::adacons, for one, differs by up to 6e-16 of the largest element in double, and 1e-7
 /// in float: with two ranks, and where the plan runs by sums of vectors (docs/guide.md has the figures).
 ///
 /// A pass is one reduction then: its report is that of the whole model, a rank that nonfinite_policy leaves out is left out of
@@ -88,7 +88,7 @@ class bucketed {
     const auto add_plan = [&](index_range of, std::vector<index_range> in_pieces) {
       plans_.push_back(detail::make_allreduce_plan<T>(together, "adasum::plan_bucketed", space, comm,
                                                       segments_of(parameters.subspan(of.begin, of.size())), rule, order,
-                                                      choices, detail::plan_purpose::runs, std::move(in_pieces)));
+                                                      choices, detail::plan_purpose::of_user, std::move(in_pieces)));
     };
     if (!is_one_run_)
       for (const auto& one : buckets_) add_plan(one.parameters, {});

@@ -138,7 +138,7 @@ auto plan_enqueued_allreduce(const Space& space, const Comm& comm, const detail:
           return detail::make_enqueued_allreduce_plan<T>(
               call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
               detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-              detail::options_among(call, a, b, c), detail::plan_purpose::runs);
+              detail::options_among(call, a, b, c), detail::plan_purpose::of_user);
         });
       }
 }

@@ -247,7 +247,7 @@ auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments
             return detail::make_allreduce_plan<T>(
                 together, call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
                 detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices,
-                detail::plan_purpose::runs);
+                detail::plan_purpose::of_user);
           });
         });
       }

@@ -102,6 +102,31 @@ TEST_CASE("shards that differ by an element take the same stages, where the sche
   check_same_on_all_ranks(ranks);
 }
 
+TEST_CASE("gradients of few elements, of which some parts have none") {
+  using adasum::schedules::hierarchical;
+  const adasum::rules::adasum rule;
+  for (const auto& nodes : {std::vector{0, 0, 1, 1}, {0, 0, 1, 1, 2, 2, 3, 3}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}})
+    for (std::size_t length = 1; length <= 9; ++length) {
+      const auto size = nodes.size();
+      CAPTURE(size);
+      CAPTURE(length);
+      const adasum::segments all{length};
+      const auto gradients = random_gradients<double>(size, length, length);
+      const auto expected = hierarchical_formula(all, nodes, rule, rule, gradients);
+      const auto check_order = [&](const auto& across) {
+        const hierarchical order{nodes, rule, across};
+        CHECK_NOTHROW(adasum::check_schedule(
+            order, static_cast<int>(size),
+            {.length = length, .element_size = sizeof(double), .segments = 1, .along_tree = true}));
+        const auto ranks = reduce_on_threads<double>(gradients, all, rule, order);
+        check_same_on_all_ranks(ranks);
+        check_close<double>(all, ranks.front().gradient, expected, gradients);
+      };
+      check_order(adasum::schedules::recursive_halving{});
+      check_order(adasum::schedules::all_to_all{});
+    }
+}
+
 TEST_CASE("nodes of different sizes, each with memory of its own: in place inside, messages across") {
   for (const auto& nodes : {std::vector{0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 2, 2, 3, 3}, {0, 1, 0, 1, 0, 2}}) {
     const auto size = static_cast<int>(nodes.size());

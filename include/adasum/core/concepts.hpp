@@ -160,8 +160,8 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //   for_recombining(space)        a function in the space's namespace: a space for double, which also copies from T to
 //                                 double and back, rounding to nearest even. Gradients that nearly cancel are combined
 //                                 there; if it is not there, in T, where rounding shows
-//   ==                            whether two spaces do the same. Where it is there, and the space is no device_space, a
-//                                 communicator may keep plans on it, which then outlive their calls (kept_plans.hpp)
+//   ==                            whether two spaces do the same. Where it is there, or the class has no members, and the
+//                                 space is no device_space, single calls keep their plans on it (kept_plans.hpp)
 //   for_pairs(space)              a function in the space's namespace: a space with the same results, for at most two
 //                                 vectors at once. A class that derives from such a space stands for itself if that
 //                                 function takes no derived classes, as serial_space's does
@@ -335,6 +335,7 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 //                                    one that chooses among others
 //   inner                            a member object: the one rule for all stages that are marked `inner`
 //   leaf_ranks(size, input)          a std::vector<int>: which rank's gradient is which leaf; empty if each its own
+//   ==                               single calls keep their plans by it (kept_plans.hpp); not needed without members
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
   { S::name } -> std::convertible_to<std::string_view>;

@@ -3,6 +3,7 @@
 
 #include "config.hpp"
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -12,11 +13,12 @@
 namespace adasum {
 
 /// What a communicator keeps of the single calls that were made on it, so that a call that was made before finds its plan:
-/// the last `most` different ones, the oldest of which makes room for a new one. Used by one thread at a time, as the
+/// the last `most` different ones, and of these the last whose gradients have `most_bytes` together, or four times as many as
+/// the longest of them. All ranks drop the same: that follows from the calls alone. Used by one thread at a time, as the
 /// communicator is.
 class kept_plans {
  public:
-  static constexpr std::size_t most = 16;
+  static constexpr std::size_t most = 64, most_bytes = std::size_t{256} << 20;
 
   /// One call: derived classes hold its arguments, and its plan. @tparam Call  the derived class
   class call {
@@ -24,14 +26,16 @@ class kept_plans {
     virtual ~call() = default;
 
    protected:
+    /// @param bytes  of the gradient
     template <class Call>
-    explicit call(const Call*) : type_(&type_of<Call>) {}
+    call(const Call*, std::size_t bytes) : type_(&type_of<Call>), bytes_(bytes) {}
 
    private:
     friend kept_plans;
     template <class>
-    static constexpr char type_of = 0;  // its address tells types apart
+    static inline char type_of = 0;  // its address tells types apart; not const, or linkers might merge them
     const void* type_;
+    std::size_t bytes_;
   };
 
   /// The call of this type for which matches(call) holds; null if there is none.
@@ -43,17 +47,24 @@ class kept_plans {
     return nullptr;
   }
   void add(std::unique_ptr<call> one) noexcept {
-    calls_[next_] = std::move(one);
-    next_ = (next_ + 1) % most;
+    std::shift_right(calls_.begin(), calls_.end(), 1);
+    calls_.front() = std::move(one);
+    std::size_t all = 0, longest = 0;
+    for (auto kept = calls_.begin(); kept != calls_.end() && *kept; ++kept) {
+      all += (*kept)->bytes_;
+      longest = std::max(longest, (*kept)->bytes_);
+      if (all > std::max(most_bytes, 4 * longest)) {
+        std::for_each(kept, calls_.end(), drop);
+        return;
+      }
+    }
   }
-  void clear() noexcept {
-    for (auto& one : calls_) one.reset();
-    next_ = 0;
-  }
+  void clear() noexcept { std::ranges::for_each(calls_, drop); }
 
  private:
-  std::array<std::unique_ptr<call>, most> calls_;
-  std::size_t next_ = 0;
+  static void drop(std::unique_ptr<call>& one) { one.reset(); }
+
+  std::array<std::unique_ptr<call>, most> calls_;  // the newest first
 };
 
 /// A refinement of communicators: kept_plans() is one object for all handles of a rank, or null; without_kept_plans() is a

@@ -68,7 +68,8 @@ struct basic_options {
   /// up.
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
 
-  /// Whether the communicator keeps the plan of a single call that is made again (allreduce.hpp). Plans do not look at it.
+  /// Whether the communicator keeps the plan of a single call, for those that are made again (allreduce.hpp). Plans do not
+  /// look at it.
   bool keep_plan = true;
 
   friend constexpr bool operator==(const basic_options&, const basic_options&) = default;

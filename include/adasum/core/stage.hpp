@@ -64,8 +64,8 @@ struct stage {
 
   bool survives() const { return self < survivors; }
   /// Whether every survivor combines all of `held` by itself. (Then `sum_over` is this rank alone, or those that hold the
-  /// other elements of the same vectors.)
-  bool replicated() const { return parts.front() == held && (survivors == 1 || !held.empty()); }
+  /// other elements of the same vectors.) A partition of few elements may have all of them in its first part.
+  bool replicated() const { return parts.front() == held && parts.back() == held && (survivors == 1 || !held.empty()); }
   /// This rank's part. @pre survives()
   index_range part() const { return parts[self]; }
   /// How many gradients member i's vector combines.

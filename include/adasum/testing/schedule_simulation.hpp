@@ -101,6 +101,10 @@ class schedule_simulation {
   void gather() {
     walk([](const rank_state& rank) { return rank.done > 0 ? &rank.stages[rank.done - 1] : nullptr; },
          [this](const stage& stage) {
+           // Nothing is sent back then.
+           if (stage.replicated())
+             require(std::ranges::all_of(stage.parts, [&](index_range part) { return part == stage.held; }),
+                     "a survivor does not combine all that is held, and gets nothing of the others");
            for (std::size_t i = 0; i < stage.members.size(); ++i) {
              auto& member = at(stage.members[i]);
              if (i < stage.survivors) require(member.held == stage.parts[i], "a survivor has not got its part back");

@@ -111,6 +111,26 @@ TEST_CASE("halves of the world by themselves, and single ranks") {
   }
 }
 
+TEST_CASE("a single call made again: the same bits, and in memory that the ranks share where a plan works there") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const adasum::serial_space exec;
+  for (const std::size_t length : {std::size_t{40}, std::size_t{30'000}}) {
+    CAPTURE(length);
+    const auto gradients = random_gradients<float>(static_cast<std::size_t>(comm.size()), length, 3);
+    const auto& own = gradients[static_cast<std::size_t>(comm.rank())];
+    auto planned = own;
+    auto plan = adasum::plan_allreduce<float>(exec, comm, length);
+    plan(planned);
+    for (int call = 0; call < 4; ++call) {
+      CAPTURE(call);
+      auto gradient = own;
+      const auto found = adasum::adasum_allreduce(exec, comm, gradient);
+      CHECK(same_bits(gradient, planned));
+      if (call > 0) CHECK(found.schedule() == plan.last_report().schedule());
+    }
+  }
+}
+
 TEST_CASE("a plan on MPI") {
   const adasum::segments segs{100, 28};
   const auto gradients = random_gradients<float>(static_cast<std::size_t>(world_size()), segs.total(), 73);

@@ -6,10 +6,11 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <adasum/mpi.hpp>
 
-/// A communicator before MPI_Init, after MPI_Finalize, and one that is still there then, with a plan.
+/// A communicator before MPI_Init, after MPI_Finalize, and one that is still there then, with plans.
 
 namespace {
 
@@ -44,12 +45,19 @@ int main(int argc, char** argv) {
   std::ranges::fill(plan->buffer(), 1.0f);
   (*plan)();
   expect(plan->buffer()[0] == 1, "a plan in its own buffer");
+  // A plan of single calls, which the communicator keeps.
+  for (int call = 0; call < 3; ++call) {
+    std::vector<float> gradient(1000, 1.0f);
+    adasum::adasum_allreduce(adasum::serial_space{}, *late, gradient);
+    expect(gradient[0] == 1, "a single call, made again");
+  }
   member = *late;
   expect(member.size() == late->size(), "a communicator assigned to an empty one");
   MPI_Finalize();
   expect(message_of_bad_input() == "adasum::mpi_communicator: MPI has already been finalised",
          "a communicator after MPI_Finalize");
   plan.reset();
-  late.reset();  // must not call MPI any more
+  late.reset();
+  member = {};  // the last one, and what it keeps: must not call MPI any more
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

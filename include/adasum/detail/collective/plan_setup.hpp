@@ -29,7 +29,7 @@ namespace adasum::detail {
 
 /// What a plan is made for: the user, who runs it; one call, which then throws it away; or calls that are alike, for which
 /// the communicator keeps it (core/kept_plans.hpp).
-enum class plan_purpose { runs, one_call, calls };
+enum class plan_purpose { of_user, one_call, kept };
 
 /// What all plans are made of, the blocking, the posted and the enqueued: the call's arguments, the schedule's stages for
 /// this rank, and the agreement of the ranks on them.
@@ -69,7 +69,7 @@ class plan_setup {
   /// Whether ranks compare what they are about to do.
   bool compares() const { return options_.check_agreement && comm_.size() > 1; }
   /// Whether they do so at the beginning of a run: calls have done so before (plan_state::meet).
-  bool compares_in_runs() const { return compares() && purpose == plan_purpose::runs; }
+  bool compares_in_runs() const { return compares() && purpose == plan_purpose::of_user; }
 
   /// What the schedule may look at. @param in_place  see schedule_input
   schedule_input input(bool in_place = false) const {
@@ -137,7 +137,8 @@ class plan_setup {
   void prepare_agreement(const Rule& rule, std::string_view location) {
     if (comm_.size() == 1) return;
     signature_ = signature_of<T, Schedule>(segments(), rule, inner_rule_of(schedule_), location, describe(options_));
-    if (purpose == plan_purpose::calls) signature_.set(signature_.activity, "making a plan to keep");
+    if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
+    if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
     signature_.recombines_in_double = recombines_in_double<Space, T>;
     if (!compares()) {
       // One rank's stages mostly tell schedules of one name with different parameters apart.
@@ -151,7 +152,8 @@ class plan_setup {
   }
   /// What this rank sets up.
   const call_signature& signature() const { return signature_; }
-  void begin_runs() { signature_.set(signature_.activity, "running a plan that was kept"); }
+  /// From here on, calls run the plan that was kept.
+  void begin_runs() { signature_.set(signature_.activity, "a call whose plan was kept"); }
   void begin_buffer() { signature_.set(signature_.activity, "making plan.buffer()"); }
   /// For one run. @param problem  what is wrong with this rank's input; empty if nothing
   call_signature signature(std::size_t length, const std::string& problem) const {
@@ -169,11 +171,11 @@ class plan_setup {
 
   /// What is wrong with a gradient for this plan; empty if nothing. @param plan  what the user calls with it
   std::string problem_with(std::span<const T> elements, const char* plan) const {
-    return problem_with_gradient(space_, elements, length(), purpose == plan_purpose::runs ? plan : call_);
+    return problem_with_gradient(space_, elements, length(), purpose == plan_purpose::of_user ? plan : call_);
   }
   const std::string& schedule_problem() const { return problem_; }
 
-  plan_purpose purpose = plan_purpose::runs;
+  plan_purpose purpose = plan_purpose::of_user;
 
  private:
   /// Only where they say something: several nodes, one of which has several ranks.

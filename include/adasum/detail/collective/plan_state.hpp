@@ -49,7 +49,7 @@ class plan_state {
     if (use == shared_memory_use::required) require_in_place();
     last_ = &usual().last_report();
     meet(together);
-    if (purpose == plan_purpose::calls) setup_.begin_runs();
+    if (purpose == plan_purpose::kept) setup_.begin_runs();
   }
   plan_state(const plan_state&) = delete;
   plan_state& operator=(const plan_state&) = delete;
@@ -71,14 +71,14 @@ class plan_state {
     }
     return {*buffer_, setup_.length()};
   }
-  /// Before a run for one of several calls: the others may mean another plan, or none.
-  void meet(set_up_type& together) { together.meet(setup_.signature(), setup_.segments(), setup_.memory()); }
-
   /// The same as a part of a larger set-up.
   std::span<T> buffer(set_up_type& together) {
     if (!buffer_) make_buffer(together);
     return {*buffer_, setup_.length()};
   }
+
+  /// Before a run for one of several calls: the others may mean another plan, or none.
+  void meet(set_up_type& together) { together.meet(setup_.signature(), setup_.segments(), setup_.memory()); }
 
   const report& run(std::span<T> elements, const std::string& problem) {
     return finish(begin(elements, problem, false, "operator()"));

@@ -37,8 +37,8 @@ namespace adasum::detail {
 ///
 /// The mean in place of the sum, because a sum of 16-bit elements may overflow where gradients do not.
 ///
-/// For N elements, S segments, S' = 1 for rules of the whole model and S otherwise, with halving of radix q (q = 2ʲ, L =
-/// log₂P/j stages): each rank sends 4(P-1)/P·N elements and 8(S + S')(P-1) bytes, in 4L + ⌈log₂P⌉ exchanges one after
+/// For N elements, S segments, S' = 1 for rules of the whole model and S otherwise, with halving of radix q (P = qᴸ, L
+/// stages): each rank sends 4(P-1)/P·N elements and 8(S + S')(P-1) bytes, in 4L + ⌈log₂P⌉ exchanges one after
 /// another. Arithmetic: 2N(P-1)/P·q/(q-1) terms and 3N products, at any P. Memory: N elements, what messages need
 /// (docs/scale.md), and 8(S + S')P + 16·P·S bytes (the latter is the report). Norms alone: half of the elements and
 /// terms, N products, and no N elements.
