@@ -91,15 +91,16 @@ TEST_CASE("the report names what ran and counts what this rank sent") {
 }
 
 TEST_CASE("automatic reports the schedule that it chose") {
-  const auto schedule_for = [](std::size_t length) {
+  const auto schedule_for = [](std::size_t length, bool keeps_plan) {
     const auto gradients = random_gradients<float>(2, length, 3);
     return reduce_on_threads<float>(gradients, adasum::segments{length}, adasum::rules::adasum{},
-                                    adasum::schedules::automatic{})
+                                    adasum::schedules::automatic{}, adasum::options{.keep_plan = keeps_plan})
         .front()
         .found;
   };
-  CHECK(schedule_for(8).schedule() == "recursive_doubling");
-  CHECK(schedule_for(10'000).schedule() == "recursive_halving");
+  CHECK(schedule_for(8, false).schedule() == "recursive_doubling");
+  CHECK(schedule_for(10'000, false).schedule() == "recursive_halving");
+  CHECK(schedule_for(10'000, true).schedule() == "shared_memory");
 }
 
 TEST_CASE("a rule that needs no inner products need not be measured") {
@@ -150,10 +151,10 @@ TEST_CASE("what follows the gradient comes in any order; what is left out has it
         }));
 
   const auto least = of([&](const auto& comm, auto& g) { return adasum::adasum_allreduce(exec, comm, g); });
-  CHECK(least.second == "adasum by recursive_doubling, 1");
+  CHECK(least.second == "adasum by shared_memory, 1");
   CHECK(least == of([&](const auto& comm, auto& g) { return adasum::combine_allreduce(exec, comm, g); }));
   CHECK(least == of([&](const auto& comm, auto& g) {
-          return adasum::adasum_allreduce(exec, comm, g, adasum::schedules::recursive_doubling{},
+          return adasum::adasum_allreduce(exec, comm, g, adasum::schedules::shared_memory{},
                                           adasum::segments{g.size()});
         }));
   CHECK(of([&](const auto& comm, auto& g) { return adasum::adasum_allreduce(exec, comm, g, halving, segs); }).second ==

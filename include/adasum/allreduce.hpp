@@ -102,25 +102,19 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
   joint_set_up set_up(call, space, comm, choices.check_agreement);
   kept_plans& kept = *comm.kept_plans();
   call_type* made = nullptr;
-  try {
-    set_up.run([&](auto& together) {
-      refuse_bad_gradient<T>(together, call, space, elements, segments);
-      made =
-          kept.find<call_type>([&](const call_type& one) { return one.matches(space, segments, schedule, choices); });
-      if (made) {
-        made->plan.meet(together);
-        return;
-      }
-      auto now = std::make_unique<call_type>(space, segments, schedule, choices);
-      now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
-                                         choices, plan_purpose::kept);
-      made = now.get();
-      kept.add(std::move(now));
-    });
-  } catch (...) {
-    kept.clear();
-    throw;
-  }
+  set_up.run([&](auto& together) {
+    refuse_bad_gradient<T>(together, call, space, elements, segments);
+    made = kept.find<call_type>([&](const call_type& one) { return one.matches(space, segments, schedule, choices); });
+    if (made) {
+      made->plan.meet(together);
+      return;
+    }
+    auto now = std::make_unique<call_type>(space, segments, schedule, choices);
+    now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
+                                       choices, plan_purpose::kept);
+    made = now.get();
+    kept.add(std::move(now));
+  });
   return made->plan(elements);
 }
 

@@ -178,7 +178,8 @@ TEST_CASE("exchanges, one after another") {
     }
   }
   // Two exchanges more for 17 ranks than for 16, of which the last ones hold a gradient each.
-  for (const auto& [size, more] : {std::pair(16, 0u), std::pair(17, 2u)}) {
+  for (const int size : {16, 17}) {
+    const unsigned more = size == 16 ? 0 : 2;
     const auto of = [&](const auto& order) { return cost_of(order, 0, size, floats(102'400)).exchanges; };
     CHECK(of(recursive_doubling{}) == 4 + more);
     CHECK(of(recursive_halving{}) == 2 * 4 + 1 + 1 + 1 + 2 + more);

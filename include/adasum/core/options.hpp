@@ -87,12 +87,19 @@ std::string describe(const basic_options<CheckedByDefault>& choices) {
 
 namespace detail {
 
-/// @throws bad_input  a timeout that is not positive
+/// @throws bad_input  a timeout that is not positive, or a value that its enumeration does not have
 template <bool CheckedByDefault>
 void require_valid(const basic_options<CheckedByDefault>& choices, const char* call) {
   if (!(choices.timeout.count() > 0))  // nor NaN
     throw bad_input(std::string(call) + ": options::timeout is " + std::to_string(choices.timeout.count()) +
                     " seconds; it must be positive");
+  const auto require_below = [&](auto value, int count, const char* option) {
+    if (const auto number = static_cast<int>(value); number < 0 || number >= count)
+      throw bad_input(std::string(call) + ": options::" + option + " has no value " + std::to_string(number));
+  };
+  require_below(choices.measure, 2, "measure");
+  require_below(choices.nonfinite, 3, "nonfinite");
+  require_below(choices.wire, 3, "wire");
 }
 
 }  // namespace detail

@@ -54,8 +54,9 @@ struct list_of_options {
   nonfinite_policy nonfinite = options_type{}.nonfinite;
   wire_format wire = options_type{}.wire;
   decltype(options_type::timeout) timeout = options_type{}.timeout;
+  bool keep_plan = options_type{}.keep_plan;
 
-  options_type with_name() const { return {check_agreement, measure, nonfinite, wire, timeout}; }
+  options_type with_name() const { return {check_agreement, measure, nonfinite, wire, timeout, keep_plan}; }
   friend constexpr bool operator==(const list_of_options&, const list_of_options&) = default;
 };
 using unnamed_options = list_of_options<options::checked_by_default>;

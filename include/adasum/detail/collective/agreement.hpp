@@ -160,6 +160,7 @@ class agreement {
         if (!problem_.empty()) return false;
         if (same_boundaries(all)) {
           compare_parameters(all);
+          if (problem_.empty()) compare_kept_plans(all);
           return false;
         }
         equal_ = 0;
@@ -195,6 +196,14 @@ class agreement {
         problem_ = "adasum: the ranks disagree on the parameters of the schedule " + signature::get(first.schedule) +
                    ": the stages of rank 0 and of " + rank_name(r) + " differ";
     }
+  }
+
+  void compare_kept_plans(std::span<const call_signature> all) {
+    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
+      if (all[r].plan_is_kept != all[0].plan_is_kept)
+        problem_ = "adasum: " + rank_name(all[0].plan_is_kept ? 0 : r) + " has kept a plan of this call, " +
+                   rank_name(all[0].plan_is_kept ? r : 0) +
+                   " has not: a call before has failed there alone. All ranks have forgotten theirs now";
   }
 
   std::size_t middle() const { return equal_ + (different_ - equal_) / 2; }

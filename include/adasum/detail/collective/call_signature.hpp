@@ -45,6 +45,7 @@ struct call_signature {
   std::uint64_t rule_hash = 0;  ///< of its parameters
   std::uint64_t inner_rule_hash = 0;
   std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
+  std::uint64_t plan_is_kept = 0;          ///< of a single call: whether an earlier one has made it
   text<32> activity{};                     ///< whether a plan is made, or run
   text<16> scalar{};
   text<32> rule{};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "../../core/error.hpp"
+#include "../../core/kept_plans.hpp"
 #include "agreement.hpp"
 #include "one_in_flight.hpp"
 
@@ -54,21 +55,30 @@ class joint_set_up {
     throw bad_input(problem);
   }
 
-  /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told
+  /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told. Then the plans that
+  ///         the communicator keeps for single calls are forgotten, on all ranks
   template <class SetUp>
   auto run(SetUp&& set_up) {
     try {
       return std::forward<SetUp>(set_up)(*this);
     } catch (const error& problem) {
       tell(problem.what());
+      forget_kept_plans();
       throw;
     } catch (...) {
       tell(nullptr);
+      forget_kept_plans();
       throw;
     }
   }
 
  private:
+  /// Whatever this rank was about to set up: the others may have been in a single call.
+  void forget_kept_plans() const noexcept {
+    if constexpr (plan_keeping_communicator<Comm>)
+      if (auto* const kept = comm_.kept_plans()) kept->clear();
+  }
+
   /// @param problem  for the others' messages; null if it is not this library's
   void tell(const char* problem) const noexcept {
     if (all_know_) return;

@@ -153,7 +153,7 @@ class plan_setup {
   /// What this rank sets up.
   const call_signature& signature() const { return signature_; }
   /// From here on, calls run the plan that was kept.
-  void begin_runs() { signature_.set(signature_.activity, "a call whose plan was kept"); }
+  void begin_runs() { signature_.plan_is_kept = 1; }
   void begin_buffer() { signature_.set(signature_.activity, "making plan.buffer()"); }
   /// For one run. @param problem  what is wrong with this rank's input; empty if nothing
   call_signature signature(std::size_t length, const std::string& problem) const {
