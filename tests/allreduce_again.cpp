@@ -214,6 +214,45 @@ TEST_CASE("a rank that calls with segments that do not add up, where the others 
   });
 }
 
+TEST_CASE("a rank that makes a call that keeps no plan, or a plan, where the others have one") {
+  for_both([](const adasum::options& choices) {
+    check_one_that_differs(choices, [&](const auto& comm, auto& gradient) {
+      adasum::options keeps_none = choices;
+      keeps_none.keep_plan = false;
+      adasum::adasum_allreduce(space, comm, gradient, segs, keeps_none);
+    });
+    check_one_that_differs(choices, [&](const auto& comm, auto& gradient) {
+      adasum::combine_allreduce(space, comm, gradient, segs, adasum::rules::adacons{}, choices);
+    });
+    check_one_that_differs(choices,
+                           [&](const auto& comm, auto&) { adasum::plan_allreduce<float>(space, comm, segs, choices); });
+  });
+}
+
+TEST_CASE("what differs is said where plans are kept, too") {
+  const auto gradients = gradients_of(2);
+  const auto ranks = on_ranks(2, [&](const adasum::thread_communicator& comm) {
+    for (int i = 0; i < 3; ++i) {
+      auto mine = gradients[static_cast<std::size_t>(comm.rank())];
+      const auto second = i == 2 && comm.rank() == 1 ? std::size_t{1} : std::size_t{2};
+      adasum::adasum_allreduce(space, comm, mine, adasum::segments{second, mine.size() - second},
+                               {.check_agreement = true});
+    }
+    return 0;
+  });
+  for (const auto& rank : ranks)
+    CHECK(rank.message_of<adasum::agreement_error>().value_or("").find("segment 0 ends at element 2 on rank 0") !=
+          std::string::npos);
+}
+
+TEST_CASE("keep_plan in braces") {
+  const auto ranks = results_of(on_ranks(2, [](const adasum::thread_communicator& comm) {
+    std::vector<float> gradient(3, 1);
+    return std::string(adasum::adasum_allreduce(space, comm, gradient, {.keep_plan = false}).schedule());
+  }));
+  CHECK(ranks[0] == "recursive_doubling");
+}
+
 TEST_CASE("a rank that has forgotten its plans, where the others have one") {
   for_both([](const adasum::options& choices) {
     check_one_that_differs(choices, [&](const auto& comm, auto& gradient) {

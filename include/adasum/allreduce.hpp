@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -46,42 +45,11 @@ void refuse_bad_gradient(joint_set_up<Space, Comm>& together, const char* call, 
   if (!problem.empty()) together.refuse(problem);
 }
 
-/// Whether values of a type tell whether they are the same.
-template <class A>
-constexpr bool has_equality = std::is_empty_v<A> || std::equality_comparable<A>;
-template <class A>
-bool are_equal(const A& a, const A& b) {
-  if constexpr (std::is_empty_v<A>)
-    return true;
-  else
-    return a == b;
-}
-
 /// A single call that was made before, and its plan.
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
-class call_made_before final : public kept_plans::call {
- public:
-  call_made_before(const Space& space, segments_view segments, const Schedule& schedule,
-                   const basic_options<true>& choices)
-      : kept_plans::call(this, segments.all().end * sizeof(T)),
-        space_(space),
-        offsets_(segments.offsets().begin(), segments.offsets().end()),
-        schedule_(schedule),
-        choices_(choices) {}
-
-  bool matches(const Space& space, segments_view segments, const Schedule& schedule,
-               const basic_options<true>& choices) const {
-    return std::ranges::equal(offsets_, segments.offsets()) && choices_ == choices && are_equal(schedule_, schedule) &&
-           are_equal(space_, space);
-  }
-
+struct call_made_before final : kept_plans::call {
+  explicit call_made_before(std::size_t length) : kept_plans::call(this, length * sizeof(T)) {}
   allreduce_plan<T, Space, Comm, Rule, Schedule> plan;
-
- private:
-  Space space_;
-  std::vector<std::size_t> offsets_;
-  Schedule schedule_;
-  basic_options<true> choices_;
 };
 
 /// Whether calls can be told apart, and a plan for them can outlive them: not where it holds memory of a device, or a
@@ -104,12 +72,13 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
   call_type* made = nullptr;
   set_up.run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
-    made = kept.find<call_type>([&](const call_type& one) { return one.matches(space, segments, schedule, choices); });
+    made =
+        kept.find<call_type>([&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices); });
     if (made) {
       made->plan.meet(together);
       return;
     }
-    auto now = std::make_unique<call_type>(space, segments, schedule, choices);
+    auto now = std::make_unique<call_type>(elements.size());
     now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
                                        choices, plan_purpose::kept);
     made = now.get();
@@ -167,9 +136,9 @@ consteval bool is_collective_call() {
 /// The first call with such arguments makes a plan, which the communicator keeps (options::keep_plan). Calls that are alike
 /// but for the numbers in the gradient run it: they cost what the plan does, and ⌈log₂P⌉ exchanges of one short message, by
 /// which ranks that make another call find out. Kept are the last 64 different calls, of gradients of 256 MiB together or
-/// four times the longest (core/kept_plans.hpp), whose plans have memory: about one
-/// gradient each, or two. Not kept are plans under rules that have members, or on devices, and those whose schedule or execution
-/// space has no ==; these are made at each call, for which automatic chooses messages.
+/// four times the longest (core/kept_plans.hpp), whose plans have memory: about one gradient each, or two. Not kept are
+/// plans under rules that have members, or on devices, and those whose schedule or execution space has no ==; these are
+/// made at each call, for which automatic chooses messages.
 /// Errors as in allreduce_plan::operator().
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>

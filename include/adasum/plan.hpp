@@ -154,6 +154,11 @@ class allreduce_plan {
     throw bad_input(problem);
   }
 
+  /// For single calls, which keep their plan: whether it is that of a call with these arguments.
+  bool is_for(const Space& space, segments_view segments, const Schedule& schedule,
+              const basic_options<true>& choices) const {
+    return state("is_for").setup().is_for(space, segments, schedule, choices);
+  }
   /// For single calls, which keep their plan: before each run, all ranks find out whether they are about to run it.
   void meet(detail::joint_set_up<Space, Comm>& together) { state("meet").meet(together); }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,17 @@
 #include "stages_of_pieces.hpp"
 
 namespace adasum::detail {
+
+/// Whether values of a type tell whether they are the same.
+template <class A>
+constexpr bool has_equality = std::is_empty_v<A> || std::equality_comparable<A>;
+template <class A>
+bool are_equal(const A& a, const A& b) {
+  if constexpr (std::is_empty_v<A>)
+    return true;
+  else
+    return a == b;
+}
 
 /// What a plan is made for: the user, who runs it; one call, which then throws it away; or calls that are alike, for which
 /// the communicator keeps it (core/kept_plans.hpp).
@@ -65,6 +77,13 @@ class plan_setup {
   const char* call() const { return call_; }
   segments_view segments() const { return segments_view{offsets_}; }
   std::size_t length() const { return offsets_.back(); }
+
+  /// Whether a call with these arguments would set up the same.
+  bool is_for(const Space& space, segments_view segments, const Schedule& schedule,
+              const basic_options<true>& choices) const {
+    return std::ranges::equal(offsets_, segments.offsets()) && options_ == choices && are_equal(schedule_, schedule) &&
+           are_equal(space_, space);
+  }
 
   /// Whether ranks compare what they are about to do.
   bool compares() const { return options_.check_agreement && comm_.size() > 1; }
