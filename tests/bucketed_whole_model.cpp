@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -24,7 +23,6 @@
 #include <adasum/rules/eigen/upgrad.hpp>
 #endif
 
-#include "support/allocations.hpp"
 #include "support/whole_model_buckets.hpp"
 
 namespace test_of_bucketed_whole_model {
@@ -98,6 +96,34 @@ TEST_CASE("otherwise, those up to the rounding of inner products, and the same o
     check_close_to_whole(size, adasum::rules::centred_clipping{});
     check_close_to_whole(size, whole_adasum{});
   }
+}
+
+TEST_CASE("rules of norms and row sums by sums of vectors: always the bits of a plan for the whole gradient") {
+  using adasum::rules::adacons;
+  const auto check = [](const auto& inputs, const auto& order, const adasum::options& choices) {
+    check_same_as_whole(inputs, adacons{.momentum = 0.5}, order, choices);
+    check_same_as_whole(inputs, adacons{.scale = adacons::scaling::mean_norm}, order, choices);
+  };
+  for (const int size : {4, 6, 11, 12}) {  // 3, 5 and 7 are one stage
+    passes<double> inputs;
+    for (std::uint64_t p = 0; p < 4; ++p)
+      inputs.push_back(random_gradients<double>(static_cast<std::size_t>(size), model.total(), 90 + p));
+    check(inputs, adasum::schedules::recursive_halving{}, unchecked);
+    check(inputs, adasum::schedules::recursive_doubling{}, checked);
+    for (double& x : parameter_of(inputs[1][0], 3)) x *= 0x1p+600;
+    parameter_of(inputs[2][2], 3)[0] = std::numeric_limits<double>::quiet_NaN();
+    check(inputs, adasum::schedules::recursive_halving{.radix = 3},
+          {.check_agreement = false, .nonfinite = adasum::nonfinite_policy::exclude});
+  }
+  // The choice is that for the whole gradient, not for each bucket.
+  const adasum::schedule_input whole{.length = model.total(),
+                                     .element_size = sizeof(double),
+                                     .segments = model.size(),
+                                     .along_tree = false,
+                                     .sums = 2};
+  REQUIRE(adasum::schedules::automatic{}.chosen_name(24, whole) == "recursive_doubling");
+  check_same_as_whole(passes<double>{random_gradients<double>(24, model.total(), 95)}, adacons{},
+                      adasum::schedules::automatic{.in_place = false}, unchecked);
 }
 
 TEST_CASE("segments that need the vectors themselves: combined over all buckets") {
@@ -187,11 +213,11 @@ TEST_CASE("a gradient that is not finite in one bucket") {
 }
 
 TEST_CASE("nonfinite_policy::raise: the same on all ranks, and nothing has changed") {
-  const auto check = [](const auto& order) {
-    auto inputs = exact_gradients<float>(3, 1);
+  const auto check = [](const auto& order, int size = 3) {
+    auto inputs = exact_gradients<float>(size, 1);
     inputs[1][5] = std::numeric_limits<float>::infinity();
     const adasum::options raises{.nonfinite = adasum::nonfinite_policy::raise};
-    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
       auto buckets = adasum::plan_bucketed<float>(adasum::serial_space{}, comm, model, 400, adasum::rules::adacons{},
                                                   order, raises);
       const auto r = static_cast<std::size_t>(comm.rank());
@@ -210,65 +236,13 @@ TEST_CASE("nonfinite_policy::raise: the same on all ranks, and nothing has chang
   };
   check(adasum::schedules::all_to_all{});
   check(adasum::schedules::shared_memory{});
+  check(adasum::schedules::recursive_halving{}, 4);
   check(adasum::schedules::hierarchical{std::vector{0, 0, 1}, adasum::rules::sum{}});
 }
 
 namespace {
 
-/// How often this thread has measured.
-thread_local std::size_t measured = 0;
-
-struct counting_space : adasum::serial_space {
-  template <class T>
-  void measure(const adasum::slice& part, std::span<const T* const> vectors, double* gram) const {
-    ++measured;
-    adasum::serial_space::measure(part, vectors, gram);
-  }
-  template <class T>
-  void measure(const adasum::slice& part, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    ++measured;
-    adasum::serial_space::measure(part, vectors, gram, bytes);
-  }
-};
-
-}  // namespace
-
-TEST_CASE("buckets are measured while others are still computed, and nothing is allocated from the second pass on") {
-  const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
-    const adasum::options lean{.check_agreement = false};
-    auto buckets = adasum::plan_bucketed<float>(counting_space{}, comm, model, 400, adasum::rules::adacons{}, lean);
-    CHECK(buckets.location_of(7).bucket == 0);
-    CHECK(buckets.location_of(7).segment == 7);
-    CHECK(buckets.location_of(7).report == 0);
-    CHECK(buckets.location_of(7).elements == adasum::index_range{18, 49});
-    for (int pass = 0; pass < 4; ++pass) {
-      const auto before = allocations();
-      for (std::size_t bucket = 0; bucket < buckets.buckets(); ++bucket) {
-        const auto so_far = measured;
-        for (std::size_t i = 0; i < model.size(); ++i)
-          if (buckets.location_of(i).bucket == bucket) {
-            std::ranges::fill(buckets.gradient(i), static_cast<float>(comm.rank() + 1));
-            buckets.ready(i);
-          }
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        const bool is_last = bucket + 1 == buckets.buckets();
-        while (!is_last && measured == so_far && std::chrono::steady_clock::now() < end) {
-          CHECK_FALSE(buckets.test());
-          std::this_thread::yield();
-        }
-        if (!is_last) CHECK(measured > so_far);
-      }
-      buckets.wait();
-      if (pass > 1) CHECK(allocations() == before);
-    }
-    return 0;
-  });
-  for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
-}
-
-namespace {
-
-template <class Schedule>
+template <class Rule = throwing_rule, class Schedule>
 void check_failures(int size, const Schedule& order, double scale) {
   const auto inputs = exact_gradients<double>(size, 5, scale);
   const int culprit = size - 1;
@@ -285,7 +259,7 @@ void check_failures(int size, const Schedule& order, double scale) {
         bool throws = bad && missing == none;
         auto mine = inputs[r];  // lives longer than the buckets
         auto buckets = adasum::plan_bucketed<double>(adasum::serial_space{}, comm, model, 100 * sizeof(double),
-                                                     throwing_rule{&throws}, order, unchecked);
+                                                     Rule{&throws}, order, unchecked);
         const auto pass = pass_of(buckets, mine, r, bad ? missing : none, bad && leaves);
         CHECK(pass.unchanged);
         if (!bad)
@@ -314,6 +288,8 @@ TEST_CASE("a rank that fails or leaves midway: nobody hangs, and no gradient of 
       check_failures(size, adasum::schedules::shared_memory{}, scale);
       check_failures(size, adasum::schedules::hierarchical{nodes_of(size), adasum::rules::sum{}}, scale);
     }
+  for (const int size : {4, 6})
+    check_failures<throwing_row_sum_rule>(size, adasum::schedules::recursive_halving{}, 1.0);
 }
 
 TEST_CASE("a rank that fails wherever another one is: also while that one goes on to combine vector by vector") {

@@ -47,16 +47,19 @@ namespace adasum {
 ///
 ///     G = Σ over all segments of their Gram matrices,   result = Σ weights(G)[i]·gradient i   in every bucket,
 ///
-/// and then mixed and delivered: the result is that of one plan for the whole gradient, but for roundings. Each bucket is cut
-/// into slices for the ranks, not the whole, so that G is added up in another order, and two vectors of floats, which are
-/// mixed in float lanes, may be rounded otherwise. It is bitwise the same on one rank; on several, where G is exact, unless there
-/// are two vectors of floats. Otherwise rules::adacons, for one, differs by up to 6e-16 of the largest element in double, and 1e-7
-/// in float: with two ranks, and where the plan runs by sums of vectors (docs/guide.md has the figures).
+/// and then mixed and delivered. Rules that run by sums of vectors (row_sum_rule) take the mean of each bucket as it becomes
+/// complete, and the weighted sum when all are there.
+///
+/// The result is that of one plan for the whole gradient. By sums of vectors it is bitwise the same in double, and in float
+/// but for slices of at most 16 elements that two ranks mix. In one stage of all ranks, each bucket is cut into slices, not
+/// the whole, so that G is added up in another order, and two vectors of floats may be rounded otherwise: it is bitwise the
+/// same on one rank; on several, where G is exact, unless there are two vectors of floats. Otherwise rules::adacons, for one,
+/// differs by up to 5e-16 of the largest element in double, and 1e-7 in float with two ranks (docs/guide.md has the figures).
 ///
 /// A pass is one reduction then: its report is that of the whole model, a rank that nonfinite_policy leaves out is left out of
 /// all buckets, and if anything fails, no gradient of the caller's has changed. (Under nonfinite_policy::exclude and raise, a
-/// pass begins when the last bucket is complete if it works in memory that ranks share, or by a schedule that combines
-/// gradients before the rule is asked, as hierarchical does. The latter works by messages.)
+/// pass begins when the last bucket is complete if it works in memory that ranks share, or combines gradients before the rule
+/// is asked, by sums of vectors or by hierarchical. The latter works by messages.)
 ///
 /// Communication goes on in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>

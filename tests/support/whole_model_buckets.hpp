@@ -228,6 +228,17 @@ struct throwing_rule {
   }
 };
 
+/// The same of norms and row sums: among several stages it runs by sums of vectors.
+struct throwing_row_sum_rule {
+  static constexpr std::string_view name = "throwing";
+  bool* throws;
+  bool whole_model() const { return true; }
+  void operator()(adasum::row_sums_view sums, std::span<double> weights) const {
+    if (std::exchange(*throws, false)) throw std::runtime_error("the rule fails");
+    std::ranges::fill(weights, 1.0 / static_cast<double>(sums.size()));
+  }
+};
+
 /// One pass in memory of the caller's. @param missing  a parameter that is not marked
 template <class Buckets>
 ended_pass pass_of(Buckets& buckets, std::vector<double> mine, std::uint64_t seed, std::size_t missing,

@@ -15,7 +15,7 @@ namespace adasum {
 
 /// What a schedule may look at when it decides. The same on all ranks.
 struct schedule_input {
-  std::size_t length = 0;        ///< elements of one gradient
+  std::size_t length = 0;        ///< elements of one gradient, or of the piece of it that is to be cut
   std::size_t element_size = 0;  ///< bytes of one element
   std::size_t segments = 1;      ///< how many segments the gradient has
   bool along_tree = true;        ///< whether the rule can be applied pair by pair along the tree
@@ -29,6 +29,15 @@ struct schedule_input {
   /// The node of each rank: any numbers, equal for ranks of one node. Empty where all nodes have one rank, or all ranks are
   /// on one node, or the communicator does not say.
   std::span<const int> nodes{};
+  /// Where gradients come in pieces that are weighed together: elements of a whole one. 0 where it is all there.
+  std::size_t whole_length = 0;
+
+  /// What a choice between ways of cutting should look at: the same for all pieces.
+  schedule_input of_whole() const {
+    auto found = *this;
+    if (whole_length > 0) found.length = whole_length;
+    return found;
+  }
 };
 
 /// What a schedule makes of memory that ranks share: see the concept schedule.

@@ -146,7 +146,7 @@ struct automatic {
   }
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return stages_of(choose(size, as_followed(input)), rank, size, input);
+    return stages_of(choose(size, as_followed(input.of_whole())), rank, size, input);
   }
 
   /// The schedule that runs.

@@ -61,7 +61,7 @@ class bound_stages {
     for (auto& stage : stages) {
       const bool by_message = !is_shared(stage);
       sizes.include(stage, by_message, most_products(stage.members.size()));
-      const auto received_at = by_message && stage.weighed_together() ? sizes.keep(stage) : 0;
+      const auto received_at = by_message && stage.weighed_together ? sizes.keep(stage) : 0;
       stages_.push_back({std::move(stage), {}, {}, nullptr, nullptr, received_at});
     }
     messages_.emplace(space, comm, how.wire, sizes, report);
@@ -126,7 +126,7 @@ class bound_stages {
 
   void bind(bound_stage<T>& bound, std::size_t kept, std::size_t leaves, bool records) {
     bound.elements = bound.products = &*messages_;
-    if (!bound.weighed_together()) bound.received_at = kept;
+    if (!bound.weighed_together) bound.received_at = kept;
     bound.to_combine = transfers_to_combine(bound);
     bound.to_deliver = transfers_to_deliver(bound, leaves);
     if (!records) {

@@ -47,14 +47,13 @@ struct transport_settings {
   std::function<void()> before_sharing{};
 };
 
-/// A stage of a plan. A gradient that is weighed as a whole may come in pieces, each of which is brought and measured in
-/// stages of its own while others are still to come; when all are there, they are weighed together.
+/// A stage of a plan. A gradient that is weighed as a whole may come in pieces, each of which has stages of its own, that
+/// begin while others are still to come.
 struct planned_stage : stage {
   index_range segments;           ///< what it combines
   std::size_t pieces_needed = 0;  ///< how many must be there before it begins; 0: the gradient is all there
-
-  /// Whether it waits for the others before it is weighed, by the call's rule.
-  bool weighed_together() const { return pieces_needed > 0 && !inner; }
+  /// Whether it is brought and measured, and then waits for the stages of other pieces, to be weighed with them.
+  bool weighed_together = false;
 };
 
 /// What an engine is told when it is made: what the stages are, and how to go about them.
@@ -69,14 +68,14 @@ struct engine_settings {
   transport_settings transport{};
 };
 
-/// Whether a rule may run by sums of vectors (run_of_sums.hpp), and whether it does: along several stages, of a gradient
-/// that is all there.
+/// Whether a rule may run by sums of vectors (run_of_sums.hpp), and whether it does: along several stages.
 template <rule Rule, rule Inner>
 inline constexpr bool can_run_by_sums = row_sum_rule<Rule> && std::same_as<Inner, no_inner_rule>;
 template <rule Rule, rule Inner>
 bool runs_by_sums(const engine_settings<Inner>& settings, int size) {
-  return can_run_by_sums<Rule, Inner> && settings.stages.front().pieces_needed == 0 &&
-         !is_one_stage_of_all(settings.stages, size);
+  const auto& first = settings.stages.front();
+  return can_run_by_sums<Rule, Inner> &&
+         (first.pieces_needed > 0 ? !first.weighed_together : !is_one_stage_of_all(settings.stages, size));
 }
 
 }  // namespace adasum::detail

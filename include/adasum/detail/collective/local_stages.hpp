@@ -110,7 +110,7 @@ class local_stages {
     with_rule(stage, [&](auto& rule) {
       weigh_window(rule, leaf_counts_of(stage), stage.segments.begin, memory_of(stage), limits_of(stage), problem);
       if (problem) return;
-      if (stage.weighed_together()) zero_absent_weights(memory_of(stage));
+      if (stage.weighed_together) zero_absent_weights(memory_of(stage));
       for_each_settled(memory_of(stage), weighs_whole_model(rule),
                        [&](std::size_t k) { observe(k, outcome_of(memory_of(stage), k)); });
     });
@@ -170,7 +170,7 @@ class local_stages {
       finish_recombination(space_, *run, weighs_whole_model(rule), memory_of(stage), out, observe, written);
       run.reset();
     });
-    if (!stage.weighed_together()) unsettled_.clear();  // the pieces are not to be mixed then
+    if (!stage.weighed_together) unsettled_.clear();  // the pieces are not to be mixed then
   }
   /// What has failed on this rank in recombining; null if nothing has.
   std::exception_ptr problem_in_recombining() const {
@@ -234,7 +234,7 @@ class local_stages {
   auto elements_of(const planned_stage& stage, bool whole_model, const Stages& pieces) const {
     return [this, &stage, whole_model, &pieces](std::size_t k) {
       auto found = recombined_elements(window_of(stage), k, whole_model);
-      if (stage.weighed_together()) found.parts = parts_in(pieces);
+      if (stage.weighed_together) found.parts = parts_in(pieces);
       return found;
     };
   }
@@ -244,7 +244,7 @@ class local_stages {
     std::vector<index_range> parts(segments_.size());
     std::size_t begin = 0;
     for (const auto& piece : pieces) {
-      if (!piece.weighed_together()) continue;
+      if (!piece.weighed_together) continue;
       const auto window = window_of(piece);
       for (std::size_t k = 0; k < piece.segments.size(); ++k) {
         const auto elements = window.local(k);

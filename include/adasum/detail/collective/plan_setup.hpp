@@ -99,7 +99,7 @@ class plan_setup {
             .on_device = device_space<Space>,
             .once = purpose == plan_purpose::one_call,
             .in_place = in_place,
-            .sums = pieces_.empty() ? vector_sums<Schedule, Rule> : 0,
+            .sums = vector_sums<Schedule, Rule>,
             .nodes = nodes_};
   }
 
@@ -210,16 +210,17 @@ class plan_setup {
   template <class AnySchedule>
   std::vector<planned_stage> stages_of(const AnySchedule& order, bool in_place) const {
     auto asked = input(in_place);
+    asked.whole_length = pieces_.empty() ? 0 : asked.length;
     if (pieces_.empty()) return planned(order.stages(comm_.rank(), comm_.size(), asked), segments().size());
     return stages_of_pieces(
-        segments(), pieces_,
+        segments(), pieces_, comm_.size(),
         [&](std::size_t piece) {
           asked.length = piece;
           auto found = order.stages(comm_.rank(), comm_.size(), asked);
           if (found.empty() && comm_.size() == 1) return schedules::all_to_all{}.stages(0, 1, asked);
           return found;
         },
-        Schedule::name);
+        asked.sums > 0, Schedule::name);
   }
 
   Space space_;

@@ -189,7 +189,7 @@ class run_of_stages {
 
   progress combine(const bound_stage<T>& stage, bool last) {
     if (withdrawn_) return progress::done;
-    if (stage.weighed_together()) return mix_piece(stage);
+    if (stage.weighed_together) return mix_piece(stage);
     if (turn_ == 0) weigh(stage);
     if (part_ == part::confirm && confirm(stage) == progress::waits) return progress::waits;
     if (part_ == part::mix) {
@@ -275,7 +275,7 @@ class run_of_stages {
   /// left. Otherwise that is decided when all pieces are there.
   bool excludes_beforehand() const {
     const auto& last = stages_.all().back();
-    return !last.weighed_together() || last.replicated() || !std::is_same_v<Inner, no_inner_rule> || is_in_place();
+    return !last.weighed_together || last.replicated() || !std::is_same_v<Inner, no_inner_rule> || is_in_place();
   }
 
   progress weigh_pieces() {

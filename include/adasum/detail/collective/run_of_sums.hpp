@@ -43,6 +43,10 @@ namespace adasum::detail {
 /// (docs/scale.md), and 8(S + S')P + 16·P·S bytes (the latter is the report). Norms alone: half of the elements and
 /// terms, N products, and no N elements.
 ///
+/// A gradient may come in pieces, which have stages of their own: 1. then begins with each of them, and the rest when all are
+/// there. Elements are added along the same tree however they are cut, and norms and row sums are not cut at all: so the
+/// result has the same bits (but see exec/serial/mix.hpp, few_elements: slices of floats that are mixed in double).
+///
 /// Accuracy: ḡ is rounded to T. On the way from a gradient to ḡ, each of the stages rounds once, and multiplies and adds
 /// in T where the space mixes so. With r roundings of at most u each (stages of n members: r ≤ Σ (n + 1)),
 ///
@@ -84,19 +88,23 @@ class run_of_sums {
 
   /// A step's stage is counted on from one sum to the next.
   std::vector<step> steps() const {
+    const auto all = stages_.all();
     std::vector<step> steps{{step_kind::agree, 0}, {step_kind::begin, 0}};
-    if (exclusion_.is_decided()) steps.push_back({step_kind::exclude, 0});
-    const auto add_sum = [&](std::size_t first) {
-      const auto add = [&](step_kind kind, std::size_t stage) {
-        if (kind != step_kind::measure && kind != step_kind::sum) steps.push_back({kind, first + stage});
-      };
-      add_steps_down(stages_.all(), add);
-      add_steps_back(stages_.all(), settings_.transport.wire != wire_format::same, add);
+    if (exclusion_.is_decided()) steps.push_back({step_kind::exclude, 0, all.back().pieces_needed});
+    const auto add_sum = [&](std::size_t first_of_sum) {
+      for_each_piece(all, [&](std::size_t first, std::span<const bound_stage<T>> piece) {
+        const auto add = [&](step_kind kind, std::size_t stage) {
+          if (kind != step_kind::measure && kind != step_kind::sum)
+            steps.push_back({kind, first_of_sum + first + stage, piece.front().pieces_needed});
+        };
+        add_steps_down(piece, add);
+        add_steps_back(piece, settings_.transport.wire != wire_format::same, add);
+      });
     };
     if constexpr (needs_row_sums<Rule>) add_sum(0);
-    steps.push_back({step_kind::measure, 0});
+    steps.push_back({step_kind::measure, 0, all.back().pieces_needed});
     steps.push_back({step_kind::gather, 0});
-    add_sum(stages_.all().size());
+    add_sum(all.size());
     steps.push_back({step_kind::finish, 0});
     return steps;
   }
@@ -122,7 +130,8 @@ class run_of_sums {
     const auto number = is_result ? next.stage - count : next.stage;
     const auto& stage = stages_.all()[number];
     T* const to = is_result || !mean_ ? data_ : mean_->data();
-    T* const from = number == 0 ? data_ : to;
+    const bool is_first = number == 0 || stages_.all()[number - 1].pieces_needed != stage.pieces_needed;
+    T* const from = is_first ? data_ : to;
     switch (next.kind) {
       case step_kind::agree: return agreement_.take(by_message());
       case step_kind::begin: return begin();

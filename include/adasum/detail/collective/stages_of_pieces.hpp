@@ -34,40 +34,56 @@ inline void shift(stage& one, std::size_t by) {
   for (auto& part : one.parts) move(part);
 }
 
-/// Of a gradient that comes in pieces, and is weighed as a whole.
+/// The same result with nothing published: a gradient of one stage only is.
+inline void send_parts(stage& one) {
+  if (!one.published) return;
+  for (std::size_t i = 0; i < one.survivors; ++i) one.parts[i] = part_of(one.held, one.survivors, i);
+  one.sum_over.assign(one.members.begin(), one.members.begin() + static_cast<std::ptrdiff_t>(one.survivors));
+  one.published = false;
+}
+
+/// Of a gradient that comes in pieces, and is weighed as a whole: from one stage of all gradients for each piece, or, where
+/// the rule can be run by sums of vectors, from those sums.
 /// @param pieces    the segments of each, in the order in which they come
-/// @param stages_of stages_of(length): the schedule's, for a gradient of that length
+/// @param stages_of stages_of(length): the schedule's, for a piece of that length
+/// @param sums      whether the rule can be run by sums, along several stages (run_of_sums.hpp)
 /// @param schedule  its name
-/// @throws bad_input  its stages are not those of a rule for all gradients at once, or not the same for all pieces
+/// @throws bad_input  the rule needs all gradients at once, and the stages do not bring them, or not in the same way for all
+///                    pieces
 template <class StagesOf>
-std::vector<planned_stage> stages_of_pieces(segments_view segments, std::span<const index_range> pieces,
-                                            const StagesOf& stages_of, std::string_view schedule) {
+std::vector<planned_stage> stages_of_pieces(segments_view segments, std::span<const index_range> pieces, int size,
+                                            const StagesOf& stages_of, bool sums, std::string_view schedule) {
   const auto refuse = [&](const char* why) {
     throw bad_input("adasum: the schedule " + std::string(schedule) + " " + why);
   };
   std::vector<planned_stage> found;
+  bool by_sums = false;
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     const auto elements = segments.part(pieces[p].begin, pieces[p].size()).all();
     auto stages = stages_of(elements.size());
     if (stages.empty()) refuse("has no stage for this rank");
-    std::size_t weighed = 0;
+    if (sums && !is_one_stage_of_all(stages, size)) by_sums = true;
     for (auto& one : stages) {
-      if (one.published) {  // a gradient of one stage only is
-        for (std::size_t i = 0; i < one.survivors; ++i) one.parts[i] = part_of(one.held, one.survivors, i);
-        one.sum_over.assign(one.members.begin(), one.members.begin() + static_cast<std::ptrdiff_t>(one.survivors));
-        one.published = false;
-      }
+      send_parts(one);
       shift(one, elements.begin);
-      if (!one.inner && ++weighed > 1)
-        refuse("combines gradients pair by pair; buckets that are weighed together need one stage for all of them");
-      found.push_back({std::move(one), pieces[p], p + 1});
+      const bool inner = one.inner;
+      found.push_back({std::move(one), pieces[p], p + 1, !inner});
     }
   }
-  const auto& last = found.back();
-  for (const auto& one : found)
-    if (one.weighed_together() && last.weighed_together() &&
-        (one.members != last.members || one.sum_over != last.sum_over || one.replicated() != last.replicated()))
+  if (by_sums) {
+    for (auto& one : found) one.weighed_together = false;
+    return found;
+  }
+  const planned_stage* before = nullptr;
+  for (const auto& one : found) {
+    if (!one.weighed_together) continue;
+    if (before && before->pieces_needed == one.pieces_needed)
+      refuse("combines gradients pair by pair; buckets that are weighed together need one stage for all of them");
+    if (before && (one.members != before->members || one.sum_over != before->sum_over ||
+                   one.replicated() != before->replicated()))
       refuse("reduces short and long buckets in different ways, and they are to be weighed together");
+    before = &one;
+  }
   return found;
 }
 

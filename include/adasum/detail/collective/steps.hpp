@@ -45,7 +45,7 @@ void add_steps_down(std::span<const Stage> stages, const Add& add) {
     if (!stage.survives()) return;
     add(step_kind::measure, at);
     if (stage.sum_over.size() > 1) add(step_kind::sum, at);
-    if (!stage.weighed_together()) add(step_kind::combine, at);
+    if (!stage.weighed_together) add(step_kind::combine, at);
   }
 }
 
@@ -57,11 +57,20 @@ void add_steps_back(std::span<const Stage> stages, bool rounds, const Add& add) 
   if (done < stages.size()) {
     add(step_kind::deliver, done);
   } else {
-    if (stages.back().weighed_together()) add(step_kind::combine, done - 1);
+    if (stages.back().weighed_together) add(step_kind::combine, done - 1);
     if (rounds) add(step_kind::round_result, done - 1);
   }
   while (done-- > 0)
     if (!stages[done].to_deliver.empty()) add(step_kind::deliver, done);
+}
+
+/// visit(number of its first stage, its stages) for each piece of the gradient; all of it is one, if it is not in pieces.
+template <class Stage, class Visitor>
+void for_each_piece(std::span<const Stage> stages, const Visitor& visit) {
+  for (std::size_t first = 0, last = 0; first < stages.size(); first = last) {
+    while (last < stages.size() && stages[last].pieces_needed == stages[first].pieces_needed) ++last;
+    visit(first, stages.subspan(first, last - first));
+  }
 }
 
 /// The steps of a reduction that measures and combines in each stage.
@@ -83,14 +92,14 @@ class step_list {
     add(step_kind::agree);
     add(step_kind::begin);
     if (excludes && (beforehand || all == 0)) add(step_kind::exclude, 0, all);
-    for_each_piece([&](std::size_t first, std::span<const Stage> piece) {
+    for_each_piece(stages_, [&](std::size_t first, std::span<const Stage> piece) {
       add_steps_down(piece, [&](step_kind kind, std::size_t at) {
         if (kind != step_kind::sum || measured_(piece[at])) add(kind, first + at, piece[at].pieces_needed);
       });
     });
     if (excludes && !beforehand && all > 0) add(step_kind::exclude, 0, all);
-    if (stages_.back().survives() && stages_.back().weighed_together()) add(step_kind::weigh, stages_.size() - 1);
-    for_each_piece([&](std::size_t first, std::span<const Stage> piece) {
+    if (stages_.back().survives() && stages_.back().weighed_together) add(step_kind::weigh, stages_.size() - 1);
+    for_each_piece(stages_, [&](std::size_t first, std::span<const Stage> piece) {
       add_steps_back(piece, rounds, [&](step_kind kind, std::size_t at) { add(kind, first + at); });
     });
     add(step_kind::finish);
@@ -99,15 +108,6 @@ class step_list {
 
  private:
   void add(step_kind kind, std::size_t stage = 0, std::size_t pieces = 0) { steps_.push_back({kind, stage, pieces}); }
-
-  /// visit(number of its first stage, its stages)
-  template <class Visitor>
-  void for_each_piece(const Visitor& visit) const {
-    for (std::size_t first = 0, last = 0; first < stages_.size(); first = last) {
-      while (last < stages_.size() && stages_[last].pieces_needed == stages_[first].pieces_needed) ++last;
-      visit(first, stages_.subspan(first, last - first));
-    }
-  }
 
   std::span<const Stage> stages_;
   const Measured& measured_;

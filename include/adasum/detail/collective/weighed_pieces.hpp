@@ -24,7 +24,7 @@ class weighed_pieces {
   weighed_pieces(const Space& space, std::span<const bound_stage<T>> stages, std::size_t segments)
       : space_(space), stages_(stages) {
     const auto& last = stages.back();
-    if (!last.weighed_together() || !last.survives()) return;
+    if (!last.weighed_together || !last.survives()) return;
     std::size_t length = 0;
     for_each([&](const bound_stage<T>& piece) { length += piece.part().size(); });
     auto& all = all_.emplace(last);
@@ -71,7 +71,7 @@ class weighed_pieces {
   template <class Visitor>
   void for_each(const Visitor& visit) const {
     for (const auto& stage : stages_)
-      if (stage.weighed_together()) visit(stage);
+      if (stage.weighed_together) visit(stage);
   }
   void clear(T* vector) const {
     constexpr double zero = 0;
