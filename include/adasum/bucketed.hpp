@@ -50,11 +50,10 @@ namespace adasum {
 /// and then mixed and delivered. Rules that run by sums of vectors (row_sum_rule) take the mean of each bucket as it becomes
 /// complete, and the weighted sum when all are there.
 ///
-/// The result is that of one plan for the whole gradient. By sums of vectors it is bitwise the same in double, and in float
-/// but for slices of at most 16 elements that two ranks mix. In one stage of all ranks, each bucket is cut into slices, not
-/// the whole, so that G is added up in another order, and two vectors of floats may be rounded otherwise: it is bitwise the
-/// same on one rank; on several, where G is exact, unless there are two vectors of floats. Otherwise rules::adacons, for one,
-/// differs by up to 5e-16 of the largest element in double, and 1e-7 in float with two ranks (docs/guide.md has the figures).
+/// The result is that of one plan for the whole gradient, bitwise by sums of vectors. In one stage of all ranks, each bucket
+/// is cut into slices, not the whole, so that G is added up in another order: it is bitwise the same on one rank, and where G
+/// is exact. Otherwise rules::adacons, for one, differs by up to 5e-16 of the largest element in double, and 1e-7 in float
+/// with two ranks (docs/guide.md has the figures).
 ///
 /// A pass is one reduction then: its report is that of the whole model, a rank that nonfinite_policy leaves out is left out of
 /// all buckets, and if anything fails, no gradient of the caller's has changed. (Under nonfinite_policy::exclude and raise, a

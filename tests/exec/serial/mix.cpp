@@ -2,6 +2,7 @@
 // serial_space::mix with every instruction set, against long double, element by element.
 #include <adasum/exec/serial.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -139,6 +140,28 @@ TEST_CASE_TEMPLATE("the same bits wherever vectors and result lie, and in place"
           auto changed = mix;
           changed.run(set, whole(mix.cut), changed.vectors[i].data());
           REQUIRE(same(changed.vectors[i].data()));
+        }
+      }
+}
+
+TEST_CASE_TEMPLATE("the same bits however the window is cut, with weights that are floats and that are not", T,
+                   ADASUM_TEST_FORMATS) {
+  constexpr std::size_t length = 203;
+  for (const auto set : every_instruction_set())
+    for (const std::size_t n : sizes{1, 2, 3})
+      for (const bool floats : {false, true}) {
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        CAPTURE(floats);
+        mixing<T> mix(n, segments{length}, n);
+        if (floats)
+          for (double& weight : mix.weights) weight = static_cast<float>(weight);
+        std::vector<T> expected(length), out(length);
+        mix.run(set, whole(mix.cut), expected.data());
+        for (std::size_t piece = 1; piece <= 70; ++piece) {
+          for (std::size_t begin = 0; begin < length; begin += piece)
+            mix.run(set, {mix.cut, {begin, std::min(begin + piece, length)}, begin}, out.data() + begin);
+          REQUIRE(std::memcmp(out.data(), expected.data(), length * sizeof(T)) == 0);
         }
       }
 }

@@ -45,7 +45,7 @@ namespace adasum::detail {
 ///
 /// A gradient may come in pieces, which have stages of their own: 1. then begins with each of them, and the rest when all are
 /// there. Elements are added along the same tree however they are cut, and norms and row sums are not cut at all: so the
-/// result has the same bits (but see exec/serial/mix.hpp, few_elements: slices of floats that are mixed in double).
+/// result has the same bits.
 ///
 /// Accuracy: ḡ is rounded to T. On the way from a gradient to ḡ, each of the stages rounds once, and multiplies and adds
 /// in T where the space mixes so. With r roundings of at most u each (stages of n members: r ≤ Σ (n + 1)),

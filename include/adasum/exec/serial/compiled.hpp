@@ -19,8 +19,8 @@
   EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, bool, double*);                    \
   EXTERN template void ENTRY<measure_many<T>>(const T* const*, std::size_t, std::size_t, bool, compute_type<T>*, \
                                               const compute_type<T>**, double*);                                 \
-  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, bool, const double*, T*);              \
-  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, const double*, T*);              \
+  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
+  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
   EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, bool, const double*, T*);
 
 /// Between float and a 16-bit scalar T.

@@ -65,17 +65,21 @@ constexpr bool fits_float_lanes(double weight) {
 /// become NaN.) 16-bit elements are rounded so much more coarsely that the leading part does.
 ///
 /// Weights that leave the range of float lanes belong to vectors that are far shorter or far longer than the result:
-/// these are mixed in double lanes, and so are a few elements.
+/// these are mixed in double lanes. The floats of short segments are mixed in double, too: as biases do, they often cancel.
+///
+/// What becomes of an element depends on its segment, but not on its place there, nor on how many are mixed at once: it is
+/// the same however gradients are cut into slices.
 template <std::size_t Count, scalar T>
 struct mix_few {
   using L = compute_type<T>;
 
+  /// @param is_short  whether the whole segment has at most few_elements
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, bool is_short,
                                          const double* weights, T* out) {
     const double first = weights[0], last = weights[Count - 1];
     if constexpr (std::is_same_v<T, float>)
-      if (length <= few_elements) return mix_in_double(vectors[0], vectors[Count - 1], length, first, last, out);
+      if (is_short) return mix_in_double(vectors[0], vectors[Count - 1], length, first, last, out);
     if constexpr (std::is_same_v<L, float>)
       if (!fits_float_lanes(first) || !fits_float_lanes(last))
         return run_apart<Bytes, mix_many<T>>(vectors, Count, length, from_memory, weights, out);
@@ -140,9 +144,27 @@ struct mix_few {
     vector<L, Bytes> first_, last_, first_trailing_, last_trailing_;
   };
 
+  /// The same elements, without copying them to registers that they do not fill.
+  template <std::size_t Bytes, bool Trailing>
+  [[gnu::always_inline]] static void run_one_by_one(const T* a, const T* b, std::size_t length, double first,
+                                                    double last, T* out) {
+    const L first_leading = static_cast<L>(first), last_leading = static_cast<L>(last);
+    const L first_trailing = trailing(first), last_trailing = trailing(last);
+    for (std::size_t x = 0; x < length; ++x) {
+      const L left = a[x], right = b[x];
+      L sum = (Trailing ? first_trailing : first_leading) * left;
+      if constexpr (Trailing && Count == 2) add_product<Bytes>(sum, last_trailing, right);
+      if constexpr (Count == 2) add_product<Bytes>(sum, last_leading, right);
+      if constexpr (Trailing) add_product<Bytes>(sum, first_leading, left);
+      out[x] = sum;
+    }
+  }
+
   template <std::size_t Bytes, bool Trailing>
   [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, bool from_memory,
                                               double first, double last, T* out) {
+    if constexpr (std::is_same_v<T, float>)
+      if (length <= few_elements) return run_one_by_one<Bytes, Trailing>(a, b, length, first, last, out);
     const combination<Bytes, Trailing> both(first, last);
     constexpr std::size_t step = both.step;
     const std::size_t distance = prefetch_distance<T>(Count, from_memory);

@@ -47,8 +47,8 @@ class serial_pair_space : public serial_space {
     const T* some[2];
     double nonzero[2];
     mix_pieces(window, vectors, weights, out, static_cast<const T**>(some), static_cast<double*>(nonzero),
-               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
-                 mix_few(at, n, w, length, from_memory, to);
+               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, bool is_short, T* to) {
+                 mix_few(at, n, w, length, from_memory, is_short, to);
                });
   }
 };

@@ -83,6 +83,20 @@ template <class L, std::size_t Bytes>
 #endif
 }
 
+/// The same of one number, where others of its kind are in registers of `Bytes`.
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void add_product(float& sum, float a, float b) {
+  keep_order(sum);
+#if ADASUM_FUSES_EXPLICITLY
+  if constexpr (Bytes >= 32)
+    asm("vfmadd231ss {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(a), "v"(b));
+  else
+    sum += a * b;
+#else
+  sum += a * b;
+#endif
+}
+
 /// For what was read from memory, and is a factor more than once: GCC would read it again for each add_product.
 template <class V>
 [[gnu::always_inline]] inline void keep_in_register(V& value) {

@@ -101,9 +101,9 @@ class serial_space {
     detail::serial::scratch<mixing, const T*, few_vectors> some(vectors.size());
     detail::serial::scratch<mixing, double, few_vectors> nonzero(vectors.size());
     mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
-               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
+               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, bool is_short, T* to) {
                  if (n <= 2)
-                   mix_few(at, n, w, length, from_memory, to);
+                   mix_few(at, n, w, length, from_memory, is_short, to);
                  else
                    detail::serial::run<detail::serial::mix_many<T>>(instructions_, at, n, length, from_memory, w, to);
                });
@@ -148,8 +148,8 @@ class serial_space {
     });
   }
 
-  /// mix_piece(pointers to the first elements, number of vectors, their weights, number of elements, to) for each
-  /// segment. Vectors of weight 0 are left out, so that NaN in them does not matter.
+  /// mix_piece(pointers to the first elements, number of vectors, their weights, number of elements, whether the segment is
+  /// short, to) for each segment. Vectors of weight 0 are left out, so that NaN in them does not matter.
   /// @param at, nonzero  as many elements as there are vectors
   template <scalar T, class Mix>
   static void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
@@ -165,17 +165,19 @@ class serial_space {
       if (n == 0)  // all bits zero is 0 in every format
         std::memset(static_cast<void*>(out + piece.begin), 0, piece.size() * sizeof(T));
       else
-        mix_piece(at, n, nonzero, piece.size(), out + piece.begin);
+        mix_piece(at, n, nonzero, piece.size(), window.segments.range(k).size() <= detail::serial::few_elements,
+                  out + piece.begin);
     });
   }
 
   /// One or two vectors.
   template <scalar T>
-  void mix_few(const T* const* at, std::size_t n, const double* w, std::size_t length, bool from_memory, T* out) const {
+  void mix_few(const T* const* at, std::size_t n, const double* w, std::size_t length, bool from_memory, bool is_short,
+               T* out) const {
     if (n == 1)
-      detail::serial::run<detail::serial::mix_few<1, T>>(instructions_, at, length, from_memory, w, out);
+      detail::serial::run<detail::serial::mix_few<1, T>>(instructions_, at, length, from_memory, is_short, w, out);
     else
-      detail::serial::run<detail::serial::mix_few<2, T>>(instructions_, at, length, from_memory, w, out);
+      detail::serial::run<detail::serial::mix_few<2, T>>(instructions_, at, length, from_memory, is_short, w, out);
   }
 
  private:
