@@ -22,6 +22,8 @@
 #include "delta.hpp"
 #include "enqueued_plan.hpp"
 #include "exec/serial.hpp"
+#include "machine_file.hpp"
+#include "measure_machine.hpp"
 #include "pair.hpp"
 #include "plan.hpp"
 #include "report_text.hpp"
