@@ -31,7 +31,7 @@ inline constexpr std::size_t longest_across = schedules::rate::lengths[1];
 /// Where ranks share memory: reductions there, of gradients that are copied. Collective.
 template <std::floating_point T, class Space, class Comm>
 void time_in_place(const Space& space, const Comm& comm, std::size_t longest, machine_times& found) {
-  constexpr std::size_t rounds = 7, short_length = 64, short_runs = 32;
+  constexpr std::size_t rounds = 15, short_length = 64, short_runs = 8;
   const auto seconds_of = [&](std::size_t length, std::size_t runs) {
     auto plan = plan_allreduce<T>(space, comm, segments::whole(length), schedules::automatic{},
                                   options{.check_agreement = false});
@@ -125,7 +125,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     detail::time_in_place<T>(space, comm, longest, mine);
 
   // All ranks of a node at once, as in a reduction; then one rank of each node, so that each has its link for itself.
-  const auto* const bytes_out = reinterpret_cast<const std::byte*>(from->data());
+  auto* const bytes_out = reinterpret_cast<std::byte*>(from->data());
   auto* const bytes_in = reinterpret_cast<std::byte*>(to->data());
   mine.inside = detail::time_ring(exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
   mine.across = detail::time_ring(exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,

@@ -20,7 +20,7 @@
 namespace adasum::detail {
 
 /// Exchanges of which each rank makes a fixed number, whatever happens: a rank on which one fails makes the others all the
-/// same, with empty messages (outgoing::withheld), so that nobody waits for it. gather() then tells everyone.
+/// same, so that nobody waits for it. The next gather() then tells everyone.
 template <class Space, class Comm>
 class lasting_exchanges {
  public:
@@ -30,15 +30,12 @@ class lasting_exchanges {
     in_.reserve(most_messages);
   }
 
-  bool has_failed() const { return failure_ != nullptr; }
-
   /// fill(out, in) appends the messages of one exchange.
   template <class Fill>
   void make(const Fill& fill) {
     out_.clear();
     in_.clear();
     fill(out_, in_);
-    for (auto& one : out_) one.withheld = has_failed();
     make();
   }
 
@@ -54,10 +51,7 @@ class lasting_exchanges {
     for (auto& one : blocks) one.is_there = 0;
     allgather run(std::as_bytes(std::span(&own, 1)), comm_.rank(), comm_.size(),
                   std::as_writable_bytes(std::span(blocks)));
-    for (out_.clear(), in_.clear(); run.next(out_, in_); out_.clear(), in_.clear()) {
-      make();
-      if (failure_) blocks.front().is_there = 0;  // for now, that is this rank's
-    }
+    for (out_.clear(), in_.clear(); run.next(out_, in_); out_.clear(), in_.clear()) make();
     if (failure_) return false;
     for (const auto& one : blocks)
       if (one.is_there != 1) return false;
