@@ -155,6 +155,42 @@ TEST_CASE("a rank without memory: all ranks throw, before anything is measured")
   }
 }
 
+namespace {
+
+/// Counts how often it measures, and throws once it has done so often.
+struct tiring_space : adasum::serial_space {
+  std::shared_ptr<int> left = std::make_shared<int>(1'000'000'000);
+  template <class T>
+  void measure(const adasum::slice& window, std::span<const T* const> vectors, double* gram) const {
+    if ((*left)-- == 0) throw std::bad_alloc();
+    adasum::serial_space::measure(window, vectors, gram);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a kernel that fails on one rank, before ranks meet or between exchanges: all throw, and none waits") {
+  const auto measured = [](const adasum::thread_communicator& threads, const tiring_space& space) {
+    return adasum::measure_machine(space, counting_communicator(threads), little);
+  };
+  const int all = results_of(on_ranks(3, [&](const auto& threads) {
+                    const tiring_space space;
+                    const int before = *space.left;
+                    measured(threads, space);
+                    return before - *space.left;
+                  })).front();
+  for (const int after : {0, 3, all - 8, all - 1}) {
+    CAPTURE(after);
+    const auto ranks = on_ranks(3, [&](const auto& threads) {
+      const tiring_space space;
+      if (threads.rank() == 1) *space.left = after;
+      return measured(threads, space);
+    });
+    for (std::size_t rank = 0; rank < 3; ++rank)
+      CHECK((rank == 1 ? ranks[rank].threw<std::bad_alloc>() : ranks[rank].threw<adasum::error>()));
+  }
+}
+
 TEST_CASE("an exchange that fails on one rank, whichever: none waits, and none goes on with constants of its own") {
   const int all = results_of(on_ranks(3, [](const adasum::thread_communicator& threads) {
                     const counting_communicator comm(threads);

@@ -86,6 +86,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   std::optional<buffer_type> from, to;
   detail::lasting_exchanges exchanges(space, comm, detail::timed_together);
   std::vector<int> mates, first_of_nodes;
+  bool mates_exist = false;  // of any rank
   std::vector<detail::machine_times> times;
   std::vector<block> machines;
 
@@ -108,6 +109,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     const auto own = groups.ranks(groups.find(comm.rank()).node);
     mates.assign(own.begin(), own.end());
     for (std::size_t node = 0; node < groups.size(); ++node) first_of_nodes.push_back(groups.ranks(node).front());
+    mates_exist = first_of_nodes.size() < nodes.size();
     times.resize(static_cast<std::size_t>(size));
     machines.resize(static_cast<std::size_t>(size));
     if constexpr (requires { comm.reserve(std::size_t{}, std::size_t{}); })
@@ -130,6 +132,11 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   mine.inside = detail::time_ring(exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
   mine.across = detail::time_ring(exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,
                                   std::min(longest, detail::longest_across));
+  const auto& ring = mates_exist ? mates : first_of_nodes;  // of ranks that all take part
+  const auto pairs = detail::time_pairs(exchanges, space, ring, comm.rank(), from->data(), to->data(),
+                                        mates_exist ? longest : std::min(longest, detail::longest_across));
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    mine.kernels[i].pair_element = std::max(mine.kernels[i].pair_element, pairs[i]);
   std::optional<block> answer;
   if (exchanges.gather(std::optional(mine), times)) {
     answer.emplace();

@@ -39,6 +39,16 @@ class lasting_exchanges {
     make();
   }
 
+  /// Does what concerns this rank alone, and may fail.
+  template <class Work>
+  void attempt_alone(const Work& work) {
+    try {
+      work();
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
   /// Every rank's block to all. @param mine  nothing: this rank has none, since something is missing
   /// @param blocks  memory for one of each rank, in which Block::is_there says whether there is one
   /// @return whether all are there; not if this rank has failed
@@ -70,11 +80,9 @@ class lasting_exchanges {
 
  private:
   void make() {
-    try {
+    attempt_alone([&] {
       attempt([&] { comm_.exchange(space_, std::span<const outgoing>(out_), std::span<const incoming>(in_)); });
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
+    });
   }
 
   const Space& space_;

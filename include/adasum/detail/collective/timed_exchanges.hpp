@@ -43,6 +43,17 @@ struct link_times {
   double many = 0;                                 ///< of the shortest
 };
 
+struct ring_neighbours {
+  int next = -1, last = -1;  ///< none for a rank that is alone, or in no ring
+  ring_neighbours(std::span<const int> ring, int rank) {
+    const auto self = static_cast<std::size_t>(std::ranges::find(ring, rank) - ring.begin()), count = ring.size();
+    if (count < 2 || self == count) return;
+    next = ring[(self + 1) % count];
+    last = ring[(self + count - 1) % count];
+  }
+  bool exist() const { return next >= 0; }
+};
+
 /// Measures exchanges in a ring: for each length the least of several rounds.
 /// @param ring     ranks; one alone measures nothing
 /// @param from, to  memory of the space for the longest message; the same on all ranks
@@ -50,9 +61,8 @@ template <class Exchanges>
 link_times time_ring(Exchanges& exchanges, std::span<const int> ring, int rank, std::byte* from, std::byte* to,
                      std::size_t longest) {
   link_times found;
-  const auto self = static_cast<std::size_t>(std::ranges::find(ring, rank) - ring.begin()), count = ring.size();
-  if (count < 2 || self == count) return found;
-  const int next = ring[(self + 1) % count], last = ring[(self + count - 1) % count];
+  const ring_neighbours beside(ring, rank);
+  if (!beside.exist()) return found;
   const auto seconds_of = [&](std::size_t bytes, std::size_t messages, std::size_t runs) {
     constexpr std::size_t rounds = 7;
     return least_of<rounds>([&] {
@@ -60,8 +70,8 @@ link_times time_ring(Exchanges& exchanges, std::span<const int> ring, int rank, 
       for (std::size_t i = 0; i < runs; ++i) {
         exchanges.make([&](auto& out, auto& in) {
           for (std::size_t k = 0; k < messages; ++k) {
-            out.push_back({next, {from + k * bytes, bytes}, memory_kind::space});
-            in.push_back({last, {to + k * bytes, bytes}, memory_kind::space});
+            out.push_back({beside.next, {from + k * bytes, bytes}, memory_kind::space});
+            in.push_back({beside.last, {to + k * bytes, bytes}, memory_kind::space});
           }
         });
         std::swap(from, to);  // as in a reduction, what is sent was written a moment ago: it lies in this core's caches
@@ -72,6 +82,33 @@ link_times time_ring(Exchanges& exchanges, std::span<const int> ring, int rank, 
   for (std::size_t i = 0; i < timed_lengths.size(); ++i)
     if (const auto [bytes, runs] = timed_lengths[i]; bytes <= longest) found.one[i] = seconds_of(bytes, 1, runs);
   found.many = seconds_of(timed_lengths[0].bytes, timed_together, timed_lengths[0].runs);
+  return found;
+}
+
+/// Seconds for an element of two vectors, of which one has just been received, and the other, which is overwritten, read by
+/// another rank: cores then fetch from each other what they would otherwise have in their caches.
+/// @param from, to  vectors of the longest length
+template <class Exchanges, class T, class Space>
+std::array<double, schedules::rate::lengths.size()> time_pairs(Exchanges& exchanges, const Space& space,
+                                                               std::span<const int> ring, int rank, T* from, T* to,
+                                                               std::size_t longest) {
+  constexpr std::size_t rounds = 7;
+  std::array<double, schedules::rate::lengths.size()> found{};
+  const ring_neighbours beside(ring, rank);
+  for (std::size_t i = 0; i < found.size() && beside.exist(); ++i) {
+    const auto bytes = schedules::rate::lengths[i], elements = bytes / sizeof(T);
+    if (bytes > longest) break;
+    found[i] = least_of<rounds>([&] {
+                 exchanges.make([&](auto& out, auto& in) {
+                   out.push_back({beside.next, std::as_bytes(std::span(from, elements)), memory_kind::space});
+                   in.push_back({beside.last, std::as_writable_bytes(std::span(to, elements)), memory_kind::space});
+                 });
+                 double seconds = 0;
+                 exchanges.attempt_alone([&] { seconds = seconds_of_pair(space, from, to, elements); });
+                 return seconds;
+               }) /
+               static_cast<double>(elements);
+  }
   return found;
 }
 

@@ -52,6 +52,21 @@ struct kernel_times {
   double term = 0;          ///< for each element of more vectors that are mixed
 };
 
+/// Seconds of measuring two vectors and of mixing them into the first.
+template <std::floating_point T, class Space>
+double seconds_of_pair(const Space& space, T* a, const T* b, std::size_t elements) {
+  const std::array<const T*, 2> vectors{a, b};
+  const std::array<std::size_t, 2> offsets{0, elements};
+  const slice window{segments_view{offsets}, {0, elements}, 0};
+  std::array<double, packed_size(2)> gram;
+  const std::array<double, 2> weights{0.5, 0.5};
+  const double start = seconds_now();
+  space.measure(window, std::span<const T* const>(vectors), gram.data());
+  space.mix(window, std::span<const T* const>(vectors), weights.data(), a);
+  space.fence();
+  return seconds_now() - start;
+}
+
 /// Measures both kernels of a space on two vectors of so many elements, and on more vectors of as many elements together.
 /// @param memory  so many elements twice
 template <std::floating_point T, class Space>
