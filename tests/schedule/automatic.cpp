@@ -165,7 +165,7 @@ TEST_CASE("automatic on a machine that was measured: messages by what links cost
   on = {.across = {.latency = 50e-6, .per_byte = 1e-9}};
   CHECK(chosen(on, 2, 64 << 10) == kind::doubling);
   CHECK(automatic::choose(2, floats(16 << 10)).which == kind::halving);  // without a machine, as before
-  on.per_pair_element = 100e-9;  // by halving, each rank does half of it
+  on.per_pair_element = 100e-9;                                          // by halving, each rank does half of it
   CHECK(chosen(on, 2, 64 << 10) == kind::halving);
   CHECK(chosen({.across = {.latency = 50e-6, .per_byte = 1e-9}}, 4, 64 << 10) == kind::doubling);
   CHECK(chosen({.across = {.latency = 50e-6, .per_byte = 100e-9}}, 4, 64 << 10) == kind::halving);
