@@ -49,11 +49,11 @@ void print(int ranks, std::size_t bytes) {
 
 void print_speeds() {
   const machine on;
-  const double pair = on.per_pair_element - 2 * on.per_term;  // to measure; the rest is to mix
+  const double pair = on.per_pair_element.of(0) - 2 * on.per_term.of(0);  // to measure; the rest is to mix
   for (const std::size_t n : {1, 2, 4, 8, 16, 32, 64, 128}) {
-    const double products = n == 2 ? pair : static_cast<double>(adasum::packed_size(n)) * on.per_product;
+    const double products = n == 2 ? pair : static_cast<double>(adasum::packed_size(n)) * on.per_product.of(0);
     std::printf("measure %zu 1 %.9g\nmix %zu 1 %.9g\nweigh %zu 0 0.001\n", n, products * 1e9, n,
-                static_cast<double>(n) * on.per_term * 1e9, n);
+                static_cast<double>(n) * on.per_term.of(0) * 1e9, n);
   }
 }
 

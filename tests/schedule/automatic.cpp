@@ -141,7 +141,7 @@ TEST_CASE("automatic compares the radices that make different levels") {
 
 TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
   // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
-  const machine free_arithmetic{.per_message = 0, .per_pair_element = 0, .per_product = 0, .per_term = 0};
+  const machine free_arithmetic{.across = {.per_message = 0}, .per_pair_element = 0, .per_product = 0, .per_term = 0};
   CHECK(automatic::cheapest(64, floats(1 << 20), free_arithmetic).which == automatic::kind::halving);
   const machine slow_processor{.per_product = 1e-6, .per_term = 1e-6};
   CHECK(automatic::cheapest(64, floats(1 << 16), slow_processor).which == automatic::kind::halving);
@@ -149,6 +149,72 @@ TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
   const schedule_input layers{1 << 18, float_size, 5000, true};
   const auto chosen = automatic::choose(64, layers);
   CHECK(chosen.radix == 2);
+}
+
+TEST_CASE("automatic on a machine that was measured: messages by what links cost") {
+  using kind = automatic::kind;
+  const auto chosen = [](const machine& on, int size, std::size_t bytes) {
+    return automatic::choose(size, floats(bytes / float_size), on).which;
+  };
+  machine on{.across = {.latency = 1e-6, .per_byte = 1e-10}};
+  CHECK(chosen(on, 2, 4 << 10) == kind::doubling);
+  on.across.eager_bytes = 2 << 10;  // halves of it are sent at once
+  on.across.handshake = 5e-6;
+  CHECK(chosen(on, 2, 4 << 10) == kind::halving);
+  CHECK(chosen(on, 2, 8 << 10) == kind::doubling);  // here they are not
+  on = {.across = {.latency = 50e-6, .per_byte = 1e-9}};
+  CHECK(chosen(on, 2, 64 << 10) == kind::doubling);
+  CHECK(automatic::choose(2, floats(16 << 10)).which == kind::halving);  // without a machine, as before
+  on.per_pair_element = 100e-9;                                          // by halving, each rank does half of it
+  CHECK(chosen(on, 2, 64 << 10) == kind::halving);
+  CHECK(chosen({.across = {.latency = 50e-6, .per_byte = 1e-9}}, 4, 64 << 10) == kind::doubling);
+  CHECK(chosen({.across = {.latency = 50e-6, .per_byte = 100e-9}}, 4, 64 << 10) == kind::halving);
+  for (const int size : {2, 3, 8})  // no part is empty, whatever messages cost
+    CHECK(chosen({.across = {.latency = 0, .per_message = 0}}, size, float_size * static_cast<std::size_t>(size - 1)) ==
+          kind::doubling);
+}
+
+TEST_CASE("automatic on a machine that was measured: copies to shared memory where these cost less than messages") {
+  const auto use = [](const machine& on, int size, const schedule_input& what) {
+    return automatic{.on = on}.uses_shared_memory(size, what);
+  };
+  machine on{.across = {.per_byte = 0.2e-9}, .shared = {.per_byte = 0.01e-9}};
+  for (const std::size_t length : {100u, 10'000u, 4'000'000u})
+    for (const int size : {2, 5, 16}) CHECK(use(on, size, floats(length)) == shared_memory_use::preferred);
+  CHECK(use(on, 17, floats(100)) == shared_memory_use::buffer_if_all);
+  on.shared.per_byte.at.back() = 0.2e-9;  // where nothing fits into the caches
+  CHECK(use(on, 2, floats(4'000'000)) == shared_memory_use::buffer_if_all);
+  CHECK(use(on, 2, floats(10'000)) == shared_memory_use::preferred);
+  on.shared.barrier = 1e-3;
+  CHECK(use(on, 2, floats(10'000)) == shared_memory_use::buffer_if_all);
+  CHECK(automatic{}.uses_shared_memory(2, floats(4'000'000)) == shared_memory_use::preferred);
+  auto once = floats(100);
+  once.once = true;
+  CHECK(use({.shared = {.barrier = 0, .per_byte = 0}}, 2, once) == shared_memory_use::buffer_if_all);
+}
+
+TEST_CASE("automatic on a machine that was measured: nodes") {
+  const std::vector<int> nodes{0, 0, 1, 1};
+  const auto chosen = [&](const machine& on, std::size_t length) {
+    auto what = floats(length);
+    what.nodes = nodes;
+    return automatic::choose(4, what, on).by_node;
+  };
+  CHECK(chosen({.across = {.per_byte = 8e-9}}, 10'000) == carried::shard);
+  CHECK(chosen({.inside = {.latency = 1e-3}}, 10'000) == carried::whole);
+}
+
+TEST_CASE("automatic tells machines apart, and refuses one that cannot be") {
+  const automatic none, defaults{.on = machine{}}, other{.on = machine{.across = {.latency = 2e-6}}};
+  CHECK_FALSE(none == defaults);
+  CHECK_FALSE(defaults == other);
+  CHECK(defaults == automatic{.on = machine{}});
+  CHECK(none.parameters() != defaults.parameters());
+  CHECK(defaults.parameters() != other.parameters());
+  CHECK(none.parameters() != automatic{.in_place = false}.parameters());
+  CHECK(none.parameters() != automatic{.follows_nodes = false}.parameters());
+  const automatic bad{.on = machine{.per_term = -1}};
+  CHECK_THROWS_WITH_AS(bad.stages(0, 2, floats(10)), doctest::Contains("per_term"), adasum::bad_input);
 }
 
 }  // namespace test_of_schedule_automatic

@@ -197,9 +197,31 @@ TEST_CASE("arithmetic of one stage") {
   CHECK(eight.terms == 8 * 125);
 }
 
+TEST_CASE("handshakes: exchanges with a message longer than the link sends at once") {
+  const machine on{.across = {.eager_bytes = 2000}};
+  const auto handshakes = [&](const auto& order, std::size_t length) {
+    return cost_of(order, 0, 2, floats(length), on).handshakes;
+  };
+  CHECK(handshakes(recursive_doubling{}, 500) == 0);
+  CHECK(handshakes(recursive_doubling{}, 501) == 1);
+  CHECK(handshakes(recursive_halving{}, 1000) == 0);
+  CHECK(handshakes(recursive_halving{}, 1002) == 2);  // to combine and to gather; not the sum
+  const std::vector<int> nodes{0, 0, 1, 1};
+  auto what = floats(600);
+  what.nodes = nodes;
+  const auto mixed = cost_of(recursive_doubling{}, 0, 4, what, {.across = {.eager_bytes = 1e9}});
+  CHECK(mixed.handshakes == 1);
+  CHECK(mixed.inside.handshakes == 1);
+  const machine slow{.across = {.latency = 0, .per_message = 0, .per_byte = 0, .handshake = 1},
+                     .inside = {0, 0, 0, 0, 7}};
+  CHECK(seconds({.handshakes = 5, .inside = {.handshakes = 2}}, slow) == 3 + 14);
+}
+
 TEST_CASE("seconds are linear in what is counted") {
-  const machine on{
-      .latency = 1, .per_message = 10, .per_byte = 100, .per_pair_element = 1e3, .per_product = 1e4, .per_term = 1e5};
+  const machine on{.across = {.latency = 1, .per_message = 10, .per_byte = 100},
+                   .per_pair_element = 1e3,
+                   .per_product = 1e4,
+                   .per_term = 1e5};
   CHECK(seconds({.exchanges = 1, .messages = 2, .busier_bytes = 3, .pair_elements = 4, .products = 5, .terms = 6},
                 on) == 654'321);
 }

@@ -42,6 +42,7 @@ enum class asked_for {
   uses_shared_memory,
   stages_in_place,
   chosen_name,
+  schedule_parameters,
   count
 };
 
@@ -213,6 +214,7 @@ class complete_schedule {
     asked_.note(asked_for::uses_shared_memory);
     return input.once ? shared_memory_use::none : shared_memory_use::preferred;
   }
+  std::vector<double> parameters() const { return asked_.note(asked_for::schedule_parameters), std::vector{200.}; }
   std::string_view chosen_name(int, const schedule_input& input) const {
     asked_.note(asked_for::chosen_name);
     return input.in_place ? "slices in place" : is_short(input) ? "everything everywhere" : "slices";

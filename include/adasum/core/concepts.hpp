@@ -335,6 +335,9 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 //                                    one that chooses among others
 //   inner                            a member object: the one rule for all stages that are marked `inner`
 //   leaf_ranks(size, input)          a std::vector<int>: which rank's gradient is which leaf; empty if each its own
+//   parameters()                     what it was made with, as a std::vector<double> or another range of doubles; part of
+//                                    what ranks compare whenever they set something up. Stages tell most schedules of one
+//                                    name apart, but not how they would use shared memory
 //   ==                               single calls keep their plans by it (kept_plans.hpp); not needed without members
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {

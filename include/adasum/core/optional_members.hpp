@@ -91,13 +91,13 @@ constexpr int degree_of(const R& rule) {
     return 1;
 }
 
-/// What a rule was made with, passed to visit as a span; an empty one if the rule does not say.
-template <rule R, class Visitor>
-constexpr auto with_parameters_of(const R& rule, Visitor&& visit) {
+/// What a rule or a schedule was made with, passed to visit as a span; an empty one if it does not say.
+template <class Type, class Visitor>
+constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
   if constexpr (requires {
-                  { rule.parameters() } -> std::convertible_to<std::span<const double>>;
+                  { type.parameters() } -> std::convertible_to<std::span<const double>>;
                 }) {
-    const auto parameters = rule.parameters();
+    const auto parameters = type.parameters();
     return visit(std::span<const double>(parameters));
   } else {
     return visit(std::span<const double>());

@@ -5,16 +5,21 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "../core/error.hpp"
 #include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
 #include "all_to_all.hpp"
 #include "by_node.hpp"
 #include "cost.hpp"
+#include "in_place_cost.hpp"
 #include "levels.hpp"
+#include "machine.hpp"
 #include "recursive_doubling.hpp"
 #include "recursive_halving.hpp"
 #include "shared_memory.hpp"
@@ -37,13 +42,19 @@ struct automatic {
   /// Whether the tree follows the nodes. If not, it depends on the number of ranks alone, so that a run can be repeated to
   /// the last bit with another placement.
   bool follows_nodes = true;
+  /// The constants by which schedules are compared. They can be measured, and kept in a file: docs/tuning.md.
+  std::optional<machine> on{};
   friend constexpr bool operator==(const automatic&, const automatic&) = default;
 
   /// In place, the work of measuring grows with the number of ranks as P·N, and every rank reads all Gram matrices. So
   /// there is a limit to the number of ranks, and the Gram matrices must not be larger than the gradients.
   static constexpr int most_ranks_in_place = 16;
-  static bool pays_in_place(int size, const schedule_input& input) {
+  static bool pays_in_place(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
     if (size < 2 || size > most_ranks_in_place) return false;
+    if (on)
+      return seconds(in_place_cost(size, input), *on) <=
+             seconds(cost_counter(stages_of(choose(size, input, on), 0, size, input), 0, size, input, *on).total(),
+                     *on);
     if (shared_memory::is_short(size, input)) return true;
     const auto ranks = static_cast<std::size_t>(size);
     return input.segments * packed_size(ranks) * sizeof(double) * ranks <= input.length * input.element_size;
@@ -54,9 +65,10 @@ struct automatic {
   /// On several nodes, the ranks of each can work in place in plan.buffer().
   shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
     if (!in_place) return shared_memory_use::none;
-    if (const auto chosen = choose(size, as_followed(input)); chosen.by_node)
+    if (const auto chosen = choose(size, as_followed(input), on); chosen.by_node)
       return chosen.by_node == carried::shard ? shared_memory_use::buffer : shared_memory_use::none;
-    return !input.once && pays_in_place(size, input) ? shared_memory_use::preferred : shared_memory_use::buffer_if_all;
+    return !input.once && pays_in_place(size, input, on) ? shared_memory_use::preferred
+                                                         : shared_memory_use::buffer_if_all;
   }
 
   /// Gradients of at most this many bytes are exchanged whole. The limit for two ranks was measured on one node
@@ -78,16 +90,20 @@ struct automatic {
     friend constexpr bool operator==(const choice&, const choice&) = default;
   };
 
-  static choice choose(int size, const schedule_input& input) {
-    if (is_by_node(input)) return cheapest_by_node(size, input);
+  static choice choose(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
+    if (is_by_node(input)) return cheapest_by_node(size, input, on);
     if (input.in_place) return {kind::shared_memory};
-    if (!input.along_tree) return input.sums > 0 && size > 2 ? cheapest(size, input) : choice{kind::all_to_all};
-    if (size == 1) return {kind::doubling};
-    if (input.length * input.element_size <= short_vector_bytes(size)) return {kind::doubling};
-    return size == 2 ? choice{kind::halving} : cheapest(size, input);
+    if (!input.along_tree) return input.sums > 0 && size > 2 ? cheapest(size, input, on) : choice{kind::all_to_all};
+    if (size == 1 || is_short(size, input, on)) return {kind::doubling};
+    return size == 2 && !on ? choice{kind::halving} : cheapest(size, input, on);
+  }
+  /// Whether it is exchanged whole in any case. On a machine that was measured, only where some part of it would be empty.
+  static bool is_short(int size, const schedule_input& input, const std::optional<machine>& on) {
+    return on ? input.length < static_cast<std::size_t>(size)
+              : input.length * input.element_size <= short_vector_bytes(size);
   }
 
-  /// The schedule with the least seconds() by the model of cost.hpp, on the machine of docs/scale.md. Every rank computes
+  /// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every rank computes
   /// it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's gradient.
   ///
   /// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
@@ -96,10 +112,10 @@ struct automatic {
   /// For a rule of norms and row sums (schedule_input::sums), that compares one stage of all ranks, which sends 2N(P-1)/P
   /// elements but needs P²/2 inner products of N/P elements on each rank and a sum of as many numbers, with two sums of
   /// vectors, which send twice as much (norms alone: as much) and need 3N products.
-  static choice cheapest(int size, const schedule_input& input, const machine& on = {}) {
+  static choice cheapest(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
     std::vector<choice> candidates{{kind::doubling}};
     // The model asks rank 0, whose parts of short gradients among many ranks are empty.
-    append_sliced(candidates, size, input.length * input.element_size > short_vector_bytes(size));
+    append_sliced(candidates, size, !is_short(size, input, on));
     // One stage of all ranks is all_to_all for a rule that is not applied along the tree.
     if (!input.along_tree)
       std::erase_if(candidates, [&](const choice& one) {
@@ -109,10 +125,9 @@ struct automatic {
   }
 
   /// The same where nodes are combined first. In place, every rank has a part of its own.
-  static choice cheapest_by_node(int size, const schedule_input& input, const machine& on = {}) {
+  static choice cheapest_by_node(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
     constexpr auto whole = carried::whole, shard = carried::shard;
-    if (!input.in_place && input.length * input.element_size <= short_vector_bytes(size))
-      return {kind::doubling, 2, whole};
+    if (!input.in_place && is_short(size, input, on)) return {kind::doubling, 2, whole};
     std::vector<choice> candidates{{kind::doubling}};
     const node_leaves leaves{node_groups(input.nodes)};
     append_sliced(candidates, static_cast<int>(leaves.groups().size()), true);
@@ -145,13 +160,23 @@ struct automatic {
     return recursive_doubling{}.stages(rank, size, input);
   }
 
+  /// @throws bad_input  a constant of the machine is negative or not finite
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return stages_of(choose(size, as_followed(input.of_whole())), rank, size, input);
+    if (const auto bad = on ? bad_constant_of(*on) : std::string(); !bad.empty())
+      throw bad_input("adasum::schedules::automatic: the machine's " + bad + " is negative or not finite");
+    return stages_of(choose(size, as_followed(input.of_whole()), on), rank, size, input);
+  }
+
+  /// See the concept schedule.
+  std::vector<double> parameters() const {
+    std::vector<double> all{in_place ? 1. : 0., follows_nodes ? 1. : 0.};
+    if (on) std::ranges::copy(constants_of(*on), std::back_inserter(all));
+    return all;
   }
 
   /// The schedule that runs.
   std::string_view chosen_name(int size, const schedule_input& input) const {
-    const auto chosen = choose(size, as_followed(input));
+    const auto chosen = choose(size, as_followed(input), on);
     if (chosen.by_node) return "hierarchical";
     switch (chosen.which) {
       case kind::shared_memory: return shared_memory::name;
@@ -193,9 +218,10 @@ struct automatic {
   /// @param stages  stages(choice): those of rank 0
   template <class Stages>
   static choice cheapest_of(const std::vector<choice>& candidates, int size, const schedule_input& input,
-                            const machine& on, const Stages& stages) {
+                            const std::optional<machine>& given, const Stages& stages) {
+    const machine on = given.value_or(machine{});
     return *std::ranges::min_element(candidates, {}, [&](const choice& one) {
-      return seconds(cost_counter(stages(one), 0, size, input).total(), on);
+      return seconds(cost_counter(stages(one), 0, size, input, on).total(), on);
     });
   }
 };

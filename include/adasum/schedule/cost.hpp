@@ -10,6 +10,7 @@
 #include "../core/gram.hpp"
 #include "../core/report.hpp"
 #include "../core/stage.hpp"
+#include "machine.hpp"
 #include "sum_order.hpp"
 #include "transfers.hpp"
 
@@ -19,6 +20,7 @@ namespace adasum::schedules {
 /// What one rank does in one reduction by messages, under a rule that looks at inner products: in each stage, or, where
 /// schedule_input::sums says so and there are several stages, beside sums of vectors (detail/collective/run_of_sums.hpp).
 struct cost {
+  std::size_t gradient_bytes = 0;
   std::size_t exchanges = 0;      ///< one after another, so each pays the latency
   std::size_t messages = 0;       ///< that this rank sends
   std::size_t elements = 0;       ///< of the gradient that this rank sends
@@ -28,48 +30,39 @@ struct cost {
   std::size_t products = 0;       ///< multiply-adds for the inner products of more vectors
   std::size_t terms = 0;          ///< multiply-adds for their linear combinations
 
+  std::size_t handshakes = 0;  ///< exchanges with a message of more than machine::link::eager_bytes
+
   struct part {
-    std::size_t exchanges = 0, messages = 0, busier_bytes = 0;
+    std::size_t exchanges = 0, messages = 0, busier_bytes = 0, handshakes = 0;
   };
   part inside{};  ///< how much of it stays inside the rank's node; nothing where schedule_input::nodes is empty
   std::size_t ranks_on_link = 1;  ///< that send to other nodes at once, over the link that this rank's node has
 };
 
-/// A network, nodes, and a processor. The defaults are those of docs/scale.md: InfiniBand of 100 Gb/s, messages inside a
-/// node that are copied twice, and serial_space's kernels for floats as bench/scale measured them on one core of an AMD
-/// EPYC (Zen 5). Which schedule is the cheapest depends on the ratios only.
-struct machine {
-  double latency = 1e-6;              ///< seconds from rank to rank
-  double per_message = 2e-7;          ///< seconds of processors, its sender's and its receiver's, for one message
-  double per_byte = 0.08e-9;          ///< seconds, the inverse of the bandwidth
-  double per_pair_element = 0.13e-9;  ///< seconds; 0.09 in the caches, 0.26 in memory
-  double per_product = 0.017e-9;      ///< seconds
-  double per_term = 0.04e-9;          ///< seconds; 0.03 in the caches, up to 0.1 in memory
-
-  struct link {
-    double latency = 0.3e-6, per_message = 2e-7, per_byte = 0.1e-9;
-  };
-  link inside{};  ///< between ranks of one node, where the schedule is told the nodes
-};
-
 /// Seconds of a rank that never waits for a slower one: latency, messages, bytes and arithmetic, one after another.
 constexpr double seconds(const cost& of, const machine& on = {}) {
-  const auto times = [](std::size_t count, double each) { return static_cast<double>(count) * each; };
-  const double across = times(of.exchanges - of.inside.exchanges, on.latency) +
-                        times(of.messages - of.inside.messages, on.per_message) +
-                        times((of.busier_bytes - of.inside.busier_bytes) * of.ranks_on_link, on.per_byte);
-  const double inside = times(of.inside.exchanges, on.inside.latency) +
-                        times(of.inside.messages, on.inside.per_message) +
-                        times(of.inside.busier_bytes, on.inside.per_byte);
-  return across + inside + times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) +
+  const auto times = [&](std::size_t count, const rate& each) {
+    return static_cast<double>(count) * each.of(of.gradient_bytes);
+  };
+  const auto over = [&](const machine::link& link, const cost::part& some, std::size_t sharers) {
+    return times(some.exchanges, link.latency) + times(some.messages, link.per_message) +
+           times(some.busier_bytes * sharers, link.per_byte) + times(some.handshakes, link.handshake);
+  };
+  const cost::part across{of.exchanges - of.inside.exchanges, of.messages - of.inside.messages,
+                          of.busier_bytes - of.inside.busier_bytes, of.handshakes - of.inside.handshakes};
+  return over(on.across, across, of.ranks_on_link) + over(on.inside, of.inside, 1) +
+         times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) +
          times(of.terms, on.per_term);
 }
 
 /// Counts what the engine does for the stages of one rank (transfers.hpp, sum_order.hpp).
 class cost_counter {
  public:
-  cost_counter(const std::vector<stage>& stages, int rank, int size, const schedule_input& input)
-      : rank_(rank), input_(input) {
+  /// @param on  says which messages are long
+  cost_counter(const std::vector<stage>& stages, int rank, int size, const schedule_input& input,
+               const machine& on = {})
+      : rank_(rank), input_(input), eager_across_(on.across.eager_bytes), eager_inside_(on.inside.eager_bytes) {
+    total_.gradient_bytes = input.length * input.element_size;
     if (!input.nodes.empty())
       total_.ranks_on_link = static_cast<std::size_t>(std::ranges::count(input.nodes, node_of(rank)));
     const auto leaves = static_cast<std::size_t>(size);
@@ -93,12 +86,17 @@ class cost_counter {
 
   /// One exchange. Messages of no bytes are not sent.
   struct traffic {
-    std::size_t messages = 0, sent = 0, received = 0;
+    std::size_t messages = 0, sent = 0, received = 0, longest = 0;
     void send(std::size_t bytes) {
       messages += bytes > 0;
       sent += bytes;
+      longest = std::max(longest, bytes);
     }
-    void receive(std::size_t bytes) { received += bytes; }
+    void receive(std::size_t bytes) {
+      received += bytes;
+      longest = std::max(longest, bytes);
+    }
+    bool is_long(double eager_bytes) const { return static_cast<double>(longest) > eager_bytes; }
     bool any() const { return sent + received > 0; }
     std::size_t busier() const { return std::max(sent, received); }
   };
@@ -116,6 +114,9 @@ class cost_counter {
     total_.bytes += across.sent + inside.sent;
     total_.busier_bytes += across.busier() + inside.busier();
     total_.inside.busier_bytes += inside.busier();
+    const bool long_across = across.is_long(eager_across_), long_inside = inside.is_long(eager_inside_);
+    total_.handshakes += long_across || long_inside;
+    total_.inside.handshakes += long_inside && !long_across;
   }
 
   /// Elements, records and norms are messages of their own.
@@ -185,13 +186,14 @@ class cost_counter {
 
   int rank_;
   schedule_input input_;
+  double eager_across_, eager_inside_;
   cost total_;
 };
 
 /// The cost of a schedule for one rank.
 template <class Schedule>
-cost cost_of(const Schedule& order, int rank, int size, const schedule_input& input) {
-  return cost_counter(order.stages(rank, size, input), rank, size, input).total();
+cost cost_of(const Schedule& order, int rank, int size, const schedule_input& input, const machine& on = {}) {
+  return cost_counter(order.stages(rank, size, input), rank, size, input, on).total();
 }
 
 }  // namespace adasum::schedules

@@ -61,6 +61,13 @@ struct hierarchical {
   /// In a plan's own buffer, ranks of one node that share memory work there in place.
   static shared_memory_use uses_shared_memory(int, const schedule_input&) { return shared_memory_use::buffer; }
 
+  /// Those of the schedule across the nodes; the inner rule and the nodes are compared apart.
+  auto parameters() const
+    requires requires(const Outer& across) { across.parameters(); }
+  {
+    return outer.parameters();
+  }
+
   /// Which rank's gradient is which leaf.
   std::vector<int> leaf_ranks(int size, const schedule_input& input) const {
     return leaves_of(groups_of(size), input).ranks();

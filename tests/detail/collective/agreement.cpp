@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -252,6 +253,50 @@ TEST_CASE("a message that did not come whole: nothing is learnt from what is in 
     const auto mentions = "rank " + std::to_string(rank) + ", did not get";
     CHECK_THROWS_WITH_AS(agreement.require(), doctest::Contains(mentions.c_str()), adasum::communication_error);
   }
+}
+
+TEST_CASE("machines that differ are an error on every rank, whether ranks would do the same or not") {
+  using adasum::schedules::machine;
+  const machine usual, slow_copies{.shared = {.per_byte = 1e-3}}, hardly_different{.across = {.latency = 1.0000001e-6}},
+      bad{.per_term = -1};
+  for (const auto* const other : {&slow_copies, &hardly_different, &bad, static_cast<const machine*>(nullptr)})
+    for (const bool check : {false, true})
+      for (const int size : {2, 3, 5})
+        for (const int culprit : {0, size - 1}) {
+          CAPTURE(other - &usual);
+          CAPTURE(check);
+          CAPTURE(size);
+          CAPTURE(culprit);
+          const auto ranks = on_ranks(size, [&](const auto& comm) {
+            const adasum::serial_space space;
+            const auto& choices = check ? checked : unchecked;
+            adasum::schedules::automatic order{.on = usual};
+            if (comm.rank() == culprit) order.on = other ? std::optional(*other) : std::nullopt;
+            const auto single =
+                end_of(counted(20'000), [&](auto& g) { adasum::adasum_allreduce(space, comm, g, order, choices); });
+            const auto planned = end_of(counted(20'000), [&](auto& g) {
+              auto plan = adasum::plan_allreduce<float>(space, comm, g.size(), order, choices);
+              plan.buffer();  // which may be shared
+              plan(g);
+            });
+            auto again = counted(20'000);
+            adasum::adasum_allreduce(space, comm, again, adasum::schedules::automatic{.on = usual}, choices);
+            return std::vector{single, planned};
+          });
+          for (const auto& rank : ranks) {
+            REQUIRE_MESSAGE(rank.value, rank.description());
+            for (const auto& end : *rank.value) {
+              const bool throws_own = !check && other == &bad && end.how == way::bad_input;
+              CHECK_MESSAGE((throws_own || end.how == (check ? way::agreement_error : way::communication_error)),
+                            to_string(end.how), ": ", end.message);
+              CHECK(end.unchanged);
+              if (check)
+                CHECK_MESSAGE(end.message.find(other == &bad ? "per_term" : "parameters of the schedule automatic") !=
+                                  std::string::npos,
+                              end.message);
+            }
+          }
+        }
 }
 
 TEST_CASE("a schedule that one rank cannot build for shared memory is an error on every rank") {

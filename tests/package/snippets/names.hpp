@@ -2,6 +2,8 @@
 // What the documentation's fragments speak of.
 #pragma once
 
+#include <adasum/machine_file.hpp>
+#include <adasum/measure_machine.hpp>
 #include <adasum/mpi.hpp>
 
 #include <algorithm>

@@ -156,6 +156,7 @@ class agreement {
       case round::signatures: {
         const std::span<const call_signature> all(memory_->signatures);
         problem_ = problems_of(all);
+        if (problem_.empty()) compare_schedules(all);  // other differences may follow from this one
         if (problem_.empty()) problem_ = difference_between(all);
         if (!problem_.empty()) return false;
         if (same_boundaries(all)) {
@@ -177,25 +178,34 @@ class agreement {
     return true;
   }
 
+  /// @param what, hash, name, text  which parameters, and of what
+  void compare_parameters(std::span<const call_signature> all, const std::string& what, auto hash, auto name,
+                          auto text) {
+    const auto values = [](const auto& field) { return field[0] == '\0' ? "none" : call_signature::get(field); };
+    const auto& first = all[0];
+    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r) {
+      if (all[r].*name != first.*name || all[r].*hash == first.*hash) continue;
+      problem_ = "adasum: the ranks disagree on the parameters of the " + what + " " + call_signature::get(first.*name);
+      if (all[r].*text == first.*text)  // they differ behind what there was room for
+        problem_ += ": those of rank 0 and of " + rank_name(r) + " differ";
+      else
+        problem_ += ": rank 0 has " + values(first.*text) + ", " + rank_name(r) + " has " + values(all[r].*text);
+    }
+  }
+  void compare_schedules(std::span<const call_signature> all) {
+    using signature = call_signature;
+    compare_parameters(all, "schedule", &signature::schedule_parameters_hash, &signature::schedule,
+                       &signature::schedule_parameters);
+  }
   void compare_parameters(std::span<const call_signature> all) {
     using signature = call_signature;
-    const auto& first = all[0];
-    const auto values = [](const auto& text) { return text[0] == '\0' ? "none" : signature::get(text); };
-    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r) {
-      const auto differ = [&](const std::string& what, const auto& hash, const auto& name, const auto& text) {
-        if (all[r].*hash == first.*hash || !problem_.empty()) return;
-        problem_ = "adasum: the ranks disagree on the parameters of the " + what + " " + signature::get(first.*name);
-        if (all[r].*text == first.*text)  // they differ behind what there was room for
-          problem_ += ": those of rank 0 and of " + rank_name(r) + " differ";
-        else
-          problem_ += ": rank 0 has " + values(first.*text) + ", " + rank_name(r) + " has " + values(all[r].*text);
-      };
-      differ("rule", &signature::rule_hash, &signature::rule, &signature::rule_parameters);
-      differ("inner rule", &signature::inner_rule_hash, &signature::inner_rule, &signature::inner_rule_parameters);
-      if (problem_.empty() && all[r].schedule_hash != first.schedule_hash)
-        problem_ = "adasum: the ranks disagree on the parameters of the schedule " + signature::get(first.schedule) +
+    compare_parameters(all, "rule", &signature::rule_hash, &signature::rule, &signature::rule_parameters);
+    compare_parameters(all, "inner rule", &signature::inner_rule_hash, &signature::inner_rule,
+                       &signature::inner_rule_parameters);
+    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
+      if (all[r].schedule_hash != all[0].schedule_hash)
+        problem_ = "adasum: the ranks disagree on the parameters of the schedule " + signature::get(all[0].schedule) +
                    ": the stages of rank 0 and of " + rank_name(r) + " differ";
-    }
   }
 
   void compare_kept_plans(std::span<const call_signature> all) {

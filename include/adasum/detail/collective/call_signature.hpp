@@ -44,6 +44,7 @@ struct call_signature {
   std::uint64_t schedule_hash = 0;
   std::uint64_t rule_hash = 0;  ///< of its parameters
   std::uint64_t inner_rule_hash = 0;
+  std::uint64_t schedule_parameters_hash = 0;
   std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
   std::uint64_t plan_is_kept = 0;          ///< of a single call: whether an earlier one has made it
   text<32> activity{};                     ///< whether a plan is made, or run
@@ -51,8 +52,8 @@ struct call_signature {
   text<32> rule{};
   text<32> schedule{};
   text<32> inner_rule{};
-  text<64> rule_parameters{}, inner_rule_parameters{};  ///< as far as there is room
-  text<32> location{};                                  ///< where the gradient lies
+  text<64> rule_parameters{}, inner_rule_parameters{}, schedule_parameters{};  ///< as far as there is room
+  text<32> location{};                                                         ///< where the gradient lies
   text<32> options{};
   text<32> space{};
   text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
@@ -106,23 +107,23 @@ struct call_signature {
   }
 };
 
-/// What a rule's parameters hash to.
-template <rule Rule>
-std::uint64_t parameters_hash(const Rule& rule) {
-  return with_parameters_of(rule, [](std::span<const double> parameters) {
+/// What the parameters of a rule or a schedule hash to.
+template <class Type>
+std::uint64_t parameters_hash(const Type& type) {
+  return with_parameters_of(type, [](std::span<const double> parameters) {
     std::uint64_t value = 0;
     for (const double one : parameters) value = hash(std::array{std::bit_cast<std::uint64_t>(one)}, value);
     return value;
   });
 }
 
-/// A rule's parameters, for messages: as many whole numbers as there is room for.
-template <rule Rule>
-std::string parameters_text(const Rule& rule) {
+/// These parameters, for messages: as many whole numbers as there is room for.
+template <class Type>
+std::string parameters_text(const Type& type) {
   constexpr std::string_view separator = ", ", and_more = ", …";
   constexpr std::size_t room = sizeof(call_signature::rule_parameters) - 1 - and_more.size();
   std::string text;
-  with_parameters_of(rule, [&](std::span<const double> parameters) {
+  with_parameters_of(type, [&](std::span<const double> parameters) {
     for (const double one : parameters) {
       char digits[32];
       const std::string_view number(digits, std::to_chars(digits, std::end(digits), one).ptr);
@@ -139,8 +140,8 @@ std::string parameters_text(const Rule& rule) {
 /// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
 /// @param location  where the gradient lies
 template <scalar T, schedule Schedule, rule Rule, rule Inner>
-call_signature signature_of(segments_view segments, const Rule& rule, const Inner& inner, std::string_view location,
-                            std::string_view options) {
+call_signature signature_of(segments_view segments, const Rule& rule, const Inner& inner,
+                            const Schedule& schedule_in_use, std::string_view location, std::string_view options) {
   call_signature mine;
   mine.set(mine.activity, "making a plan");
   mine.length = segments.all().end;
@@ -153,6 +154,8 @@ call_signature signature_of(segments_view segments, const Rule& rule, const Inne
   mine.inner_rule_hash = parameters_hash(inner);
   mine.set(mine.rule_parameters, parameters_text(rule));
   mine.set(mine.inner_rule_parameters, parameters_text(inner));
+  mine.schedule_parameters_hash = parameters_hash(schedule_in_use);
+  mine.set(mine.schedule_parameters, parameters_text(schedule_in_use));
   mine.set(mine.location, location);
   mine.set(mine.options, options);
   return mine;

@@ -155,7 +155,7 @@ class plan_setup {
   /// about messages, and no memory.
   void prepare_agreement(const Rule& rule, std::string_view location) {
     if (comm_.size() == 1) return;
-    signature_ = signature_of<T, Schedule>(segments(), rule, inner_rule_of(schedule_), location, describe(options_));
+    signature_ = signature_of<T>(segments(), rule, inner_rule_of(schedule_), schedule_, location, describe(options_));
     if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
     if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
     signature_.recombines_in_double = recombines_in_double<Space, T>;

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//     mpirun -n 4 adasum_bench_tune [--check] [--write FILE] [largest number of floats] [seconds for each number]
+//
+// Measures the machine, prints its constants as the text of a file, and what schedules::automatic chooses with them for each
+// number of floats, in a plan on the caller's gradient. --check also times every schedule, in turns as contenders.hpp says:
+// medians of this run, and what is chosen over the best. scripts/tune builds and runs it.
+
+#include <mpi.h>
+
+#include <adasum/machine_file.hpp>
+#include <adasum/measure_machine.hpp>
+#include <adasum/mpi.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "contenders.hpp"
+
+namespace {
+
+using namespace adasum::schedules;
+
+struct arguments {
+  bool checks = false;
+  std::string file;
+  std::size_t largest = default_largest;
+  double seconds = 1;
+
+  arguments(int argc, char** argv) {
+    int numbers = 0;
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "--check")
+        checks = true;
+      else if (word == "--write" && i + 1 < argc)
+        file = argv[++i];
+      else if (numbers++ == 0)
+        largest = std::strtoull(argv[i], nullptr, 10);
+      else
+        seconds = std::strtod(argv[i], nullptr);
+    }
+  }
+};
+
+/// One thing that automatic may choose, in any case.
+struct always {
+  static constexpr std::string_view name = "always";
+  static constexpr bool supports_gram_rules = true;
+  automatic::choice one;
+  std::vector<adasum::stage> stages(int rank, int size, const adasum::schedule_input& input) const {
+    return automatic::stages_of(one, rank, size, input);
+  }
+  std::vector<int> leaf_ranks(int, const adasum::schedule_input& input) const {
+    return one.by_node ? adasum::node_leaves(adasum::node_groups(input.nodes)).ranks() : std::vector<int>();
+  }
+};
+
+constexpr auto in_shared_memory = "shared_memory";
+
+std::string label(const automatic::choice& one) {
+  std::string name = one.which == automatic::kind::doubling     ? "doubling"
+                     : one.which == automatic::kind::all_to_all ? "all_to_all"
+                                                                : "halving{" + std::to_string(one.radix) + "}";
+  if (one.by_node) name = std::string("by node, ") + (*one.by_node == carried::whole ? "whole, " : "shards, ") + name;
+  return name;
+}
+
+/// The ranks, and what schedules are told of them.
+struct ranks {
+  adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  bool has_nodes = false, all_share = comm.all_share_memory();
+  std::size_t nodes = adasum::node_groups(comm.nodes()).size();
+
+  ranks() { has_nodes = nodes > 1 && nodes < comm.nodes().size(); }
+  adasum::schedule_input input(std::size_t length) const {
+    adasum::schedule_input what{.length = length, .element_size = sizeof(float)};
+    if (has_nodes) what.nodes = comm.nodes();
+    return what;
+  }
+  std::string chosen(const automatic& order, std::size_t length) const {
+    const auto what = input(length);
+    if (all_share && order.uses_shared_memory(comm.size(), what) == adasum::shared_memory_use::preferred)
+      return in_shared_memory;
+    return label(automatic::choose(comm.size(), what, order.on));
+  }
+};
+
+std::vector<automatic::choice> choices(const ranks& world) {
+  using kind = automatic::kind;
+  std::vector<automatic::choice> all;
+  const auto append = [&](int size, std::optional<carried> by_node) {
+    all.push_back({kind::doubling, 2, by_node});
+    if (by_node == carried::whole || size < 2) return;
+    for (const auto radix : automatic::radices(size)) all.push_back({kind::halving, radix, by_node});
+    if (size > 2) all.push_back({kind::all_to_all, 2, by_node});
+  };
+  append(world.comm.size(), {});
+  if (world.has_nodes) append(static_cast<int>(world.nodes), carried::shard);
+  if (world.has_nodes) append(static_cast<int>(world.nodes), carried::whole);
+  return all;
+}
+
+std::vector<contender> contenders(const ranks& world, std::size_t length) {
+  constexpr adasum::options unchecked{.check_agreement = false};
+  const auto add = [&](std::vector<contender>& all, const std::string& name, const auto& order) {
+    all.push_back(planned(name, length, [&] {
+      return adasum::plan_allreduce<float>(adasum::serial_space{}, world.comm, adasum::segments::whole(length), order,
+                                           unchecked);
+    }));
+  };
+  std::vector<contender> all{sum_on("MPI_Allreduce", MPI_COMM_WORLD)};
+  for (const auto& one : choices(world)) add(all, label(one), always{one});
+  if (world.all_share) add(all, in_shared_memory, shared_memory{});
+  return all;
+}
+
+double median(std::vector<double> all) {
+  std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2));
+  return all[all.size() / 2];
+}
+
+/// What is chosen, its median time over the least, and the same of the default without a machine.
+void print_check(const ranks& world, std::vector<contender>& all, std::size_t length, const automatic& order,
+                 double seconds) {
+  run_rounds(all, length, world.comm.rank(), seconds);
+  if (world.comm.rank() != 0) return;
+  const auto time_of = [&](const std::string& name) {
+    return median(std::ranges::find(all, name, &contender::name)->seconds);
+  };
+  std::string best = all[1].name;
+  for (const auto& one : all)
+    if (one.name != all[0].name && time_of(one.name) < time_of(best)) best = one.name;
+  const double least = time_of(best);
+  const auto before = world.chosen(automatic{}, length), now = world.chosen(order, length);
+  std::printf("| %zu | %.1f, %s | %.2f, %s | %.2f, %s | %.2f |\n", length, least * 1e6, best.c_str(),
+              time_of(now) / least, now.c_str(), time_of(before) / least, before.c_str(), time_of(all[0].name) / least);
+  std::fflush(stdout);
+}
+
+void tune(const arguments& wanted) {
+  const ranks world;
+  const bool root = world.comm.rank() == 0;
+  warm_up(0.2);
+  const double start = MPI_Wtime();
+  const automatic order{.on = adasum::measure_machine(adasum::serial_space{}, world.comm)};
+  const double took = MPI_Wtime() - start;
+  if (root) {
+    std::printf("%s# %d ranks on %zu nodes, measured in %.2f s\n\n", adasum::machine_text(*order.on).c_str(),
+                world.comm.size(), world.nodes, took);
+    if (!wanted.file.empty()) adasum::write_machine(*order.on, wanted.file);
+    std::printf(wanted.checks
+                    ? "| floats | best, µs | chosen, over best | default, over best | MPI_Allreduce, over best |\n"
+                      "|---|---|---|---|---|\n"
+                    : "| floats | chosen | default |\n|---|---|---|\n");
+  }
+  for (auto length = smallest; length <= wanted.largest; length *= growth) {
+    if (wanted.checks) {
+      auto all = contenders(world, length);
+      print_check(world, all, length, order, wanted.seconds);
+    } else if (root) {
+      std::printf("| %zu | %s | %s |\n", length, world.chosen(order, length).c_str(),
+                  world.chosen(automatic{}, length).c_str());
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  try {
+    tune(arguments(argc, argv));
+  } catch (const adasum::error& problem) {
+    std::fprintf(stderr, "%s\n", problem.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "core/config.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/concepts.hpp"
+#include "core/error.hpp"
+#include "detail/collective/agreement.hpp"
+#include "detail/collective/joint_set_up.hpp"
+#include "detail/collective/lasting_exchanges.hpp"
+#include "schedule/machine.hpp"
+
+/// Machines as text, so that what measure_machine found in one run serves the next. A line has a key and its numbers; the
+/// first says the version, and # begins a comment:
+///
+///     version = 1
+///     across.latency = 1.2e-05                            # seconds
+///     across.per_byte = 8.4e-09 8.4e-09 8.4e-09 8.4e-09   # gradients of 256 KiB, 1, 4 and 16 MiB
+///
+/// Every key is there once. Numbers are written such that reading them gives the same bits.
+namespace adasum {
+namespace detail {
+
+inline constexpr std::string_view machine_version = "1";
+inline constexpr const char* machine_variable = "ADASUM_MACHINE";
+
+inline std::string_view without_spaces(std::string_view text) {
+  constexpr std::string_view spaces = " \t\r";
+  const auto first = text.find_first_not_of(spaces);
+  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(spaces) - first + 1);
+}
+
+/// Takes the words of a text, one after another.
+inline std::string_view next_word(std::string_view& text) {
+  text = without_spaces(text);
+  const auto word = text.substr(0, text.find_first_of(" \t"));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+/// @param where  the place, for messages
+inline void read_numbers(std::string_view text, std::span<double> numbers, const std::string& where) {
+  const auto expected = std::to_string(numbers.size()) + (numbers.size() == 1 ? " number" : " numbers");
+  for (double& number : numbers) {
+    const auto word = next_word(text);
+    if (word.empty()) throw bad_input(where + ": needs " + expected);
+    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (problem != std::errc() || end != word.data() + word.size() || !schedules::is_constant(number))
+      throw bad_input(where + ": '" + std::string(word) + "' is no number that is finite and not negative");
+  }
+  if (!without_spaces(text).empty()) throw bad_input(where + ": has more than " + expected);
+}
+
+/// @param name  of the file, for messages
+inline schedules::machine machine_from_text(std::string_view text, const std::string& name) {
+  schedules::machine found;
+  std::vector<std::string> keys;  // that have been read
+  bool has_version = false;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const auto whole = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(whole.size() + 1, text.size()));
+    const auto content = without_spaces(whole.substr(0, whole.find('#')));
+    if (content.empty()) continue;
+    const std::string place = name + ", line " + std::to_string(line);
+    const auto equals = content.find('=');
+    if (equals == content.npos) throw bad_input(place + ": has no '='");
+    const std::string key(without_spaces(content.substr(0, equals)));
+    const auto value = without_spaces(content.substr(equals + 1));
+    if (!has_version) {
+      if (key != "version") throw bad_input(place + ": the first key must be version, not '" + key + "'");
+      if (value != machine_version)
+        throw bad_input(place + ": version '" + std::string(value) + "' is not known; this library reads version " +
+                        std::string(machine_version));
+      has_version = true;
+      continue;
+    }
+    bool is_known = false;
+    schedules::for_each_constant(found, [&](const std::string& known, std::span<double> numbers) {
+      if (known != key) return;
+      is_known = true;
+      read_numbers(value, numbers, place + ": " + key);
+    });
+    if (!is_known) throw bad_input(place + ": the key '" + key + "' is not known");
+    if (std::ranges::find(keys, key) != keys.end()) throw bad_input(place + ": " + key + " is there twice");
+    keys.push_back(key);
+  }
+  if (!has_version) throw bad_input(name + ": the key version is missing");
+  schedules::for_each_constant(found, [&](const std::string& known, std::span<const double>) {
+    if (std::ranges::find(keys, known) == keys.end()) throw bad_input(name + ": the key " + known + " is missing");
+  });
+  return found;
+}
+
+/// What rank 0 reads, on all ranks. @param read  read(): a machine, or nothing; called on rank 0
+template <class Space, class Comm, class Read>
+std::optional<schedules::machine> machine_of_first(const char* call, const Space& space, const Comm& comm,
+                                                   const Read& read) {
+  struct block {
+    std::uint64_t is_there = 0, is_given = 0;
+    schedules::machine constants{};
+  };
+  std::optional<block> mine(std::in_place);
+  std::vector<block> all;
+  lasting_exchanges exchanges(space, comm, 1);
+  joint_set_up(call, space, comm, true).run([&](auto& together) {
+    all.resize(static_cast<std::size_t>(comm.size()));
+    if (comm.rank() == 0) {
+      std::string problem;
+      try {
+        if (const std::optional<schedules::machine> found = read()) *mine = {0, 1, *found};
+      } catch (const bad_input& wrong) {
+        problem = wrong.what();
+      }
+      if (!problem.empty()) together.refuse(problem);
+    }
+    call_signature signature;
+    signature.set(signature.activity, "reading a machine");
+    agreement_memory memory(comm.size());
+    const std::size_t none[] = {0};
+    together.meet(signature, segments_view{none}, memory);
+  });
+  const auto found = exchanges.of_first(mine, all, call);
+  return found.is_given ? std::optional(found.constants) : std::nullopt;
+}
+
+}  // namespace detail
+
+/// A machine as the text of a file.
+inline std::string machine_text(const schedules::machine& on) {
+  std::ostringstream text;
+  text << "# A machine as adasum::measure_machine has measured it: docs/tuning.md says what the keys mean. Seconds and "
+          "bytes;\n"
+          "# four numbers are for gradients of up to 256 KiB, and of 1, 4 and 16 MiB.\n"
+          "version = "
+       << detail::machine_version << "\n";
+  schedules::for_each_constant(on, [&](const std::string& key, std::span<const double> numbers) {
+    text << key << " =";
+    for (const double one : numbers) {
+      char digits[32];
+      text << ' ' << std::string_view(digits, std::to_chars(digits, std::end(digits), one).ptr);
+    }
+    text << '\n';
+  });
+  return text.str();
+}
+
+/// Writes a file that read_machine reads. On one rank, mostly.
+/// @throws bad_input  a constant is negative or not finite; the file cannot be written
+inline void write_machine(const schedules::machine& on, const std::string& path) {
+  if (const auto bad = schedules::bad_constant_of(on); !bad.empty())
+    throw bad_input("adasum::write_machine: " + bad + " is negative or not finite");
+  std::ofstream file(path, std::ios::binary);
+  file << machine_text(on);
+  file.close();
+  if (!file) throw bad_input("adasum::write_machine: " + path + " cannot be written");
+}
+
+/// @throws bad_input  the file cannot be read or is no machine; names the file, the line and the key
+inline schedules::machine read_machine(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || file.bad() || text.bad()) throw bad_input("adasum::read_machine: " + path + " cannot be read");
+  return detail::machine_from_text(text.str(), "adasum::read_machine: " + path);
+}
+
+/// The same for all ranks: rank 0 reads the file, so that all of them get the same bits. Collective, and waits for all ranks.
+/// @throws agreement_error  on all ranks, with the message of rank 0 (with one rank: bad_input); or the ranks do something
+///                          else
+template <class Space, class Comm>
+  requires communicator_for<Comm, Space>
+schedules::machine read_machine(const Space& space, const Comm& comm, const std::string& path) {
+  return *detail::machine_of_first("adasum::read_machine", space, comm,
+                                   [&] { return std::optional(read_machine(path)); });
+}
+
+/// The machine in the file that the environment variable ADASUM_MACHINE names on rank 0; nothing where it names none.
+/// Collective, and waits for all ranks. For programs that leave it to whoever runs them:
+///
+///     const adasum::schedules::automatic order{.on = adasum::machine_from_environment(exec, comm)};
+///
+/// @throws as read_machine
+template <class Space, class Comm>
+  requires communicator_for<Comm, Space>
+std::optional<schedules::machine> machine_from_environment(const Space& space, const Comm& comm) {
+  return detail::machine_of_first("adasum::machine_from_environment", space, comm, [] {
+    const char* const path = std::getenv(detail::machine_variable);
+    return path && *path ? std::optional(read_machine(path)) : std::nullopt;
+  });
+}
+
+}  // namespace adasum

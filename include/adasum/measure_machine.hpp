@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "core/config.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/concepts.hpp"
+#include "core/node_groups.hpp"
+#include "detail/collective/agreement.hpp"
+#include "detail/collective/joint_set_up.hpp"
+#include "detail/collective/lasting_exchanges.hpp"
+#include "detail/collective/machine_times.hpp"
+#include "detail/collective/timed_exchanges.hpp"
+#include "detail/local/kernel_times.hpp"
+#include "plan.hpp"
+#include "schedule/machine.hpp"
+
+namespace adasum {
+namespace detail {
+
+/// Between nodes, no longer messages are timed: the caches make no difference there.
+inline constexpr std::size_t longest_across = schedules::rate::lengths[1];
+
+/// Where ranks share memory: reductions there, of gradients that are copied. Collective.
+template <std::floating_point T, class Space, class Comm>
+void time_in_place(const Space& space, const Comm& comm, std::size_t longest, machine_times& found) {
+  constexpr std::size_t rounds = 15, short_length = 64, short_runs = 8;
+  const auto seconds_of = [&](std::size_t length, std::size_t runs) {
+    auto plan = plan_allreduce<T>(space, comm, segments::whole(length), schedules::automatic{},
+                                  options{.check_agreement = false});
+    std::vector<T> gradient(length, T{1});
+    if (plan(gradient).schedule() != schedules::shared_memory::name) return 0.;  // the same on all ranks
+    return least_of<rounds>([&] {
+      const double start = seconds_now();
+      for (std::size_t i = 0; i < runs; ++i) plan(gradient);
+      return (seconds_now() - start) / static_cast<double>(runs);
+    });
+  };
+  found.barrier = seconds_of(short_length, short_runs);
+  if (found.barrier == 0) return;
+  for (std::size_t i = 0; i < found.in_place.size(); ++i)
+    if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)
+      found.in_place[i] = seconds_of(bytes / sizeof(T), i == 0 ? 4 : 1);
+}
+
+}  // namespace detail
+
+/// The constants of schedules::machine on this machine, for schedules::automatic{.on = …}: of the messages between nodes and
+/// inside them (mpi_communicator knows its nodes; ranks of a communicator without nodes() are taken for ranks of one), of
+/// memory that ranks share, where all of them do, and of the execution space's kernels.
+///
+///     const auto machine = adasum::measure_machine(exec, comm);
+///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, adasum::schedules::automatic{.on = machine});
+///
+/// Collective, and waits for all ranks. Every rank gets the same constants, those that rank 0 computes from the slowest rank's
+/// times. It makes a fixed number of exchanges: some 1,200 inside nodes and as many across, where each rank sends 20 MiB.
+/// That takes a tenth of a second to a second; more over links of less than 1 Gb/s. Other work on the machine meanwhile
+/// spoils what is measured. A machine holds for communicators whose ranks lie on nodes like those of this one.
+/// @tparam T  elements of the gradients
+/// @param most_bytes  the same on all ranks: longer messages or gradients than make so many bytes on all ranks together are not
+///                    timed, but for those of 256 KiB; what they take is guessed from those that are
+/// @throws agreement_error      another rank failed before anything was sent, or does something else
+/// @throws communication_error  another rank failed later. No rank waits for it
+template <std::floating_point T = float, class Space, class Comm>
+  requires execution_space<Space, T> && communicator_for<Comm, Space>
+schedules::machine measure_machine(const Space& space, const Comm& comm,
+                                   std::size_t most_bytes = std::size_t{256} << 20) {
+  constexpr auto call = "adasum::measure_machine";
+  using buffer_type = decltype(detail::allocate_ones<T>(space, 0));
+  struct block {
+    std::uint64_t is_there = 0;
+    schedules::machine constants{};
+  };
+  const int size = comm.size();
+  std::size_t longest = 0;  // message or gradient
+  for (const auto bytes : schedules::rate::lengths)
+    if (longest == 0 || bytes * static_cast<std::size_t>(size) <= most_bytes) longest = bytes;
+  detail::machine_times mine;
+  std::optional<buffer_type> from, to;
+  detail::lasting_exchanges exchanges(space, comm, detail::timed_together);
+  std::vector<int> mates, first_of_nodes;
+  bool mates_exist = false;  // of any rank
+  std::vector<detail::machine_times> times;
+  std::vector<block> machines;
+
+  // Whatever one rank alone may fail at comes first, so that the others can be told.
+  detail::joint_set_up(call, space, comm, true).run([&](auto& together) {
+    from = detail::allocate_ones<T>(space, 2 * longest / sizeof(T));
+    for (std::size_t i = 0; i < schedules::rate::lengths.size(); ++i)
+      if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)
+        mine.kernels[i] = detail::measure_kernels<T>(space, from->data(), bytes / sizeof(T));
+    if (size == 1) return;
+    to = detail::allocate_ones<T>(space, longest / sizeof(T));
+    std::vector<int> nodes(static_cast<std::size_t>(size), 0);
+    if constexpr (requires {
+                    { comm.nodes() } -> std::convertible_to<std::span<const int>>;
+                  }) {
+      const std::span<const int> known = comm.nodes();
+      nodes.assign(known.begin(), known.end());
+    }
+    const node_groups groups(nodes);
+    const auto own = groups.ranks(groups.find(comm.rank()).node);
+    mates.assign(own.begin(), own.end());
+    for (std::size_t node = 0; node < groups.size(); ++node) first_of_nodes.push_back(groups.ranks(node).front());
+    mates_exist = first_of_nodes.size() < nodes.size();
+    times.resize(static_cast<std::size_t>(size));
+    machines.resize(static_cast<std::size_t>(size));
+    if constexpr (requires { comm.reserve(std::size_t{}, std::size_t{}); })
+      comm.reserve(detail::timed_together, longest);
+    detail::call_signature signature;
+    signature.set(signature.activity, "measuring the machine");
+    signature.set(signature.space, Space::name);
+    detail::agreement_memory memory(size);
+    const std::size_t none[] = {0};
+    together.meet(signature, segments_view{none}, memory);
+  });
+  if (size == 1) return detail::machine_from(mine, 1, sizeof(T));
+
+  if constexpr (detail::shares_gradients<Comm, Space> && !device_space<Space>)
+    detail::time_in_place<T>(space, comm, longest, mine);
+
+  // All ranks of a node at once, as in a reduction; then one rank of each node, so that each has its link for itself.
+  auto* const bytes_out = reinterpret_cast<std::byte*>(from->data());
+  auto* const bytes_in = reinterpret_cast<std::byte*>(to->data());
+  mine.inside = detail::time_ring(exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
+  mine.across = detail::time_ring(exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,
+                                  std::min(longest, detail::longest_across));
+  const auto& ring = mates_exist ? mates : first_of_nodes;  // of ranks that all take part
+  const auto pairs = detail::time_pairs(exchanges, space, ring, comm.rank(), from->data(), to->data(),
+                                        mates_exist ? longest : std::min(longest, detail::longest_across));
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    mine.kernels[i].pair_element = std::max(mine.kernels[i].pair_element, pairs[i]);
+  std::optional<block> answer;
+  if (exchanges.gather(std::optional(mine), times)) {
+    answer.emplace();
+    if (comm.rank() == 0) {
+      for (const auto& one : times) mine.take_slower(one);
+      answer->constants = detail::machine_from(mine, size, sizeof(T));
+    }
+  }
+  return exchanges.of_first(answer, machines, call).constants;
+}
+
+}  // namespace adasum
