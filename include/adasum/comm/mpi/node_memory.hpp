@@ -28,6 +28,7 @@ namespace adasum::detail::mpi {
 
 /// Whether `good` holds on all ranks.
 inline bool on_all(bool good, MPI_Comm comm, waiting& wait) {
+  if (wait.size() == 1) return good;
   int& all_good = wait.number = good;
   MPI_Request request;
   check("MPI_Iallreduce", MPI_Iallreduce(MPI_IN_PLACE, &all_good, 1, MPI_INT, MPI_MIN, comm, &request));
@@ -82,10 +83,13 @@ class node_memory {
   /// Where each rank's memory begins and ends, in pages.
   void lay_out(std::size_t bytes) {
     own_pages_ = bytes / page + 1;
-    MPI_Request request;
-    check("MPI_Iallgather",
-          MPI_Iallgather(&own_pages_, 1, MPI_UINT64_T, ends_.data(), 1, MPI_UINT64_T, comm(), &request));
-    waiting_->await("MPI_Iallgather", request);
+    ends_[self()] = own_pages_;
+    if (ranks().size() > 1) {
+      MPI_Request request;
+      check("MPI_Iallgather",
+            MPI_Iallgather(&own_pages_, 1, MPI_UINT64_T, ends_.data(), 1, MPI_UINT64_T, comm(), &request));
+      waiting_->await("MPI_Iallgather", request);
+    }
     std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());  // of less than 2⁵² pages each
   }
 

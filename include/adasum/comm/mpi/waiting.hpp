@@ -24,6 +24,8 @@ class waiting {
  public:
   waiting(int rank, std::span<const int> node_of_rank) : rank_(rank), node_of_rank_(node_of_rank) {}
 
+  std::size_t size() const { return node_of_rank_.size(); }
+
   void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
   std::chrono::duration<double> timeout() const { return timeout_; }
   bool is_limited() const { return detail::is_limited(timeout_); }
