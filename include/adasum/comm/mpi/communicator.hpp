@@ -4,9 +4,6 @@
 #include "../../core/config.hpp"
 
 #include "mpi_h.hpp"
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
 
 #include <chrono>
 #include <cstddef>
@@ -126,6 +123,24 @@ class mpi_communicator {
     copy.kept_plans_.reset();
     return copy;
   }
+
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+  // For recovery.hpp.
+
+  /// Whoever waits on this communicator for another gets an error, and so does every later call.
+  void revoke() const {
+    get().comm.revoke();
+    get().node->comm().revoke();
+  }
+  /// Of other ranks, with the same settings. Collective over these.
+  mpi_communicator made_again(MPI_Comm ranks) const {
+    const auto& here = get();
+    mpi_communicator made(ranks, here.piece_limit,
+                          here.stages ? device_messages::staged : device_messages::device_pointers);
+    made.set_timeout(timeout());
+    return made;
+  }
+#endif
 
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
   static bool is_gpu_aware() {

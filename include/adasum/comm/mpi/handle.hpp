@@ -56,6 +56,13 @@ class communicator_handle {
     return communicator_handle(made);
   }
 
+  /// Whoever waits in it gets an error, and so does every later call; where the MPI library can.
+  void revoke() const {
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+    if (comm_ != MPI_COMM_NULL) MPIX_Comm_revoke(comm_);
+#endif
+  }
+
   MPI_Comm get() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
