@@ -142,15 +142,15 @@ class shared_access {
   /// The same, waiting. @param bounded  whether options::timeout counts; not where others may still be at work elsewhere
   /// @throws communication_error  a rank failed or left in this run, or did not come in time
   void await_all(bool bounded) const {
-    const auto limit = bounded ? longest_wait() : timeout_of_communicator();
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < size(); ++i) {
       for (unsigned turns = 0; is_behind(i); ++turns) {
         if (turns < 200) continue;
         std::this_thread::yield();
         progress();
-        if (turns % 1000 == 0 && std::chrono::steady_clock::now() - start > limit)
-          throw timeout_error(text(i, "did not come within " + std::to_string(limit.count()) + " seconds"), ranks()[i]);
+        if (turns % 100 == 0)
+          require_in_time(i, std::chrono::steady_clock::now() - start,
+                          bounded ? longest_wait() : timeout_of_communicator());
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
         for (std::size_t other = i + 1; other < size(); ++other)  // a failure is no reason to wait for a late rank
@@ -280,6 +280,11 @@ class shared_access {
   [[noreturn]] void give_up(std::size_t i, const std::string& why) const { throw communication_error(text(i, why)); }
   std::string text(std::size_t i, const std::string& why) const {
     return "adasum: rank " + std::to_string(ranks()[i]) + " " + why;
+  }
+
+  void require_in_time(std::size_t i, std::chrono::duration<double> waited, std::chrono::duration<double> limit) const {
+    if (waited > limit)
+      throw timeout_error(text(i, "did not come within " + std::to_string(limit.count()) + " seconds"), ranks()[i]);
   }
 
   std::chrono::duration<double> timeout_of_communicator() const {
