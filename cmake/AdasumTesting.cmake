@@ -155,6 +155,15 @@ function(adasum_mpi_command variable ranks)
   set(${variable} "${MPIEXEC_EXECUTABLE}" ${flags} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${ARGN} PARENT_SCOPE)
 endfunction()
 
+# The same, where the others are to go on when a rank dies: Open MPI 5 and later must be asked for that.
+function(adasum_recovery_command variable ranks)
+  adasum_mpi_command(command ${ranks} ${ARGN})
+  if(mpi_version MATCHES "Open MPI\\) ([0-9]+)" AND CMAKE_MATCH_1 GREATER_EQUAL 5)
+    list(INSERT command 1 --with-ft ulfm)
+  endif()
+  set(${variable} ${command} PARENT_SCOPE)
+endfunction()
+
 function(adasum_build_with_labels target)
   foreach(label IN LISTS ARGN)
     if(NOT TARGET tests_${label})

@@ -169,7 +169,7 @@ class allreduce_plan {
 
   /// What plan_allreduce and the single calls make: not for users.
   allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, detail::joint_set_up<Space, Comm>& together)
-      : state_(std::make_unique<state_type>(std::move(setup), std::move(rule), purpose, together)) {}
+      : state_(new state_type(std::move(setup), std::move(rule), purpose, together)) {}
 
  private:
   static constexpr bool posts = posting_communicator<Comm, Space>;
@@ -195,7 +195,7 @@ class allreduce_plan {
     if (posts) running.test();
   }
 
-  std::unique_ptr<state_type> state_;
+  std::unique_ptr<state_type, detail::plan_deleter> state_;
 };
 
 namespace detail {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# faults.sh killed|cable|lost|stopped|full MPI PROGRAM [messages|hierarchical]
+# faults.sh killed|cable|lost|stopped|full|cut|late MPI PROGRAM [messages|hierarchical]
 # Does something to one of two nodes of two ranks while PROGRAM (under_fault) reduces there. docs/cluster.md says what was
 # measured. Nobody may wait for ever: a reduction goes on with the same results, or the run ends.
 #   killed   a rank gets SIGKILL: MPI ends the run
@@ -9,6 +9,8 @@
 #   lost     a node loses one of a hundred packets that come to it: the run goes on
 #   stopped  a rank is stopped for 2 s: the run goes on
 #   full     /dev/shm has room on one node only: nobody uses it, and all is well
+#   cut      a node's cable is pulled for good, with a timeout of 3 s: every rank gets an error that names another
+#   late     a rank is stopped for 8 s, with a timeout of 3 s: likewise, that rank included, when it goes on
 set -uo pipefail
 cluster=$(dirname "$0")/../../scripts/cluster
 fault=$1 mpi=$2 program=$3 schedule=$4
@@ -16,7 +18,9 @@ patience=60 length=300000 node=1
 export ADASUM_TEST_NODES="0 0 1 1"
 
 log=$(mktemp)
-trap 'cat "$log"; rm "$log"; "$cluster" down' EXIT  # what was done to the nodes ends with them
+arguments=(3 $length "$schedule")
+[[ $fault != cut && $fault != late ]] || arguments+=(3 "$log")
+trap 'cat "$log"; rm -f "$log" "$log".*; "$cluster" down' EXIT  # what was done to the nodes ends with them
 "$cluster" down
 "$cluster" up 2x2 || exit
 if [[ $fault == full ]]; then
@@ -30,7 +34,7 @@ lose() {
 if [[ $fault == lost ]]; then
   lose && "$cluster" on $node nft delete table inet faults || exit 77  # not every kernel can
 fi
-"$cluster" run --mpi "$mpi" --timeout $patience -- "$program" 3 $length "$schedule" >"$log" 2>&1 &
+"$cluster" run --mpi "$mpi" --timeout $patience -- "$program" "${arguments[@]}" >"$log" 2>&1 &
 run=$!
 until grep -q reducing "$log"; do
   kill -0 $run 2>/dev/null || { echo "the run ended before it began to reduce"; exit 1; }
@@ -42,11 +46,21 @@ ranks() { "$cluster" on $node pkill "-$1" --newest --exact "$(basename "$program
 case $fault in
   killed) ranks KILL ;;
   stopped) ranks STOP && sleep 2 && ranks CONT ;;
+  late) ranks STOP && sleep 8 && ranks CONT ;;
+  cut) "$cluster" on head ip link set port$node down ;;
   cable) "$cluster" on head ip link set port$node down && sleep 2 && "$cluster" on head ip link set port$node up ;;
   lost) lose ;;
   full) ;;
   *) false ;;
 esac || { echo "nothing could be done to the ranks"; exit 1; }
+if [[ $fault == cut || $fault == late ]]; then
+  until ((SECONDS - started > 40)) || [[ $(cat "$log".* 2>/dev/null | wc -l) == 4 ]]; do sleep 0.2; done
+  echo "after $((SECONDS - started)) s:"
+  grep . "$log".*
+  # Each of the four, and the waiting ones say for whom.
+  [[ $(grep -l "rank [0-9]" "$log".* | wc -l) == 4 ]] && grep -q "rank [0-9].* within 3.0* seconds" "$log".*
+  exit
+fi
 wait $run
 status=$?
 if [[ $fault == lost ]]; then

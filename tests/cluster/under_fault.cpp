@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-//     under_fault SECONDS FLOATS messages|hierarchical
+//     under_fault SECONDS FLOATS messages|hierarchical [TIMEOUT FILE]
 //
 // Reduces the same gradients again and again for so long, so that something can be done to the nodes meanwhile
 // (faults.sh). Rank 0 prints "reducing" when the first reduction is over, and at the end how many there were and how long
 // the longest took. Fails where a reduction gives another result than the first, or where ranks differ.
+//
+// With TIMEOUT, in seconds, goes on until a rank waits that long for another. Each rank then writes what it was told into
+// FILE.<rank>, since nobody may be there any more to take its output, and stays until it is ended: it would take others with
+// it.
 
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -52,7 +59,8 @@ int reduce_for(double seconds, std::size_t length, const adasum::mpi_communicato
   const double start = MPI_Wtime();
   double longest = 0;
   int reductions = 0;
-  while (agreed(MPI_Wtime() - start < seconds)) {
+  // Without a timeout of its own, nothing of MPI's may be called where ranks may be out of reach.
+  while (adasum::detail::is_limited(comm.timeout()) || agreed(MPI_Wtime() - start < seconds)) {
     const double before = MPI_Wtime();
     good = same_bits(reduce(), first) && good;
     longest = std::max(longest, MPI_Wtime() - before);
@@ -67,8 +75,9 @@ int reduce_for(double seconds, std::size_t length, const adasum::mpi_communicato
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int status = EXIT_FAILURE;
-  if (argc == 4) {
+  if (argc == 4 || argc == 6) {
     const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+    if (argc == 6) comm.set_timeout(std::chrono::duration<double>(std::strtod(argv[4], nullptr)));
     const double seconds = std::strtod(argv[1], nullptr);
     const std::size_t length = std::strtoull(argv[2], nullptr, 10);
     try {
@@ -79,6 +88,10 @@ int main(int argc, char** argv) {
         status = reduce_for(seconds, length, comm, adasum::schedules::automatic{.in_place = false});
     } catch (const std::exception& error) {
       std::fprintf(stderr, "rank %d: %s\n", world_rank(), error.what());
+      if (argc == 6) {
+        std::ofstream(argv[5] + ("." + std::to_string(world_rank()))) << error.what() << std::endl;
+        for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+      }
       MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
   }

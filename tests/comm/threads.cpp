@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <array>
+#include <chrono>
 #include <cstddef>
+#include <latch>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -61,6 +64,68 @@ TEST_CASE("nobody waits for a rank that leaves") {
         }
       }
   });
+}
+
+TEST_CASE("a rank that does not come: the others throw when their timeout is over, and it when it comes") {
+  // By ranks that are 0, 1 and 2 ranks away from it.
+  for (const int size : {2, 3, 5})
+    for (const bool in_place : {false, true})
+      for (const bool checked : {false, true}) {
+        CAPTURE(size);
+        CAPTURE(in_place);
+        CAPTURE(checked);
+        std::latch over(size - 1);
+        const auto ranks = on_ranks(size, [&](thread_communicator& comm) {
+          auto plan = adasum::plan_allreduce<float>(
+              space, comm, 1000, adasum::schedules::automatic{.in_place = in_place}, {.check_agreement = checked});
+          std::vector<float> gradient(1000, 1);
+          plan(gradient);
+          comm.set_timeout(std::chrono::milliseconds(50));
+          std::vector<std::string> said;
+          if (comm.rank() == 1) over.wait();
+          for (int run = 0; run < 2; ++run) {
+            try {
+              plan(gradient);
+              said.push_back("no error");
+            } catch (const adasum::communication_error& error) {
+              said.push_back(error.what());
+            }
+          }
+          if (comm.rank() != 1) over.count_down();
+          return said;
+        });
+        bool somebody_names_it = false;
+        for (int r = 0; r < size; ++r) {
+          const auto& rank = ranks[static_cast<std::size_t>(r)];
+          REQUIRE_MESSAGE(rank.value, rank.description());
+          CAPTURE(rank.value->at(0));
+          CHECK(rank.value->at(0) != "no error");
+          CHECK(rank.value->at(1) != "no error");
+          somebody_names_it = somebody_names_it || rank.value->at(0).find("rank 1 ") != std::string::npos;
+        }
+        CHECK(somebody_names_it);
+      }
+}
+
+TEST_CASE("messages of a rank that gave up are not taken later, and the text says what it waited for") {
+  auto ranks = thread_communicator::group(2);
+  std::array<int, 2> sent{1, 2}, received{};
+  const adasum::outgoing out{1, bytes_of(sent[0])};
+  const incoming in{1, bytes_of(received[0])};
+  CHECK(ranks[0].timeout() == adasum::no_timeout);
+  CHECK_THROWS_AS(ranks[0].set_timeout(std::chrono::seconds(0)), adasum::bad_input);
+  ranks[0].set_timeout(std::chrono::milliseconds(20));
+  CHECK(ranks[1].timeout() == adasum::no_timeout);  // each rank has its own
+  CHECK_THROWS_WITH_AS(ranks[0].exchange(space, std::span(&out, 1), std::span(&in, 1)),
+                       "adasum::thread_communicator: rank 0: rank 1 has not come within 0.020000 seconds",
+                       adasum::timeout_error);
+  CHECK_THROWS_WITH_AS(ranks[0].exchange(space, std::span(&out, 1), {}), doctest::Contains("any more"),
+                       adasum::timeout_error);
+  const incoming from_0{0, bytes_of(received[1])};
+  CHECK_THROWS_WITH_AS(ranks[1].exchange(space, {}, std::span(&from_0, 1)),
+                       doctest::Contains("rank 0 has waited in vain for rank 1, and left"),
+                       adasum::communication_error);
+  CHECK(received == std::array<int, 2>{});
 }
 
 TEST_CASE("run rethrows the cause, not its consequences") {

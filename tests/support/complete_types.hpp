@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include <adasum/core/concepts.hpp>
+#include <adasum/core/waiting_time.hpp>
 #include <adasum/exec/serial.hpp>
 
 #include "minimal_types.hpp"
@@ -39,6 +41,9 @@ enum class asked_for {
   alive,
   bytes,
   progress,
+  timeout,
+  gave_up,
+  require_usable,
   uses_shared_memory,
   stages_in_place,
   chosen_name,
@@ -189,6 +194,7 @@ class complete_communicator : public minimal_posting_communicator {
     bool alive() const { return asked_.note(asked_for::alive), true; }
     std::size_t bytes() const { return asked_.note(asked_for::bytes), bytes_; }
     void progress() const { asked_.note(asked_for::progress); }
+    std::chrono::duration<double> timeout() const { return asked_.note(asked_for::timeout), no_timeout; }
 
    private:
     std::size_t bytes_;
@@ -196,6 +202,8 @@ class complete_communicator : public minimal_posting_communicator {
   };
   window share(std::size_t bytes) const { return {office()->share((*shares_)++, bytes), size(), asked_}; }
   bool all_share_memory() const { return asked_.note(asked_for::all_share_memory), true; }
+  bool gave_up() const { return asked_.note(asked_for::gave_up), false; }
+  void require_usable(const char*) const { asked_.note(asked_for::require_usable); }
 
  private:
   std::shared_ptr<std::size_t> shares_ = std::make_shared<std::size_t>(0);

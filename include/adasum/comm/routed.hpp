@@ -17,6 +17,7 @@
 #include "../core/ended_exchange.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
+#include "../core/optional_members.hpp"
 
 namespace adasum {
 
@@ -60,6 +61,9 @@ class routed_communicator {
   {
     return outer_.reduction_in_flight();
   }
+
+  /// Whether this rank has given up waiting on one of the two communicators, where these know.
+  bool gave_up() const { return detail::gave_up(inner_) || detail::gave_up(outer_); }
 
   /// Blocks until every message has been sent and received; those inside the node first.
   /// @throws std::bad_alloc  nothing has been sent or received, on either communicator

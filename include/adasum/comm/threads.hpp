@@ -4,6 +4,7 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -20,6 +21,7 @@
 #include "../core/error.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
+#include "../core/waiting_time.hpp"
 #include "threads/group.hpp"
 #include "threads/memory_block.hpp"
 #include "threads/pending.hpp"
@@ -82,6 +84,17 @@ class thread_communicator {
   /// Whether a plan is in flight; see the concept communicator_for.
   bool& reduction_in_flight() const { return get().reduction_in_flight; }
 
+  /// How long this rank waits for others at the most, at each step of a reduction, from now on. Without one, for ever. When
+  /// the time is over, this rank throws a timeout_error and leaves the group: the others need not wait for it, and it can
+  /// only destroy its communicator. (test() does not wait, and gives up nothing.)
+  /// @throws bad_input  a timeout that is not positive
+  void set_timeout(std::chrono::duration<double> timeout) const {
+    auto& mine = get();
+    detail::require_timeout(timeout, "adasum::thread_communicator::set_timeout");
+    mine.group->set_timeout(mine.rank, timeout);
+  }
+  std::chrono::duration<double> timeout() const { return get().group->timeout(get().rank); }
+
   /// Plans of single calls, destroyed with the last copy of this rank's communicator; see the concept
   /// plan_keeping_communicator.
   adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
@@ -100,9 +113,11 @@ class thread_communicator {
     /// Bytes of each rank: what the first rank to call share() asked for.
     std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t index) const { return group_->has_left(index); }
+    std::chrono::duration<double> timeout() const { return group_->timeout(rank_); }
 
    private:
     friend thread_communicator;
+    int rank_ = 0;
     std::shared_ptr<detail::threads::group> group_;
     std::shared_ptr<detail::threads::memory_block> block_;
     std::vector<int> ranks_;
@@ -113,6 +128,7 @@ class thread_communicator {
     auto& mine = get();
     const auto number = mine.shares++;  // whatever becomes of it
     memory shared;
+    shared.rank_ = mine.rank;
     shared.group_ = mine.group;
     shared.block_ = mine.group->share(number, bytes);
     shared.ranks_.resize(static_cast<std::size_t>(size()));

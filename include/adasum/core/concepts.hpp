@@ -246,7 +246,10 @@ concept stream_ordered_space =
 // a plan is made. After that, an exchange of at most so many messages each way, each of at most so many bytes of the
 // host's memory, does not throw std::bad_alloc. nodes(), a range of int: the node of each rank (any numbers, equal for
 // ranks of one node), the same on all ranks, and local: schedule_input::nodes. kept_plans(), without_kept_plans(): for plans
-// of single calls (plan_keeping_communicator in core/kept_plans.hpp). And the refinements below. A type `pending`
+// of single calls (plan_keeping_communicator in core/kept_plans.hpp). bool gave_up(): whether this rank has waited for
+// another in vain, so that messages may still be in flight: their memory is then kept for good, as far as it is the
+// library's, and every exchange from then on throws a timeout_error at once. void require_usable(const char* call): throws
+// bad_input where this thread must not use the communicator; asked by each call before anything else. And the refinements below. A type `pending`
 // in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,
@@ -292,6 +295,8 @@ concept posting_communicator =
 ///   bool has_left(i)  whether that rank will never come again
 ///   bool alive()      whether the memory can still be reached; asked before the last access
 ///   bytes()           how many bytes each rank has, where that need not be what this one asked for
+///   timeout()         how long this rank waits there for others at the most, also at the beginning of a reduction: a
+///                     std::chrono::duration<double>
 ///   progress()        called while a rank waits there for others, for communicators whose messages move only when they
 ///                     are called
 template <class Memory>

@@ -4,6 +4,7 @@
 #include "config.hpp"
 
 #include <stdexcept>
+#include <string>
 
 /// The exceptions of the library. Each message names what was wrong and the sizes involved.
 namespace adasum {
@@ -38,6 +39,18 @@ class shared_memory_error : public error {
 /// The gradient of the call in progress is then unspecified.
 class communication_error : public error {
   using error::error;
+};
+
+/// Another rank did not come in time: within the communicator's timeout, or options::timeout in shared memory. It may have
+/// waited in vain itself.
+class timeout_error : public communication_error {
+ public:
+  /// @param rank  for which this one has waited; the first of several; negative where it is not known
+  timeout_error(const std::string& what, int rank) : communication_error(what), rank_(rank) {}
+  int rank() const { return rank_; }
+
+ private:
+  int rank_;
 };
 
 }  // namespace adasum

@@ -115,6 +115,23 @@ constexpr std::size_t fallbacks_of(const R& rule) {
     return 0;
 }
 
+// ── communicators ──
+
+namespace detail {
+
+/// Whether this rank has given up waiting for another, so that messages may still be in flight.
+template <class Comm>
+bool gave_up(const Comm& comm) {
+  if constexpr (requires {
+                  { comm.gave_up() } -> std::same_as<bool>;
+                })
+    return comm.gave_up();
+  else
+    return false;
+}
+
+}  // namespace detail
+
 // ── execution spaces ──
 
 namespace detail {

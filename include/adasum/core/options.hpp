@@ -65,7 +65,7 @@ struct basic_options {
 
   /// In shared memory: how long a rank waits for another one that is in the same reduction before it throws. With
   /// allreduce_plan::start, make it longer than a rank may compute between two calls of test(). test() itself never gives
-  /// up.
+  /// up. At the beginning of a reduction, and for messages, the communicator's own timeout counts (set_timeout()).
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
 
   /// Whether the communicator keeps the plan of a single call, for those that are made again (allreduce.hpp). Plans do not

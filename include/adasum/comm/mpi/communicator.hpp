@@ -4,10 +4,8 @@
 #include "../../core/config.hpp"
 
 #include "mpi_h.hpp"
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -19,6 +17,7 @@
 #include "../../core/error.hpp"
 #include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
+#include "../../core/waiting_time.hpp"
 #include "device_exchange.hpp"
 #include "environment.hpp"
 #include "error.hpp"
@@ -26,6 +25,7 @@
 #include "node.hpp"
 #include "node_memory.hpp"
 #include "pending.hpp"
+#include "waiting.hpp"
 
 namespace adasum {
 
@@ -45,7 +45,13 @@ enum class device_messages {
 /// Thread level. A program with one thread needs no particular level (MPI_Init will do). MPI_THREAD_SINGLE and
 /// MPI_THREAD_FUNNELED: use this object only from the thread that initialised MPI. MPI_THREAD_SERIALIZED: from any
 /// thread, while no other thread calls MPI. MPI_THREAD_MULTIPLE: from any thread, while others call MPI, with
-/// communicators of their own. The first of these rules is checked once, by the constructor.
+/// communicators of their own. The first of these rules is checked, by the constructor and by each call that makes or runs
+/// a plan: one from another thread throws a bad_input that names the level, before anything is sent. (The other ranks may
+/// wait for it.) In a program without MPI_Init, whose communicators come from MPI sessions, the level is that of the
+/// session, which MPI does not tell: nothing is checked then.
+///
+/// Sessions. MPI_Init need not have been called where `comm` was made from a session (MPI_Comm_create_from_group).
+/// MPI_Session_finalize comes after the last copy of this object, and of the plans that use it, has been destroyed.
 ///
 /// Empty communicators. A default-constructed one, one made from MPI_COMM_NULL (which MPI_Comm_split gives to ranks that
 /// it leaves out), and one that was moved from have no ranks. They can be made before MPI_Init, copied, assigned to, and
@@ -69,10 +75,11 @@ class mpi_communicator {
       throw bad_input("adasum::mpi_communicator: piece_limit is " + std::to_string(piece_limit) +
                       " bytes; it must be between 1 and " + std::to_string(default_piece_limit));
     if (comm == MPI_COMM_NULL) return;
-    detail::mpi::require_initialized();
-    detail::mpi::require_permitted_thread();
+    detail::mpi::require_initialized(comm);
+    const detail::mpi::permitted_thread here;
+    here.require("adasum::mpi_communicator");
     kept_plans_ = std::make_shared<adasum::kept_plans>();
-    state_ = std::make_shared<state>(comm, piece_limit);
+    state_ = std::shared_ptr<state>(new state(comm, piece_limit, here), destroy);
     state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
   }
 
@@ -87,6 +94,28 @@ class mpi_communicator {
   /// Whether a plan is in flight; see the concept communicator_for.
   bool& reduction_in_flight() const { return get().reduction_in_flight; }
 
+  /// How long this rank waits for others at the most, at each step of a reduction, of making a plan, and of waiting in
+  /// memory that ranks share, from now on; without it, for ever. Local: ranks may have different ones. It must be longer
+  /// than one rank's gradient may take after another's, and than any pause of a rank. (test() does not wait.)
+  ///
+  /// When the time is over, this rank throws a timeout_error, which says for which rank it waited and what it was doing.
+  /// The others that need it throw theirs. MPI cannot take messages back, so from then on
+  ///   - this communicator is of no use: every call throws a timeout_error at once;
+  ///   - what plans own stays for good, even if they are destroyed; a gradient of the caller's must not be changed or freed
+  ///     as long as other ranks may run, which may still read or write it;
+  ///   - MPI_Finalize may never return: end the program by MPI_Abort.
+  /// @throws bad_input  a timeout that is not positive
+  void set_timeout(std::chrono::duration<double> timeout) const {
+    adasum::detail::require_timeout(timeout, "adasum::mpi_communicator::set_timeout");
+    get().wait->set_timeout(timeout);
+  }
+  std::chrono::duration<double> timeout() const { return get().wait->timeout(); }
+  /// Whether it has waited in vain; see the concept communicator_for.
+  bool gave_up() const { return state_ && state_->wait->gave_up(); }
+
+  /// @throws bad_input  this thread must not call MPI; see the concept communicator_for
+  void require_usable(const char* call) const { get().here.require(call); }
+
   /// Plans of single calls, destroyed with the last copy of this object; see the concept plan_keeping_communicator.
   adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
   mpi_communicator without_kept_plans() const {
@@ -94,6 +123,24 @@ class mpi_communicator {
     copy.kept_plans_.reset();
     return copy;
   }
+
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+  // For recovery.hpp.
+
+  /// Whoever waits on this communicator for another gets an error, and so does every later call.
+  void revoke() const {
+    get().comm.revoke();
+    get().node->comm().revoke();
+  }
+  /// Of other ranks, with the same settings. Collective over these.
+  mpi_communicator made_again(MPI_Comm ranks) const {
+    const auto& here = get();
+    mpi_communicator made(ranks, here.piece_limit,
+                          here.stages ? device_messages::staged : device_messages::device_pointers);
+    made.set_timeout(timeout());
+    return made;
+  }
+#endif
 
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
   static bool is_gpu_aware() {
@@ -112,11 +159,14 @@ class mpi_communicator {
    public:
     static constexpr bool same_address_space = false;
     std::span<const int> ranks() const { return memory_->ranks(); }
+    std::chrono::duration<double> timeout() const { return memory_->timeout(); }
     std::byte* of(std::size_t index) const { return memory_->of(index); }
     /// Lets messages move, the program's own too, while a rank waits for others in shared memory.
+    /// @throws mpi_error  where MPI knows that one of them has died
     void progress() const {
       int is_there = 0;
-      MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, memory_->comm(), &is_there, MPI_STATUS_IGNORE);
+      detail::mpi::check("MPI_Iprobe",
+                         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, memory_->comm(), &is_there, MPI_STATUS_IGNORE));
     }
 
    private:
@@ -128,7 +178,11 @@ class mpi_communicator {
   /// Memory of so many bytes for each rank. Collective; blocks until all ranks have it.
   /// @throws shared_memory_error  on all ranks: on one node there is too little room in /dev/shm, or a rank ran out of
   ///                              memory
-  memory share(std::size_t bytes) const { return memory(detail::mpi::node_memory::make(get().node, bytes, native())); }
+  memory share(std::size_t bytes) const {
+    auto& here = get();
+    here.wait->require_not_given_up();
+    return memory(detail::mpi::node_memory::make(here.node, bytes, native(), here.wait));
+  }
 
   /// Whether all ranks share memory with each other.
   bool all_share_memory() const { return get().node->comm().size() == size(); }
@@ -155,8 +209,9 @@ class mpi_communicator {
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     auto& here = get();
     if constexpr (device_space<Space>) {
+      here.wait->require_not_given_up();
       detail::mpi::device_exchange<Space>(space, here.stages, here.piece_limit, here.blocking, here.buffers)
-          .run(here.comm, out, in);
+          .run(here.comm, *here.wait, out, in);
     } else {
       here.post(out, in, here.blocking);
       here.blocking.wait();
@@ -181,11 +236,13 @@ class mpi_communicator {
   struct state {
     /// What can run out of memory comes first, so that no rank waits in vain. An exchange of one short message each way,
     /// by which a rank says that it ran out later, allocates nothing.
-    state(MPI_Comm original, std::size_t limit)
+    state(MPI_Comm original, std::size_t limit, detail::mpi::permitted_thread thread)
         : blocking(short_message / limit + 1, short_message / limit + 1),
           node(std::make_shared<detail::mpi::node>(detail::mpi::size_of(original))),
+          wait(std::make_shared<detail::mpi::waiting>(detail::mpi::rank_in(original), node->node_of_rank())),
           comm(detail::mpi::communicator_handle::duplicate(original)),
-          piece_limit(limit) {
+          piece_limit(limit),
+          here(thread) {
       node->find(comm);
     }
 
@@ -195,15 +252,15 @@ class mpi_communicator {
     }
 
     /// Receives first: what arrives then finds its buffer. @throws std::bad_alloc  nothing has been posted
-    void post(std::span<const outgoing> out, std::span<const incoming> in,
-              detail::mpi::pending_messages& messages) const {
+    void post(std::span<const outgoing> out, std::span<const incoming> in, detail::mpi::pending_messages& messages) {
+      wait->require_not_given_up();
       const auto pieces = [&](const auto& all) {
         std::size_t count = 0;
         for (const auto& message : all) count += message.bytes.size() / piece_limit + 1;
         return count;
       };
       messages.reserve(pieces(in), pieces(out));
-      messages.begin(comm.get(), comm.rank());
+      messages.begin(comm.get(), comm.rank(), *wait);
       for (const auto& message : in) messages.receive(message.peer, message.bytes, piece_limit);
       for (const auto& message : out) messages.send(message.peer, message.bytes, piece_limit, message.withheld);
     }
@@ -212,12 +269,19 @@ class mpi_communicator {
 
     detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
     std::shared_ptr<detail::mpi::node> node;
+    std::shared_ptr<detail::mpi::waiting> wait;
     detail::mpi::communicator_handle comm;
     std::size_t piece_limit;
+    detail::mpi::permitted_thread here;
     bool reduction_in_flight = false;
     bool stages = true;  // whether elements of devices go through the host
     detail::mpi::device_buffers buffers;
   };
+
+  /// Where messages may still be in flight, what they use stays for good, and the communicator with it.
+  static void destroy(state* all) {
+    if (!all->wait->gave_up()) delete all;
+  }
 
   state& get() const {
     if (!state_)

@@ -48,10 +48,11 @@ class device_exchange {
 
   /// Blocks until every message has been sent and received.
   /// @throws std::bad_alloc  before anything has been posted
-  void run(const communicator_handle& comm, std::span<const outgoing> out, std::span<const incoming> in) {
+  void run(const communicator_handle& comm, waiting& wait, std::span<const outgoing> out,
+           std::span<const incoming> in) {
     messages_.reserve(pieces(in), pieces(out));
     prepare(out, in);
-    messages_.begin(comm.get(), comm.rank());
+    messages_.begin(comm.get(), comm.rank(), wait);
     for (const auto& message : in) messages_.receive(message.peer, buffer_for(message), limit(message));
     if (staged_) start_downloads(out);
     for (const auto& message : out) send(message);

@@ -6,6 +6,7 @@
 #include "mpi_h.hpp"
 
 #include <string>
+#include <thread>
 
 #include "../../core/error.hpp"
 #include "error.hpp"
@@ -19,26 +20,56 @@ inline bool finalized() {
   return MPI_Finalized(&flag) != MPI_SUCCESS || flag;
 }
 
-inline void require_initialized() {
+/// Whether MPI_Init has been called. Programs whose communicators come from sessions (MPI 4) may do without.
+inline bool initialized() {
   int flag = 0;
   check("MPI_Initialized", MPI_Initialized(&flag));
-  if (!flag) throw bad_input("adasum::mpi_communicator: MPI is not initialised (call MPI_Init first)");
-  if (finalized()) throw bad_input("adasum::mpi_communicator: MPI has already been finalised");
+  return flag != 0;
 }
 
-/// MPI_THREAD_SINGLE and MPI_THREAD_FUNNELED confine MPI to the thread that initialised it.
-inline void require_permitted_thread() {
-#ifndef SMPI_H  // SimGrid's ranks are threads of a simulator, which lets one of them run at a time
-  int level = MPI_THREAD_SINGLE, is_main = 1;
-  check("MPI_Query_thread", MPI_Query_thread(&level));
-  if (level != MPI_THREAD_SINGLE && level != MPI_THREAD_FUNNELED) return;
-  check("MPI_Is_thread_main", MPI_Is_thread_main(&is_main));
-  if (is_main) return;
-  throw bad_input(std::string("adasum::mpi_communicator: MPI was initialised with ") +
-                  (level == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED") +
-                  ", so only the thread that initialised it may use MPI, and this is another thread; call "
-                  "MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+/// @param comm  for which MPI is needed
+inline void require_initialized([[maybe_unused]] MPI_Comm comm) {
+  if (initialized()) {
+    if (finalized()) throw bad_input("adasum::mpi_communicator: MPI has already been finalised");
+    return;
+  }
+#if MPI_VERSION >= 4
+  // Any other communicator was made from a session, or it would not be there.
+  if (comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF) return;
 #endif
+  throw bad_input("adasum::mpi_communicator: MPI is not initialised (call MPI_Init first)");
 }
+
+/// MPI_THREAD_SINGLE and MPI_THREAD_FUNNELED confine MPI to the thread that initialised it. What sessions allow can be asked
+/// of the session alone.
+class permitted_thread {
+ public:
+#ifndef SMPI_H  // SimGrid's ranks are threads of a simulator, which lets one of them run at a time
+  /// @pre MPI can be used
+  permitted_thread() {
+    if (!initialized()) return;
+    check("MPI_Query_thread", MPI_Query_thread(&level_));
+    if (!is_confined()) return;
+    int is_main = 1;
+    check("MPI_Is_thread_main", MPI_Is_thread_main(&is_main));
+    if (is_main) thread_ = std::this_thread::get_id();
+  }
+#endif
+
+  /// @throws bad_input  this thread is another one
+  void require(const char* call) const {
+    if (!is_confined() || std::this_thread::get_id() == thread_) return;
+    throw bad_input(std::string(call) + ": MPI was initialised with " +
+                    (level_ == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED") +
+                    ", so only the thread that initialised it may use MPI, and this is another thread; call "
+                    "MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+  }
+
+ private:
+  bool is_confined() const { return level_ == MPI_THREAD_SINGLE || level_ == MPI_THREAD_FUNNELED; }
+
+  int level_ = MPI_THREAD_MULTIPLE;
+  std::thread::id thread_{};  // that may, if only one may
+};
 
 }  // namespace adasum::detail::mpi

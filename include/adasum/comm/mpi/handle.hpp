@@ -19,6 +19,11 @@ inline int size_of(MPI_Comm comm) {
   check("MPI_Comm_size", MPI_Comm_size(comm, &size));
   return size;
 }
+inline int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  check("MPI_Comm_rank", MPI_Comm_rank(comm, &rank));
+  return rank;
+}
 
 /// A communicator that this library made and frees, unless MPI has been finalised by then. Its errors come back as
 /// codes.
@@ -51,6 +56,13 @@ class communicator_handle {
     return communicator_handle(made);
   }
 
+  /// Whoever waits in it gets an error, and so does every later call; where the MPI library can.
+  void revoke() const {
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+    if (comm_ != MPI_COMM_NULL) MPIX_Comm_revoke(comm_);
+#endif
+  }
+
   MPI_Comm get() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -61,7 +73,7 @@ class communicator_handle {
   explicit communicator_handle(MPI_Comm made) : communicator_handle() {
     comm_ = made;
     check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
-    check("MPI_Comm_rank", MPI_Comm_rank(comm_, &rank_));
+    rank_ = rank_in(comm_);
     size_ = size_of(comm_);
   }
 

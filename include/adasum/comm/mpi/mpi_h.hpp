@@ -11,3 +11,6 @@
 #define MPICH_SKIP_MPICXX 1
 #endif
 #include <mpi.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "../../core/error.hpp"
 #include "error.hpp"
 #include "handle.hpp"
 
@@ -23,10 +24,16 @@ class node {
 
   /// Once. Collective over `whole`.
   void find(const communicator_handle& whole) {
-    comm_.emplace(communicator_handle::shared_memory_part(whole));
     int lowest = whole.rank();
-    check("MPI_Bcast", MPI_Bcast(&lowest, 1, MPI_INT, 0, comm_->get()));
-    check("MPI_Allgather", MPI_Allgather(&lowest, 1, MPI_INT, node_of_rank_.data(), 1, MPI_INT, whole.get()));
+    try {
+      comm_.emplace(communicator_handle::shared_memory_part(whole));
+      check("MPI_Bcast", MPI_Bcast(&lowest, 1, MPI_INT, 0, comm_->get()));
+      check("MPI_Allgather", MPI_Allgather(&lowest, 1, MPI_INT, node_of_rank_.data(), 1, MPI_INT, whole.get()));
+    } catch (const communication_error&) {  // a rank has died: others may wait for this one
+      if (comm_) comm_->revoke();
+      whole.revoke();
+      throw;
+    }
     for (int rank = 0; rank < whole.size(); ++rank)
       if (node_of_rank_[static_cast<std::size_t>(rank)] == lowest) ranks_.push_back(rank);
   }

@@ -6,9 +6,12 @@
 #include "mpi_h.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <new>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../core/deferred_error.hpp"
@@ -16,6 +19,7 @@
 #include "../../core/error.hpp"
 #include "error.hpp"
 #include "error_handlers.hpp"
+#include "waiting.hpp"
 
 namespace adasum::detail::mpi {
 
@@ -39,29 +43,35 @@ class pending_messages {
   pending_messages() = default;
   pending_messages(std::size_t receives, std::size_t sends) { reserve(receives, sends); }
 
-  void begin(MPI_Comm comm, int rank) {
+  /// @param wait  the communicator's; until the messages have ended
+  void begin(MPI_Comm comm, int rank, waiting& wait) {
     comm_ = comm;
     rank_ = rank;
+    waiting_ = &wait;
     failure_ = {};
     ended_ = 0;
     requests_.clear();
     expected_.clear();
+    peers_.clear();
+    copies_.clear();
   }
 
   /// Memory for the requests of so many messages, received and sent: the others wait for what one of them would send.
   /// @throws std::bad_alloc  nothing has been posted
   void reserve(std::size_t receives, std::size_t sends) {
     requests_.reserve(receives + sends);
+    peers_.reserve(sends);
+    copies_.reserve(receives + sends);
     expected_.reserve(receives);
   }
 
   void receive(int peer, std::span<std::byte> buffer, std::size_t piece_limit) {
     for_each_piece(buffer, piece_limit, [&](std::span<std::byte> piece) {
       requests_.push_back(MPI_REQUEST_NULL);
-      expected_.push_back({peer, piece});
+      expected_.push_back({peer, piece, needs_copy(piece) ? new_copy() : nullptr});
+      auto* const at = expected_.back().copy ? expected_.back().copy : piece.data();
       failure_([&] {
-        check("MPI_Irecv",
-              MPI_Irecv(piece.data(), static_cast<int>(piece.size()), MPI_BYTE, peer, 0, comm_, &requests_.back()));
+        check("MPI_Irecv", MPI_Irecv(at, static_cast<int>(piece.size()), MPI_BYTE, peer, 0, comm_, &requests_.back()));
       });
     });
   }
@@ -70,9 +80,12 @@ class pending_messages {
   void send(int peer, std::span<const std::byte> message, std::size_t piece_limit, bool withheld) {
     for_each_piece(message, piece_limit, [&](std::span<const std::byte> piece) {
       requests_.push_back(MPI_REQUEST_NULL);
+      peers_.push_back(peer);
+      const auto* at = piece.data();
+      if (needs_copy(piece)) at = std::ranges::copy(piece, new_copy()).out - piece.size();
       failure_([&] {
-        check("MPI_Isend", MPI_Isend(piece.data(), withheld ? 0 : static_cast<int>(piece.size()), MPI_BYTE, peer, 0,
-                                     comm_, &requests_.back()));
+        check("MPI_Isend", MPI_Isend(at, withheld ? 0 : static_cast<int>(piece.size()), MPI_BYTE, peer, 0, comm_,
+                                     &requests_.back()));
       });
     });
   }
@@ -82,10 +95,9 @@ class pending_messages {
     const request_errors_returned while_testing;
     for (; ended_ < requests_.size(); ++ended_) {
       if (requests_[ended_] == MPI_REQUEST_NULL) continue;
-      int has_ended = 0;
       MPI_Status status;
-      const int code = MPI_Test(&requests_[ended_], &has_ended, &status);
-      if (code == MPI_SUCCESS && !has_ended) return false;
+      int code = MPI_SUCCESS;
+      if (!has_ended(requests_[ended_], code, status)) return false;
       finish(ended_, "MPI_Test", code, status);
     }
     ended_exchange_.report([&] { failure_.rethrow(); });
@@ -93,12 +105,20 @@ class pending_messages {
   }
 
   /// @throws communication_error
+  /// @throws timeout_error  a message did not come in time
   void wait() {
     const request_errors_returned while_waiting;
+    const bool is_limited = waiting_ && waiting_->is_limited();
     for (; ended_ < requests_.size(); ++ended_) {
       if (requests_[ended_] == MPI_REQUEST_NULL) continue;
       MPI_Status status;
-      const int code = MPI_Wait(&requests_[ended_], &status);
+      int code = MPI_SUCCESS;
+      if (!is_limited) {
+        code = MPI_Wait(&requests_[ended_], &status);
+      } else if (!waiting_->until([&] { return has_ended(requests_[ended_], code, status); })) {
+        give_up();
+        break;
+      }
       finish(ended_, "MPI_Wait", code, status);
     }
     ended_exchange_.report([&] { failure_.rethrow(); });
@@ -112,7 +132,17 @@ class pending_messages {
     for (std::size_t left = expected_.size(); left > 0 && !failure_.failed(); --left) {
       int index = MPI_UNDEFINED;
       MPI_Status status;
-      const int code = MPI_Waitany(static_cast<int>(expected_.size()), requests_.data(), &index, &status);
+      const auto count = static_cast<int>(expected_.size());
+      int code = MPI_SUCCESS;
+      if (!waiting_->is_limited()) {
+        code = MPI_Waitany(count, requests_.data(), &index, &status);
+      } else if (!waiting_->until([&] {
+                   int flag = 0;
+                   code = MPI_Testany(count, requests_.data(), &index, &flag, &status);
+                   return code != MPI_SUCCESS || flag;
+                 })) {
+        return give_up();
+      }
       if (index == MPI_UNDEFINED) return failure_([&] { check("MPI_Waitany", code); });
       const auto which = static_cast<std::size_t>(index);
       finish(which, "MPI_Waitany", code, status);
@@ -124,14 +154,46 @@ class pending_messages {
   struct expectation {
     int peer;
     std::span<std::byte> buffer;
+    std::byte* copy;  // where it arrives; null: in the buffer
   };
+
+  // Short messages may lie on a caller's stack. While there is a timeout, they are sent from, and received in, memory that
+  // can be left to MPI.
+  static constexpr std::size_t short_message = 64;  // bytes
+  using short_copy = std::array<std::byte, short_message>;
+  bool needs_copy(std::span<const std::byte> piece) const {
+    return waiting_->is_limited() && !piece.empty() && piece.size() <= short_message;
+  }
+  std::byte* new_copy() { return copies_.emplace_back().data(); }
+
+  /// @return whether the request has ended, well or not
+  static bool has_ended(MPI_Request& request, int& code, MPI_Status& status) {
+    int flag = 0;
+    code = MPI_Test(&request, &flag, &status);
+    return code != MPI_SUCCESS || flag;
+  }
+
+  /// Takes back what MPI lets be taken back, mostly all that has not begun to arrive, and leaves the rest to it.
+  void give_up() {
+    const auto late = ended_ < expected_.size() ? expected_[ended_].peer : peers_[ended_ - expected_.size()];
+    for (std::size_t i = ended_; i < expected_.size(); ++i) {
+      if (requests_[i] == MPI_REQUEST_NULL || MPI_Cancel(&requests_[i]) != MPI_SUCCESS) continue;
+      int code = MPI_SUCCESS;
+      MPI_Status status;
+      for (int turns = 0; turns < 100 && !has_ended(requests_[i], code, status);) ++turns;
+    }
+    new (std::nothrow) std::vector<short_copy>(std::move(copies_));
+    ended_ = requests_.size();
+    waiting_->give_up(late);
+    failure_([&] { waiting_->throw_error(); });
+  }
 
   /// Keeps what was wrong with a request that has ended, if anything was.
   void finish(std::size_t which, const char* call, int code, const MPI_Status& status) {
     requests_[which] = MPI_REQUEST_NULL;  // after an error, too, where MPI libraries differ
     failure_([&] {
       if (which >= expected_.size()) return check(call, code);
-      const auto& [peer, buffer] = expected_[which];
+      const auto& [peer, buffer, copy] = expected_[which];
       const auto expected = static_cast<int>(buffer.size());
       if (is_truncation(code)) throw unexpected_size(peer, "more than the " + std::to_string(expected) + " bytes that");
       check(call, code);
@@ -139,6 +201,7 @@ class pending_messages {
       check("MPI_Get_count", MPI_Get_count(&status, MPI_BYTE, &received));
       if (received != expected)
         throw unexpected_size(peer, std::to_string(received) + " bytes where " + std::to_string(expected));
+      if (copy) std::ranges::copy(std::span(copy, buffer.size()), buffer.begin());
     });
   }
   static bool is_truncation(int code) {
@@ -152,11 +215,14 @@ class pending_messages {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
+  waiting* waiting_ = nullptr;
   deferred_error failure_;
   ended_exchange ended_exchange_;
   std::size_t ended_ = 0;              // the requests before this one have ended
   std::vector<MPI_Request> requests_;  // those of `expected_`, then those of what is sent; null once they have ended
   std::vector<expectation> expected_;
+  std::vector<int> peers_;  // of what is sent
+  std::vector<short_copy> copies_;
 };
 
 }  // namespace adasum::detail::mpi

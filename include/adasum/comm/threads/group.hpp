@@ -4,6 +4,8 @@
 #include "../../core/config.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <map>
@@ -17,6 +19,7 @@
 #include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
+#include "../../core/waiting_time.hpp"
 #include "mailbox.hpp"
 #include "memory_block.hpp"
 #include "pending.hpp"
@@ -35,6 +38,7 @@ class group {
 
   /// @param withhold_elements  send nothing of what lies in memory of the space
   /// @throws std::bad_alloc     nothing has been sent
+  /// @throws timeout_error      this rank has given up waiting for another before; nothing has been sent
   void post(int rank, std::span<const outgoing> out, std::span<const incoming> in, pending_messages& exchange,
             bool withhold_elements = false) {
     exchange.reserve(std::max(out.size(), in.size()));
@@ -48,6 +52,7 @@ class group {
       exchange.sent.push_back({message.peer, message.bytes.first(withheld ? 0 : message.bytes.size())});
     }
     const std::scoped_lock lock(mutex_);
+    require_not_given_up(rank);
     for (auto& message : exchange.sent) {
       of(message.peer).queues[index(rank)].push(&message);
       of(message.peer).changed.notify_one();
@@ -63,10 +68,12 @@ class group {
       std::unique_lock lock(mutex_);
       if (!receive(exchange, may_wait, lock, copy) || !wait_until_taken(exchange, may_wait, lock)) return false;
     }
-    if (exchange.problem.what != exchange_problem::nothing)
+    const auto& problem = exchange.problem;
+    if (problem.what != exchange_problem::nothing)
       ended_.report([&] {
-        throw communication_error("adasum::thread_communicator: rank " + std::to_string(exchange.rank) + ": " +
-                                  exchange.problem.text());
+        const auto text = "adasum::thread_communicator: rank " + std::to_string(exchange.rank) + ": " + problem.text();
+        if (problem.what == exchange_problem::late) throw timeout_error(text, problem.peer);
+        throw communication_error(text);
       });
     return true;
   }
@@ -84,8 +91,15 @@ class group {
   /// Whoever waits for this rank no longer does.
   void leave(int rank) {
     const std::scoped_lock lock(mutex_);
-    of(rank).owner_has_left = true;
-    for (auto& box : mailboxes_) box.changed.notify_one();
+    leave_locked(rank);
+  }
+  void set_timeout(int rank, std::chrono::duration<double> timeout) {
+    const std::scoped_lock lock(mutex_);
+    of(rank).owners_timeout = timeout;
+  }
+  std::chrono::duration<double> timeout(int rank) {
+    const std::scoped_lock lock(mutex_);
+    return of(rank).owners_timeout;
   }
   bool has_left(std::size_t rank) {
     const std::scoped_lock lock(mutex_);
@@ -96,11 +110,53 @@ class group {
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   mailbox& of(int rank) { return mailboxes_[index(rank)]; }
 
-  /// Whether the condition holds, now or after waiting.
+  /// Whether the condition holds, now or after waiting; or, after the timeout, whether this rank has left, which
+  /// has_given_up() tells.
   template <class Condition>
-  bool reached(int rank, bool may_wait, std::unique_lock<std::mutex>& lock, Condition condition) {
-    if (may_wait) of(rank).changed.wait(lock, condition);
-    return may_wait || condition();
+  bool reached(pending_messages& exchange, int peer, bool may_wait, std::unique_lock<std::mutex>& lock,
+               Condition condition) {
+    if (!may_wait) return condition();
+    auto& mine = of(exchange.rank);
+    if (!is_limited(mine.owners_timeout) || has_given_up(exchange)) {
+      mine.changed.wait(lock, condition);
+    } else {
+      constexpr std::chrono::duration<double> most = std::chrono::hours(24 * 365);  // what clocks can count
+      const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(std::min(mine.owners_timeout, most));
+      if (!mine.changed.wait_for(lock, time, condition)) give_up(exchange, peer);
+    }
+    return true;
+  }
+
+  /// The others need not wait for this rank. What it has sent and nobody has begun to take, goes with the exchange.
+  void give_up(pending_messages& exchange, int peer) {
+    auto& mine = of(exchange.rank);
+    exchange.problem = {.what = exchange_problem::late, .peer = peer, .timeout = mine.owners_timeout};
+    mine.owner_gave_up_on = peer;
+    leave_locked(exchange.rank);
+    for (auto& message : exchange.sent) {
+      auto& queue = of(message.peer).queues[index(exchange.rank)];
+      if (!queue.contains(&message)) continue;
+      for (auto& other : exchange.sent) other.taken = other.taken || queue.contains(&other);
+      queue.clear();
+    }
+  }
+  static bool has_given_up(const pending_messages& exchange) { return exchange.problem.what == exchange_problem::late; }
+  /// What is wrong with a rank that has left.
+  exchange_problem departure_of(int peer) {
+    const int late = of(peer).owner_gave_up_on;
+    return {.what = late < 0 ? exchange_problem::has_left : exchange_problem::gave_up, .peer = peer, .for_rank = late};
+  }
+  void leave_locked(int rank) {
+    of(rank).owner_has_left = true;
+    for (auto& box : mailboxes_) box.changed.notify_one();
+  }
+  void require_not_given_up(int rank) {
+    const int late = of(rank).owner_gave_up_on;
+    if (late < 0) return;
+    throw timeout_error("adasum::thread_communicator: rank " + std::to_string(rank) +
+                            " cannot use this communicator any more: it has waited in vain for rank " +
+                            std::to_string(late) + " before",
+                        late);
   }
 
   template <class Copy>
@@ -109,10 +165,11 @@ class group {
       const auto& expected = exchange.expected[exchange.received];
       auto& queue = of(exchange.rank).queues[index(expected.peer)];
       const auto& sender = of(expected.peer);
-      if (!reached(exchange.rank, may_wait, lock, [&] { return !queue.empty() || sender.owner_has_left; }))
-        return false;
+      const auto has_come = [&] { return !queue.empty() || sender.owner_has_left; };
+      if (!reached(exchange, expected.peer, may_wait, lock, has_come)) return false;
+      if (has_given_up(exchange)) return true;
       if (queue.empty()) {
-        exchange.problem = {exchange_problem::has_left, expected.peer};
+        exchange.problem = departure_of(expected.peer);
         continue;
       }
       posted_message& message = *queue.pop();
@@ -142,11 +199,12 @@ class group {
     for (; exchange.taken < exchange.sent.size(); ++exchange.taken) {
       const auto& message = exchange.sent[exchange.taken];
       auto& receiver = of(message.peer);
-      if (!reached(exchange.rank, may_wait, lock, [&] { return message.taken || receiver.owner_has_left; }))
-        return false;
+      const auto has_gone = [&] { return message.taken || receiver.owner_has_left; };
+      if (!reached(exchange, message.peer, may_wait, lock, has_gone)) return false;
+      if (has_given_up(exchange)) reached(exchange, message.peer, true, lock, has_gone);  // it is being copied just now
       if (message.taken) continue;
       receiver.queues[index(exchange.rank)].clear();  // these messages go with the exchange
-      exchange.problem = {exchange_problem::has_left, message.peer};
+      if (!has_given_up(exchange)) exchange.problem = departure_of(message.peer);
     }
     return true;
   }

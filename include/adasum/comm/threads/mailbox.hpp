@@ -3,11 +3,14 @@
 
 #include "../../core/config.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "../../core/waiting_time.hpp"
 
 namespace adasum::detail::threads {
 
@@ -29,6 +32,11 @@ class message_queue {
   }
   posted_message* pop() { return std::exchange(first_, first_->next); }
   void clear() { first_ = nullptr; }
+  bool contains(const posted_message* message) const {
+    const auto* at = first_;
+    while (at != nullptr && at != message) at = at->next;
+    return at != nullptr;
+  }
 
  private:
   posted_message* first_ = nullptr;
@@ -39,7 +47,9 @@ class message_queue {
 struct mailbox {
   std::condition_variable changed;    // something has happened that this rank may be waiting for
   std::vector<message_queue> queues;  // one for each sender
+  std::chrono::duration<double> owners_timeout = no_timeout;
   bool owner_has_left = false;
+  int owner_gave_up_on = -1;  // the rank for which it has waited in vain, and left
 };
 
 }  // namespace adasum::detail::threads

@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <string>
@@ -16,13 +17,17 @@ namespace adasum::detail::threads {
 /// What went wrong in an exchange, if anything did: the last of it. Not a text, which might find no memory while another
 /// rank waits.
 struct exchange_problem {
-  enum { nothing, other_size, has_left, not_copied } what = nothing;
+  enum { nothing, other_size, has_left, gave_up, late, not_copied } what = nothing;
   int peer = 0;
   std::size_t sent = 0, expected = 0;  // bytes
   std::exception_ptr not_copied_because{};
+  int for_rank = -1;                        // gave_up: for which the peer has waited
+  std::chrono::duration<double> timeout{};  // late
 
   std::string text() const {
     const auto name = "rank " + std::to_string(peer);
+    if (what == late) return name + " has not come within " + std::to_string(timeout.count()) + " seconds";
+    if (what == gave_up) return name + " has waited in vain for rank " + std::to_string(for_rank) + ", and left";
     if (what == has_left) return name + " has left: its last thread_communicator has been destroyed";
     if (what == other_size)
       return name + " sent " + std::to_string(sent) + " bytes where " + std::to_string(expected) + " were expected";

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/segments.hpp"
 #include "allgather.hpp"
 #include "attempt.hpp"
@@ -115,6 +118,11 @@ class agreement {
   bool fail() {
     if (round_ == round::readiness) ready_.fail();
     return round_ == round::readiness;
+  }
+
+  /// Messages may still be in flight: what they use stays for good. (A short message is the communicator's matter.)
+  void leave_memory() {
+    if (memory_ && !memory_->empty()) new (std::nothrow) agreement_memory(std::move(*memory_));
   }
 
   /// When there is no more. The same on every rank:
@@ -247,6 +255,7 @@ class agreement {
 /// The whole of it; blocks. These are the exchanges of the step `agree` (steps.hpp), so that ranks may meet of which one
 /// is in a run, and another about to make a plan. Until the ranks begin to compare, nothing is allocated.
 /// @throws what agreement::require throws, on all ranks
+/// @throws timeout_error  this rank has given up waiting for another
 template <class Space, class Comm>
 void agree(const Space& space, const Comm& comm, agreement run) {
   at_most_one<outgoing> out;
@@ -254,6 +263,9 @@ void agree(const Space& space, const Comm& comm, agreement run) {
   for (; run.next(out, in); out.clear(), in.clear()) {
     try {
       attempt([&] { comm.exchange(space, out.all(), in.all()); });
+    } catch (const timeout_error&) {
+      if (gave_up(comm)) run.leave_memory();
+      throw;
     } catch (...) {
       if (!run.fail()) throw;
     }

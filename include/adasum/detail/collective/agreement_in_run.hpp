@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "../../core/error.hpp"
 #include "agreement.hpp"
 #include "transport/transport.hpp"
 
@@ -33,6 +34,8 @@ class agreement_in_run {
     if (!is_waited_for_) return by.arrived(block);
     try {
       return by.arrived(block);
+    } catch (const timeout_error&) {
+      throw;
     } catch (...) {  // the others wait for the messages that follow
       if (!run_.fail()) throw;
       return true;

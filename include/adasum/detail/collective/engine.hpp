@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,9 @@ class engine_interface {
   /// Returns when the result is there. @pre all pieces are
   /// If anything failed on this rank, the others have been told before the exception leaves, so that none of them waits.
   virtual const report& wait() = 0;
+
+  /// In the middle of a run: withdraws from it, and returns when no other rank needs this one. What the destructor does.
+  virtual void abandon() noexcept = 0;
 };
 
 /// Runs a schedule. A run is a list of steps (steps.hpp); where one has to wait for other ranks, the run blocks there,
@@ -76,10 +80,7 @@ class engine final : public engine_interface<T> {
         at_(steps_.size()) {}
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
-  /// In the middle of a run: withdraws from it, and returns when no other rank needs this one.
-  ~engine() override {
-    if (!ended()) abandon();
-  }
+  ~engine() override { abandon(); }
 
   T* shared_gradient() const override { return run_.shared_gradient(); }
   bool is_in_place() const override { return run_.is_in_place(); }
@@ -113,6 +114,13 @@ class engine final : public engine_interface<T> {
     return run_.last_report();
   }
 
+  /// The gradient may be gone; what is in flight arrives in buffers that are still there.
+  void abandon() noexcept override {
+    if (ended()) return;
+    give_up(exception_from([] { return communication_error("adasum: a reduction was abandoned"); }));
+    proceed(true);
+  }
+
  private:
   bool ended() const { return at_ == steps_.size(); }
   void go_to(step_kind kind) {
@@ -141,10 +149,18 @@ class engine final : public engine_interface<T> {
         return ended();
       } catch (const nonfinite_error&) {  // on every rank
         end(std::current_exception());
+      } catch (const timeout_error& late) {
+        stop(exception_from([&] {
+          return timeout_error(std::string(late.what()) + ", in " + describe(steps_[at_].kind), late.rank());
+        }));
       } catch (...) {
-        steps_[at_].kind == step_kind::agree ? end(std::current_exception()) : fail(std::current_exception());
+        stop(std::current_exception());
       }
     }
+  }
+
+  void stop(std::exception_ptr problem) noexcept {
+    steps_[at_].kind == step_kind::agree ? end(std::move(problem)) : fail(std::move(problem));
   }
 
   /// The run is over, with an exception if there is one.
@@ -175,12 +191,6 @@ class engine final : public engine_interface<T> {
     // them know that it has failed.
     proceed(true, [](step_kind kind) { return kind == step_kind::weigh || kind == step_kind::combine; });
     if (!ended() && !run_.withdrawn()) fail(problem);
-  }
-
-  /// In destroying a plan. The gradient may be gone; what is in flight arrives in buffers that are still there.
-  void abandon() noexcept {
-    give_up(exception_from([] { return communication_error("adasum: a reduction was abandoned"); }));
-    proceed(true);
   }
 
   Run run_;

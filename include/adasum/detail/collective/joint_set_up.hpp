@@ -25,9 +25,10 @@ template <class Space, class Comm>
 class joint_set_up {
  public:
   /// @param compares  options::check_agreement
-  /// @throws bad_input  a plan is in flight on this communicator; nothing has been sent
+  /// @throws bad_input  a plan is in flight on this communicator, or this thread must not use it; nothing has been sent
   joint_set_up(const char* call, const Space& space, const Comm& comm, bool compares)
-      : space_(space), comm_(comm), compares_(compares && comm.size() > 1) {
+      : call_(call), space_(space), comm_(comm), compares_(compares && comm.size() > 1) {
+    require_usable(comm, call);
     require_no_reduction(comm, call, "");
   }
   joint_set_up(const joint_set_up&) = delete;
@@ -37,9 +38,14 @@ class joint_set_up {
 
   /// Waits for the other ranks. @throws agreement_error, communication_error  one of them has failed, or they disagree;
   ///                                                                           on all ranks
+  /// @throws timeout_error  one of them has not come
   void meet(const call_signature& mine, segments_view segments, agreement_memory& memory) {
     all_know_ = true;
-    agree(space_, comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory));
+    try {
+      agree(space_, comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory));
+    } catch (const timeout_error& late) {
+      throw timeout_error(std::string(late.what()) + ", in " + call_, late.rank());
+    }
     all_know_ = false;
   }
 
@@ -100,6 +106,7 @@ class joint_set_up {
     }
   }
 
+  const char* call_;
   const Space& space_;
   const Comm& comm_;
   bool compares_;

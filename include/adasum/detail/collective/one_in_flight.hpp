@@ -27,6 +27,12 @@ void require_no_reduction(const Comm& comm, const char* object, const char* call
                       "call its wait() first, or use a communicator for each");
 }
 
+/// @throws bad_input  this thread must not use the communicator; nothing has been sent
+template <class Comm>
+void require_usable(const Comm& comm, const char* call) {
+  if constexpr (requires { comm.require_usable(call); }) comm.require_usable(call);
+}
+
 template <class Comm>
 void set_reduction_in_flight(const Comm& comm, bool is_in_flight) {
   if constexpr (knows_of_reductions<Comm>) comm.reduction_in_flight() = is_in_flight;

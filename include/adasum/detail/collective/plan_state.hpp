@@ -14,6 +14,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
+#include "../../core/optional_members.hpp"
 #include "../../core/options.hpp"
 #include "../../core/report.hpp"
 #include "engine.hpp"
@@ -53,8 +54,14 @@ class plan_state {
   }
   plan_state(const plan_state&) = delete;
   plan_state& operator=(const plan_state&) = delete;
-  ~plan_state() {  // the engine in flight ends its run
-    if (in_flight_) set_reduction_in_flight(setup_.comm(), false);
+  ~plan_state() { abandon(); }
+
+  /// A reduction in flight comes to an end.
+  void abandon() noexcept {
+    if (auto* const running = std::exchange(in_flight_, nullptr)) {
+      set_reduction_in_flight(setup_.comm(), false);
+      running->abandon();
+    }
   }
 
   const setup_type& setup() const { return setup_; }
@@ -86,6 +93,7 @@ class plan_state {
 
   /// @param posts  whether the reduction goes on in test(), too
   engine_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
+    require_usable(setup_.comm(), "adasum::allreduce_plan");
     require_idle(call);
     require_no_reduction(setup_.comm(), name, call);
     auto& chosen = engine_for(elements);
@@ -114,6 +122,7 @@ class plan_state {
     if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; wait() ends it");
   }
   engine_type& in_flight(const char* call) const {
+    require_usable(setup_.comm(), "adasum::allreduce_plan");
     if (!in_flight_) throw bad_input(call_name(call) + ": nothing was started");
     return *in_flight_;
   }
@@ -212,6 +221,16 @@ class plan_state {
   std::optional<T*> buffer_;
   engine_type* in_flight_ = nullptr;
   const report* last_ = nullptr;
+};
+
+/// Destroys a plan. But where this rank has given up waiting for another, messages may still be in flight, and MPI may
+/// write to memory of the plan at any time: then that stays for good.
+struct plan_deleter {
+  template <class State>
+  void operator()(State* plan) const noexcept {
+    plan->abandon();
+    if (!gave_up(plan->setup().comm())) delete plan;
+  }
 };
 
 }  // namespace adasum::detail

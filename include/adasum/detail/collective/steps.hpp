@@ -27,6 +27,25 @@ enum class step_kind {
   finish,        ///< the report
 };
 
+/// What a rank was doing when it has waited in vain.
+constexpr const char* describe(step_kind kind) {
+  switch (kind) {
+    case step_kind::agree: return "comparing what the ranks are about to do";
+    case step_kind::exclude: return "telling whose gradient is finite";
+    case step_kind::bring: return "bringing gradients together";
+    case step_kind::sum: return "adding inner products";
+    case step_kind::gather: return "gathering norms and row sums";
+    case step_kind::weigh:
+    case step_kind::combine: return "combining gradients that inner products cannot decide";
+    case step_kind::deliver: return "delivering the result";
+    case step_kind::begin:
+    case step_kind::measure:
+    case step_kind::round_result:
+    case step_kind::finish: break;
+  }
+  return "a reduction";
+}
+
 struct step {
   step_kind kind;
   std::size_t stage;              ///< the stage that it belongs to

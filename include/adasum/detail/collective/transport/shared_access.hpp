@@ -19,6 +19,7 @@
 
 #include "../../../core/concepts.hpp"
 #include "../../../core/error.hpp"
+#include "../../../core/waiting_time.hpp"
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
@@ -138,7 +139,7 @@ class shared_access {
     return all;
   }
 
-  /// The same, waiting. @param bounded whether timeout may run out; not where others may still be at work elsewhere
+  /// The same, waiting. @param bounded  whether options::timeout counts; not where others may still be at work elsewhere
   /// @throws communication_error  a rank failed or left in this run, or did not come in time
   void await_all(bool bounded) const {
     const auto start = std::chrono::steady_clock::now();
@@ -147,8 +148,9 @@ class shared_access {
         if (turns < 200) continue;
         std::this_thread::yield();
         progress();
-        if (turns % 1000 == 0 && bounded && std::chrono::steady_clock::now() - start > timeout_)
-          give_up(i, "did not come within " + std::to_string(timeout_.count()) + " seconds");
+        if (turns % 100 == 0)
+          require_in_time(i, std::chrono::steady_clock::now() - start,
+                          bounded ? longest_wait() : timeout_of_communicator());
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
         for (std::size_t other = i + 1; other < size(); ++other)  // a failure is no reason to wait for a late rank
@@ -175,7 +177,7 @@ class shared_access {
     while (!is_left_alone()) {
       std::this_thread::yield();
       progress();
-      if (Memory::same_address_space || std::chrono::steady_clock::now() - start < timeout_) continue;
+      if (Memory::same_address_space || std::chrono::steady_clock::now() - start < longest_wait()) continue;
       gave_up_waiting_ = true;
       return;
     }
@@ -275,9 +277,24 @@ class shared_access {
     else
       return false;
   }
-  [[noreturn]] void give_up(std::size_t i, const std::string& why) const {
-    throw communication_error("adasum: rank " + std::to_string(ranks()[i]) + " " + why);
+  [[noreturn]] void give_up(std::size_t i, const std::string& why) const { throw communication_error(text(i, why)); }
+  std::string text(std::size_t i, const std::string& why) const {
+    return "adasum: rank " + std::to_string(ranks()[i]) + " " + why;
   }
+
+  void require_in_time(std::size_t i, std::chrono::duration<double> waited, std::chrono::duration<double> limit) const {
+    if (waited > limit)
+      throw timeout_error(text(i, "did not come within " + std::to_string(limit.count()) + " seconds"), ranks()[i]);
+  }
+
+  std::chrono::duration<double> timeout_of_communicator() const {
+    if constexpr (requires { std::chrono::duration<double>(memory_.timeout()); })
+      return memory_.timeout();
+    else
+      return no_timeout;
+  }
+  /// In the middle of a reduction.
+  std::chrono::duration<double> longest_wait() const { return std::min(timeout_, timeout_of_communicator()); }
   static std::size_t sums_bytes(std::size_t sums) { return (2 * sums * sizeof(double) + line - 1) / line * line; }
   control& control_of(std::size_t i) const { return *std::launder(reinterpret_cast<control*>(memory_.of(i))); }
   double* sums_of(std::size_t i) const {

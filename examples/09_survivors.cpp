@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//     mpirun --with-ft ulfm -n 4 09_survivors [RANK [STEP]]
+//
+// Training goes on when a rank dies: here RANK (2) is killed in step STEP (3) of 6. Any number of ranks will do, so those
+// that are left make a communicator and a plan of their own and repeat the step. Needs an MPI that can go on (Open MPI 5 or
+// later), and says so where it cannot.
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <adasum/mpi.hpp>
+
+#include <adasum/comm/mpi/recovery.hpp>
+
+#ifdef ADASUM_HAS_RECOVERY
+
+#include <cmath>
+#include <csignal>
+#include <numeric>
+
+namespace {
+
+constexpr std::size_t length = 100'000;
+using vector = std::vector<float>;
+
+/// The gradient of ½‖weights − target‖², with a target of each worker's own.
+vector gradient_of(const vector& weights, int worker) {
+  vector gradient(length);
+  for (std::size_t x = 0; x < length; ++x)
+    gradient[x] = weights[x] - static_cast<float>((x + 7 * static_cast<std::size_t>(worker)) % 5);
+  return gradient;
+}
+
+/// Whether the result is that of these workers, up to rounding.
+bool is_right(const vector& result, const vector& weights, const std::vector<int>& workers) {
+  std::vector<vector> gradients;
+  for (const int worker : workers) gradients.push_back(gradient_of(weights, worker));
+  vector expected(length);
+  adasum::adasum_tree(adasum::serial_space{}, gradients, expected);
+  for (std::size_t x = 0; x < length; ++x)
+    if (!(std::abs(result[x] - expected[x]) <= 1e-4f)) return false;
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  // MPI ends the program when a rank dies, unless errors are returned.
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int victim = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int fatal_step = argc > 2 ? std::atoi(argv[2]) : 3;
+  int worker = 0, count = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &worker);
+  MPI_Comm_size(MPI_COMM_WORLD, &count);
+  std::vector<int> workers(static_cast<std::size_t>(count));  // those that are alive
+  std::iota(workers.begin(), workers.end(), 0);
+
+  vector weights(length, 1);
+  adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  adasum::allreduce_plan<float> plan;
+  bool right = true;
+
+  for (int step = 1; step <= 6;) {
+    auto gradient = gradient_of(weights, worker);
+    if (worker == victim && step == fatal_step) std::raise(SIGKILL);
+    bool good = true;
+    try {
+      if (plan.is_empty()) plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, length);
+      plan(gradient);
+    } catch (const adasum::communication_error&) {
+      good = false;
+    }
+    if (!adasum::all_succeeded(comm, good)) {  // the same answer on all ranks: the weights have changed on none
+      plan = {};                               // what was made with the old communicator goes with it
+      comm = adasum::survivors_of(comm);
+      std::erase(workers, victim);
+      if (comm.rank() == 0) std::printf("step %d failed: again, on %d ranks\n", step, comm.size());
+      continue;
+    }
+    right = right && is_right(gradient, weights, workers);
+    for (std::size_t x = 0; x < length; ++x) weights[x] -= 0.25f * gradient[x];
+    if (comm.rank() == 0) std::printf("step %d, on %d ranks: weight 0 is %.3f\n", step, comm.size(), weights[0]);
+    ++step;
+  }
+
+  right = right && comm.size() == count - 1;
+  // Not MPI_Finalize: that of Open MPI 6.0 sometimes waits for the dead rank. All are here, so nobody misses anything.
+  right = adasum::all_succeeded(comm, right);
+  if (comm.rank() == 0) std::puts(right ? "all results are right" : "results are wrong");
+  std::fflush(stdout);
+  std::_Exit(right ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+#else
+
+int main() {
+  std::puts("this MPI cannot go on when a rank has died");
+  return 77;
+}
+
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include "mpi_h.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "../../core/error.hpp"
+#include "../../core/waiting_time.hpp"
+#include "error.hpp"
+
+namespace adasum::detail::mpi {
+
+/// How long a rank waits for messages of one communicator, and whether it has given up. MPI cannot take back what has been
+/// posted: a message that was given up may still arrive, and one that was sent may still be read. So whoever gives up
+/// leaves the memory of its messages to MPI for good, and sends and receives no more on that communicator.
+class waiting {
+ public:
+  waiting(int rank, std::span<const int> node_of_rank) : rank_(rank), node_of_rank_(node_of_rank) {}
+
+  std::size_t size() const { return node_of_rank_.size(); }
+
+  void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
+  std::chrono::duration<double> timeout() const { return timeout_; }
+  bool is_limited() const { return detail::is_limited(timeout_); }
+
+  bool gave_up() const { return gave_up_; }
+  void require_not_given_up() const {
+    if (gave_up_)
+      throw timeout_error(name() + " cannot use this communicator any more: it has waited in vain" +
+                              (late_ < 0 ? "" : " for " + text(late_)) + " before",
+                          late_);
+  }
+
+  /// Calls test(), which returns whether what is waited for has come, until then or until the time is over.
+  /// @return whether it has come
+  template <class Test>
+  bool until(Test&& test) const {
+    waiting_time waited;
+    for (int turns = 0; !test(); ++turns) {
+      if (turns < 200) continue;
+      std::this_thread::yield();
+      if (waited.exceeds(timeout_)) return test();
+    }
+    return true;
+  }
+
+  /// @param late  the rank that did not come; negative where it is not known
+  void give_up(int late) {
+    gave_up_ = true;
+    late_ = late;
+  }
+  /// After give_up().
+  [[noreturn]] void throw_error() const {
+    throw timeout_error(name() + ": " + (late_ < 0 ? "another rank" : text(late_)) + " has not come within " +
+                            std::to_string(timeout_.count()) + " seconds",
+                        late_);
+  }
+
+  /// Waits for a collective call that was started. What it works on must stay if that fails.
+  void await(const char* call, MPI_Request& request) {
+    if (!is_limited()) return check(call, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    int code = MPI_SUCCESS;
+    const bool has_ended = until([&] {
+      int flag = 0;
+      code = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+      return code != MPI_SUCCESS || flag;
+    });
+    if (has_ended) return check(call, code);
+    give_up(-1);
+    throw_error();
+  }
+
+  int number = 0;  ///< for such calls: it stays as long as this object
+
+ private:
+  std::string name() const { return "adasum::mpi_communicator: rank " + std::to_string(rank_); }
+  std::string text(int rank) const {
+    const auto node = node_of_rank_[static_cast<std::size_t>(rank)];
+    return "rank " + std::to_string(rank) + " (on the node of rank " + std::to_string(node) + ")";
+  }
+
+  int rank_;
+  std::span<const int> node_of_rank_;
+  std::chrono::duration<double> timeout_ = no_timeout;
+  bool gave_up_ = false;
+  int late_ = -1;
+};
+
+}  // namespace adasum::detail::mpi
