@@ -48,6 +48,9 @@ inline std::string difference_between(std::span<const call_signature> all) {
       {"call", [](signature c) { return call_signature::get(c.activity); }},
       {"scalar type", [](signature c) { return call_signature::get(c.scalar); }},
       {"length of the gradient", [](signature c) { return std::to_string(c.length); }},
+      {"destination of the result", [](signature c) { return call_signature::get(c.destination); }},
+      {"root", [](signature c) { return std::to_string(c.root); }},
+      {"parts", [](signature c) { return call_signature::get(c.parts); }},
       {"number of segments", [](signature c) { return std::to_string(c.segments); }},
       {"rule", [](signature c) { return call_signature::get(c.rule); }},
       {"schedule", [](signature c) { return call_signature::get(c.schedule); }},
@@ -192,6 +195,8 @@ class agreement {
       };
       differ("rule", &signature::rule_hash, &signature::rule, &signature::rule_parameters);
       differ("inner rule", &signature::inner_rule_hash, &signature::inner_rule, &signature::inner_rule_parameters);
+      if (problem_.empty() && all[r].parts_hash != first.parts_hash)  // they differ behind what there was room for
+        problem_ = "adasum: the ranks disagree on the parts: those of rank 0 and of " + rank_name(r) + " differ";
       if (problem_.empty() && all[r].schedule_hash != first.schedule_hash)
         problem_ = "adasum: the ranks disagree on the parameters of the schedule " + signature::get(first.schedule) +
                    ": the stages of rank 0 and of " + rank_name(r) + " differ";

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../core/error.hpp"
+#include "../../core/parts.hpp"
+#include "../../core/segments.hpp"
+#include "../../schedule/partition.hpp"
+#include "call_signature.hpp"
+
+namespace adasum::detail {
+
+/// Which ranks get the result of a reduction.
+class destination {
+ public:
+  enum class kind {
+    every_rank,     ///< allreduce
+    part_of_each,   ///< reduce_scatter
+    one_rank,       ///< reduce
+  };
+
+  destination() = default;
+  /// Each rank gets its part. @param given  none: as nearly equal as can be
+  static destination in_parts(std::optional<parts> given) {
+    destination found(kind::part_of_each);
+    found.parts_ = std::move(given);
+    return found;
+  }
+  static destination at(int root) {
+    destination found(kind::one_rank);
+    found.root_ = root;
+    return found;
+  }
+
+  kind what() const { return what_; }
+  bool is_every_rank() const { return what_ == kind::every_rank; }
+  int root() const { return root_; }
+
+  /// @throws bad_input  another number of parts than ranks, parts that do not add up to the gradient, no such root
+  void require_valid(std::size_t length, int size, const std::string& call) const {
+    if (what_ == kind::one_rank && (root_ < 0 || root_ >= size))
+      throw bad_input(call + ": the root is rank " + std::to_string(root_) + ", and there are " + std::to_string(size) +
+                      (size == 1 ? " rank" : " ranks"));
+    if (!parts_) return;
+    if (parts_->size() != static_cast<std::size_t>(size))
+      throw bad_input(call + ": " + std::to_string(parts_->size()) + " parts for " + std::to_string(size) +
+                      (size == 1 ? " rank" : " ranks"));
+    if (parts_->total() != length)
+      throw bad_input(call + ": the parts hold " + std::to_string(parts_->total()) + " elements in all, the gradient has " +
+                      std::to_string(length));
+  }
+
+  /// What a rank gets of a result of so many elements. @pre is valid
+  index_range wanted_by(std::size_t rank, std::size_t length, int size) const {
+    const index_range all{0, length};
+    switch (what_) {
+      case kind::every_rank: break;
+      case kind::one_rank: return rank == static_cast<std::size_t>(root_) ? all : index_range{};
+      case kind::part_of_each:
+        return parts_ ? parts_->of_rank(rank) : part_of(all, static_cast<std::size_t>(size), rank);
+    }
+    return all;
+  }
+  /// The same for all ranks. Nothing if every rank gets everything.
+  std::vector<index_range> wanted(std::size_t length, int size) const {
+    std::vector<index_range> found;
+    if (is_every_rank()) return found;
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size); ++rank)
+      found.push_back(wanted_by(rank, length, size));
+    return found;
+  }
+
+  /// What the ranks compare.
+  void describe(call_signature& mine, std::size_t length, int size) const {
+    switch (what_) {
+      case kind::every_rank: mine.set(mine.destination, "every rank"); break;
+      case kind::one_rank: mine.set(mine.destination, "one rank"); break;
+      case kind::part_of_each: mine.set(mine.destination, "a part to each rank"); break;
+    }
+    if (what_ == kind::one_rank) mine.root = static_cast<std::uint64_t>(root_);
+    if (what_ != kind::part_of_each) return;
+    std::string text;
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size); ++rank) {
+      const auto [begin, end] = wanted_by(rank, length, size);
+      mine.parts_hash = hash(std::array{begin, end}, mine.parts_hash);
+      if (text.size() < sizeof mine.parts) text += (rank == 0 ? "" : ", ") + std::to_string(end - begin);
+    }
+    mine.set(mine.parts, text);
+  }
+
+  friend bool operator==(const destination&, const destination&) = default;
+
+  /// How plans for it are called in messages.
+  struct plan_names {
+    const char* type;
+    const char* member;  ///< what its members begin with
+    const char* buffer;  ///< one of these
+    const char* maker;   ///< the call that makes one
+  };
+  static constexpr plan_names names_of(kind what) {
+    switch (what) {
+      case kind::every_rank: break;
+      case kind::part_of_each:
+        return {"adasum::reduce_scatter_plan", "adasum::reduce_scatter_plan::", "adasum::reduce_scatter_plan::buffer",
+                "plan_reduce_scatter"};
+      case kind::one_rank:
+        return {"adasum::reduce_plan", "adasum::reduce_plan::", "adasum::reduce_plan::buffer", "plan_reduce"};
+    }
+    return {"adasum::allreduce_plan", "adasum::allreduce_plan::", "adasum::allreduce_plan::buffer", "plan_allreduce"};
+  }
+  plan_names names() const { return names_of(what_); }
+
+ private:
+  explicit destination(kind what) : what_(what) {}
+
+  kind what_ = kind::every_rank;
+  std::optional<parts> parts_;
+  int root_ = 0;
+};
+
+}  // namespace adasum::detail
