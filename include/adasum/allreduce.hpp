@@ -72,9 +72,8 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
   call_type* made = nullptr;
   set_up.run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
-    made =
-        kept.find<call_type>(
-            [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to); });
+    made = kept.find<call_type>(
+        [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to); });
     if (made) {
       made->plan.meet(together);
       return;

@@ -156,8 +156,8 @@ class allreduce_plan {
   }
 
   /// For single calls, which keep their plan: whether it is that of a call with these arguments.
-  bool is_for(const Space& space, segments_view segments, const Schedule& schedule,
-              const basic_options<true>& choices, const detail::destination& to) const {
+  bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
+              const detail::destination& to) const {
     return state("is_for").setup().is_for(space, segments, schedule, choices, to);
   }
   /// For single calls, which keep their plan: before each run, all ranks find out whether they are about to run it.
@@ -242,10 +242,9 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
   const auto choices = options_among(call, as...);
   return joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     return segments.visit([&](segments_view cut) {
-      return make_allreduce_plan<T, Plan>(together, call, space, comm, cut,
-                                          argument_or<argument::rule>(rules::adasum{}, as...),
-                                          argument_or<argument::schedule>(schedules::automatic{}, as...), choices,
-                                          plan_purpose::of_user, {}, to);
+      return make_allreduce_plan<T, Plan>(
+          together, call, space, comm, cut, argument_or<argument::rule>(rules::adasum{}, as...),
+          argument_or<argument::schedule>(schedules::automatic{}, as...), choices, plan_purpose::of_user, {}, to);
     });
   });
 }

@@ -2,8 +2,8 @@
 #include <adasum/core/error.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/schedule/hierarchical.hpp>
-#include <adasum/schedule/parts_of_result.hpp>
 #include <adasum/schedule/partition.hpp>
+#include <adasum/schedule/parts_of_result.hpp>
 
 #include <doctest/doctest.h>
 
@@ -123,7 +123,8 @@ TEST_CASE("all ranks have the same idea of who has what") {
   for (const int size : {4, 11, 12})
     for (int rank = 0; rank < size; ++rank) {
       const adasum::schedules::recursive_halving order;
-      const auto one = at_end_of(order, size, {100, 4, 1, true}), other = at_end_of(order, size, {100, 4, 1, true}, rank);
+      const auto one = at_end_of(order, size, {100, 4, 1, true}),
+                 other = at_end_of(order, size, {100, 4, 1, true}, rank);
       for (std::size_t r = 0; r < one.size(); ++r) {
         CHECK(one[r].has_result == other[r].has_result);
         CHECK(one[r].elements == other[r].elements);

@@ -46,7 +46,9 @@ bool same_elements(const std::vector<T>& a, const std::vector<T>& b, index_range
 /// Whether two reports say the same of the gradients and the result. Where norms of the result are measured part by part,
 /// their last digits may differ.
 inline bool same_report(const report& a, const report& b) {
-  const auto same = [](double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); };
+  const auto same = [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  };
   const auto near = [&](double x, double y) { return same(x, y) || std::abs(x - y) <= 1e-6 * std::abs(y); };
   bool found = a.segments() == b.segments() && a.contributions() == b.contributions() && a.rule() == b.rule() &&
                a.schedule() == b.schedule() && a.measured() == b.measured() && a.excluded() == b.excluded() &&

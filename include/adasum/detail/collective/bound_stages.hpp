@@ -60,8 +60,8 @@ class bound_stages {
                         how.timeout);
       }
     // One stage of all ranks writes to each its part; whatever else there is, messages follow.
-    const bool in_one_stage = is_one_stage_of_all(stages, comm.size()) && stages.front().survivors == ranks &&
-                              is_shared(stages.front());
+    const bool in_one_stage =
+        is_one_stage_of_all(stages, comm.size()) && stages.front().survivors == ranks && is_shared(stages.front());
     if (in_one_stage) parts.to_owners = {};
     if (!how.records) parts.to_owners = elements_of(std::move(parts.to_owners));
     message_sizes sizes;

@@ -23,9 +23,9 @@ namespace adasum::detail {
 class destination {
  public:
   enum class kind {
-    every_rank,     ///< allreduce
-    part_of_each,   ///< reduce_scatter
-    one_rank,       ///< reduce
+    every_rank,    ///< allreduce
+    part_of_each,  ///< reduce_scatter
+    one_rank,      ///< reduce
   };
 
   destination() = default;
@@ -55,8 +55,8 @@ class destination {
       throw bad_input(call + ": " + std::to_string(parts_->size()) + " parts for " + std::to_string(size) +
                       (size == 1 ? " rank" : " ranks"));
     if (parts_->total() != length)
-      throw bad_input(call + ": the parts hold " + std::to_string(parts_->total()) + " elements in all, the gradient has " +
-                      std::to_string(length));
+      throw bad_input(call + ": the parts hold " + std::to_string(parts_->total()) +
+                      " elements in all, the gradient has " + std::to_string(length));
   }
 
   /// What a rank gets of a result of so many elements. @pre is valid

@@ -88,8 +88,8 @@ class plan_setup {
   index_range wanted() const { return to_.wanted_by(static_cast<std::size_t>(comm_.rank()), length(), comm_.size()); }
 
   /// Whether a call with these arguments would set up the same.
-  bool is_for(const Space& space, segments_view segments, const Schedule& schedule,
-              const basic_options<true>& choices, const destination& to) const {
+  bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
+              const destination& to) const {
     return std::ranges::equal(offsets_, segments.offsets()) && options_ == choices && are_equal(schedule_, schedule) &&
            are_equal(space_, space) && to_ == to;
   }

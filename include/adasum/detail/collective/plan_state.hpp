@@ -126,9 +126,7 @@ class plan_state {
   }
 
  private:
-  std::string call_name(const char* call) const {
-    return std::string(setup_.to().names().member) + call;
-  }
+  std::string call_name(const char* call) const { return std::string(setup_.to().names().member) + call; }
   static constexpr bool can_share = shares_gradients<Comm, Space>;
   static constexpr std::string_view of_caller = "in the caller's memory", copied = "copied to shared memory",
                                     of_plan = "in the plan's buffer";

@@ -76,7 +76,8 @@ class run_of_sums {
     stage_weights_.resize(members * segments.size());
     if constexpr (needs_row_sums<Rule>) mean_.emplace(space_.template allocate<T>(segments.all().end));
     if (stages_.has_parts() && settings_.measure)
-      norms_of_parts_.emplace(space_, segments, settings_.parts.wanted[static_cast<std::size_t>(comm_.rank())], ranks());
+      norms_of_parts_.emplace(space_, segments, settings_.parts.wanted[static_cast<std::size_t>(comm_.rank())],
+                              ranks());
   }
   run_of_sums(const run_of_sums&) = delete;
   run_of_sums& operator=(const run_of_sums&) = delete;

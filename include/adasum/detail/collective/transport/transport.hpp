@@ -28,10 +28,10 @@ class transport;
 template <scalar T>
 struct bound_stage : planned_stage {
   transfers to_combine, to_deliver;
-  transport<T>* elements;       ///< carries the members' vectors and the result
-  transport<T>* products;       ///< adds inner products over sum_over
-  std::size_t received_at = 0;  ///< where, in the buffer for messages, the members' vectors begin
-  bool in_place = false;        ///< whether members work on each other's gradients where they lie
+  transport<T>* elements;             ///< carries the members' vectors and the result
+  transport<T>* products;             ///< adds inner products over sum_over
+  std::size_t received_at = 0;        ///< where, in the buffer for messages, the members' vectors begin
+  bool in_place = false;              ///< whether members work on each other's gradients where they lie
   std::vector<index_range> wanted{};  ///< in place: what each member gets of the result; empty: all of `held`
 
   /// What member i gets of these elements of the result.
