@@ -176,7 +176,7 @@ class allreduce_plan {
  protected:
   /// Empty, of a plan whose result goes elsewhere.
   explicit allreduce_plan(detail::destination::kind to) : to_(to) {}
-  const detail::destination& to(const char* call) const { return state(call).setup().to(); }
+  detail::destination to(const char* call) const { return state(call).setup().to(); }
   index_range wanted(const char* call) const { return state(call).setup().wanted(); }
 
  private:
@@ -221,7 +221,7 @@ template <scalar T, template <class, class, class, class, class> class Plan = al
 auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
                          segments_view segments, const Rule& rule, const Schedule& schedule,
                          const basic_options<Checked>& choices, plan_purpose purpose,
-                         std::vector<index_range> pieces = {}, destination to = {}) {
+                         std::vector<index_range> pieces = {}, const destination& to = {}) {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule needs all inner products at once: use "
                 "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
@@ -230,8 +230,7 @@ auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, 
       "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
       "can work in");
   return Plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces),
-                                                 std::move(to)),
+      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces), to),
       rule, purpose, together);
 }
 

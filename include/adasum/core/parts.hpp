@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <ranges>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -59,6 +60,9 @@ class parts {
   std::size_t total() const { return offsets_.back(); }
   /// Where the part of a rank lies in the gradient. @pre rank < size()
   index_range of_rank(std::size_t rank) const { return {offsets_[rank], offsets_[rank + 1]}; }
+
+  /// size() + 1 boundaries.
+  std::span<const std::size_t> offsets() const { return offsets_; }
 
   friend bool operator==(const parts&, const parts&) = default;
 

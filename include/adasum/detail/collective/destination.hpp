@@ -3,23 +3,23 @@
 
 #include "../../core/config.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "../../core/error.hpp"
-#include "../../core/parts.hpp"
 #include "../../core/segments.hpp"
 #include "../../schedule/partition.hpp"
 #include "call_signature.hpp"
 
 namespace adasum::detail {
 
-/// Which ranks get the result of a reduction.
+/// Which ranks get the result of a reduction. Does not own the parts: calls pass it on before the ranks have met, when
+/// nothing may fail.
 class destination {
  public:
   enum class kind {
@@ -29,15 +29,26 @@ class destination {
   };
 
   destination() = default;
-  /// Each rank gets its part. @param given  none: as nearly equal as can be
-  static destination in_parts(std::optional<parts> given) {
+  /// Each rank gets its part, as nearly equal as can be.
+  static destination in_even_parts() { return destination(kind::part_of_each); }
+  /// Each rank gets its part. @param offsets  one boundary more than there are parts
+  static destination in_parts(std::span<const std::size_t> offsets) {
     destination found(kind::part_of_each);
-    found.parts_ = std::move(given);
+    found.offsets_ = offsets;
     return found;
   }
   static destination at(int root) {
     destination found(kind::one_rank);
     found.root_ = root;
+    return found;
+  }
+
+  /// The parts' boundaries; none if they are even.
+  std::span<const std::size_t> offsets() const { return offsets_; }
+  /// The same, looking at a copy of the boundaries.
+  destination with(std::span<const std::size_t> copy) const {
+    auto found = *this;
+    found.offsets_ = copy;
     return found;
   }
 
@@ -50,13 +61,14 @@ class destination {
     if (what_ == kind::one_rank && (root_ < 0 || root_ >= size))
       throw bad_input(call + ": the root is rank " + std::to_string(root_) + ", and there are " + std::to_string(size) +
                       (size == 1 ? " rank" : " ranks"));
-    if (!parts_) return;
-    if (parts_->size() != static_cast<std::size_t>(size))
-      throw bad_input(call + ": " + std::to_string(parts_->size()) + " parts for " + std::to_string(size) +
+    if (offsets_.empty()) return;
+    const auto count = offsets_.size() - 1, total = offsets_.back();
+    if (count != static_cast<std::size_t>(size))
+      throw bad_input(call + ": " + std::to_string(count) + " parts for " + std::to_string(size) +
                       (size == 1 ? " rank" : " ranks"));
-    if (parts_->total() != length)
-      throw bad_input(call + ": the parts hold " + std::to_string(parts_->total()) +
-                      " elements in all, the gradient has " + std::to_string(length));
+    if (total != length)
+      throw bad_input(call + ": the parts hold " + std::to_string(total) + " elements in all, the gradient has " +
+                      std::to_string(length));
   }
 
   /// What a rank gets of a result of so many elements. @pre is valid
@@ -66,7 +78,8 @@ class destination {
       case kind::every_rank: break;
       case kind::one_rank: return rank == static_cast<std::size_t>(root_) ? all : index_range{};
       case kind::part_of_each:
-        return parts_ ? parts_->of_rank(rank) : part_of(all, static_cast<std::size_t>(size), rank);
+        if (offsets_.empty()) return part_of(all, static_cast<std::size_t>(size), rank);
+        return {offsets_[rank], offsets_[rank + 1]};
     }
     return all;
   }
@@ -97,7 +110,9 @@ class destination {
     mine.set(mine.parts, text);
   }
 
-  friend bool operator==(const destination&, const destination&) = default;
+  friend bool operator==(const destination& a, const destination& b) {
+    return a.what_ == b.what_ && a.root_ == b.root_ && std::ranges::equal(a.offsets_, b.offsets_);
+  }
 
   /// How plans for it are called in messages.
   struct plan_names {
@@ -123,7 +138,7 @@ class destination {
   explicit destination(kind what) : what_(what) {}
 
   kind what_ = kind::every_rank;
-  std::optional<parts> parts_;
+  std::span<const std::size_t> offsets_;
   int root_ = 0;
 };
 

@@ -58,7 +58,7 @@ class plan_setup {
   /// @throws bad_input  boundaries that do not begin at 0 or decrease; options that cannot be; parts or a root that cannot
   template <bool Checked>
   plan_setup(Space space, Comm comm, segments_view segments, Schedule schedule, const basic_options<Checked>& choices,
-             const char* call, std::vector<index_range> pieces = {}, destination to = {})
+             const char* call, std::vector<index_range> pieces = {}, const destination& to = {})
       : space_(std::move(space)),
         comm_(std::move(comm)),
         schedule_(std::move(schedule)),
@@ -66,10 +66,11 @@ class plan_setup {
         options_{choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout},
         call_(call),
         pieces_(std::move(pieces)),
-        to_(std::move(to)) {
+        to_(to.with({})),
+        part_offsets_(to.offsets().begin(), to.offsets().end()) {
     require_boundaries(segments, call);
     require_valid(choices, call);
-    to_.require_valid(length(), comm_.size(), call_);
+    to.require_valid(length(), comm_.size(), call_);
     if constexpr (requires {
                     { comm_.nodes() } -> std::convertible_to<std::span<const int>>;
                   })
@@ -83,15 +84,15 @@ class plan_setup {
   segments_view segments() const { return segments_view{offsets_}; }
   std::size_t length() const { return offsets_.back(); }
 
-  const destination& to() const { return to_; }
+  destination to() const { return to_.with(part_offsets_); }
   /// What this rank gets of the result.
-  index_range wanted() const { return to_.wanted_by(static_cast<std::size_t>(comm_.rank()), length(), comm_.size()); }
+  index_range wanted() const { return to().wanted_by(static_cast<std::size_t>(comm_.rank()), length(), comm_.size()); }
 
   /// Whether a call with these arguments would set up the same.
   bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
               const destination& to) const {
     return std::ranges::equal(offsets_, segments.offsets()) && options_ == choices && are_equal(schedule_, schedule) &&
-           are_equal(space_, space) && to_ == to;
+           are_equal(space_, space) && this->to() == to;
   }
 
   /// Whether ranks compare what they are about to do.
@@ -169,7 +170,7 @@ class plan_setup {
     if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
     if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
     signature_.recombines_in_double = recombines_in_double<Space, T>;
-    to_.describe(signature_, length(), comm_.size());
+    to().describe(signature_, length(), comm_.size());
     if (!compares()) {
       // One rank's stages mostly tell schedules of one name with different parameters apart.
       signature_.add_stages(schedule_.stages(0, comm_.size(), input()));
@@ -225,7 +226,7 @@ class plan_setup {
       return problem_.empty() ? schedule_.stages(rank, comm_.size(), asked)
                               : schedules::all_to_all{}.stages(rank, comm_.size(), asked);
     };
-    parts_of_result found{to_.wanted(length(), comm_.size()), {}};
+    parts_of_result found{to().wanted(length(), comm_.size()), {}};
     if (comm_.size() == 1) return found;
     const auto at_end = ranks_at_end(stages_of_rank(comm_.rank()), comm_.size(), stages_of_rank);
     found.to_owners = exchange_of_parts(at_end, found.wanted, nodes_).of(comm_.rank(), at_end.size());
@@ -255,8 +256,9 @@ class plan_setup {
   basic_options<true> options_;  // of one type in builds with NDEBUG and without
   const char* call_;
   std::vector<index_range> pieces_;
-  destination to_;
-  std::string problem_;  // with the schedule
+  destination to_;                         // without its parts
+  std::vector<std::size_t> part_offsets_;  // these
+  std::string problem_;                    // with the schedule
   call_signature signature_;
   agreement_memory memory_;
 };
