@@ -37,8 +37,9 @@ struct rank_at_end {
   }
 };
 
-/// All ranks at the end. @param mine       the stages of the rank that asks
-///                       @param stages_of  stages_of(rank): those of another one
+/// All ranks at the end.
+/// @param mine       the stages of the rank that asks
+/// @param stages_of  stages_of(rank): those of any rank
 template <class StagesOf>
 std::vector<rank_at_end> ranks_at_end(const std::vector<stage>& mine, int size, const StagesOf& stages_of) {
   std::vector<rank_at_end> ranks(static_cast<std::size_t>(size));
@@ -88,18 +89,14 @@ class exchange_of_parts {
   template <class Visitor>
   void for_each_missing(std::size_t to, const Visitor& visit) const {
     const auto want = wanted_[to];
-    if (want.empty()) return;
-    const auto& at_end = ranks_[to];
-    const auto has = at_end.has_result ? at_end.elements : index_range{};
-    const index_range before{want.begin, std::clamp(has.begin, want.begin, want.end)};
-    const index_range behind{std::clamp(has.end, want.begin, want.end), want.end};
-    if (has.empty() || before.empty() || behind.empty()) {
-      const auto rest = has.empty() ? want : before.empty() ? behind : before;
-      if (!rest.empty()) visit(rest);
+    const auto has = ranks_[to].has_result ? ranks_[to].elements : index_range{};
+    if (has.empty()) {
+      if (!want.empty()) visit(want);
       return;
     }
-    visit(before);
-    visit(behind);
+    const auto clip = [&](std::size_t x) { return std::clamp(x, want.begin, want.end); };
+    for (const auto& missing : {index_range{want.begin, clip(has.begin)}, index_range{clip(has.end), want.end}})
+      if (!missing.empty()) visit(missing);
   }
 
   /// visit(from, elements): who sends what of the missing elements.
