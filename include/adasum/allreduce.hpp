@@ -65,22 +65,22 @@ constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Sp
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 report allreduce_as_before(const char* call, const Space& space, const Comm& comm, const Rule& rule,
                            std::span<T> elements, segments_view segments, const Schedule& schedule,
-                           const basic_options<true>& choices) {
+                           const basic_options<true>& choices, const destination& to) {
   using call_type = call_made_before<T, Space, Comm, Rule, Schedule>;
   joint_set_up set_up(call, space, comm, choices.check_agreement);
   kept_plans& kept = *comm.kept_plans();
   call_type* made = nullptr;
   set_up.run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
-    made =
-        kept.find<call_type>([&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices); });
+    made = kept.find<call_type>(
+        [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to); });
     if (made) {
       made->plan.meet(together);
       return;
     }
     auto now = std::make_unique<call_type>(elements.size());
     now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
-                                       choices, plan_purpose::kept);
+                                       choices, plan_purpose::kept, {}, to);
     made = now.get();
     kept.add(std::move(now));
   });
@@ -89,19 +89,20 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
 
 /// combine_allreduce for the call that is named in messages.
 /// @param updated  a rule that gets the state which the rule has afterwards; null for none
+/// @param to       which ranks get the result
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 report allreduce_once(const char* call, const Space& space, const Comm& comm, const Rule& rule, std::span<T> elements,
                       segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
-                      Rule* updated = nullptr) {
+                      std::type_identity_t<Rule>* updated = nullptr, const destination& to = {}) {
   if constexpr (keeps_plans<Space, Comm, Rule, Schedule>)
     if (choices.keep_plan && comm.size() > 1 && comm.kept_plans())
       return allreduce_as_before<T>(
           call, space, comm, rule, elements, segments, schedule,
-          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout});
+          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout}, to);
   auto plan = joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
     return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices,
-                                  plan_purpose::one_call);
+                                  plan_purpose::one_call, {}, to);
   });
   report found = plan(elements);
   if constexpr (std::is_copy_assignable_v<Rule>)

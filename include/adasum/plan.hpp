@@ -87,7 +87,7 @@ class allreduce_plan {
   const report& operator()(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
     auto& plan = state("operator()");
-    return plan.run(elements, plan.setup().problem_with(elements, "adasum::allreduce_plan"));
+    return plan.run(elements, problem_with(elements));
   }
 
   /// Reduces buffer() in place. All ranks call this, or all of them reduce gradients of their own.
@@ -105,10 +105,11 @@ class allreduce_plan {
   template <class Gradient>
   void start(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
-    start(elements, state("start").setup().problem_with(elements, "adasum::allreduce_plan"));
+    state("start");
+    begin(elements, problem_with(elements));
   }
   /// For buffer().
-  void start() { start(state("start").buffer("start"), {}); }
+  void start() { begin(state("start").buffer("start"), {}); }
 
   /// Goes on as far as is possible without waiting for other ranks. If the communicator cannot post exchanges
   /// (posting_communicator), that is not possible: the first test() waits for the other ranks and finishes the run.
@@ -155,9 +156,9 @@ class allreduce_plan {
   }
 
   /// For single calls, which keep their plan: whether it is that of a call with these arguments.
-  bool is_for(const Space& space, segments_view segments, const Schedule& schedule,
-              const basic_options<true>& choices) const {
-    return state("is_for").setup().is_for(space, segments, schedule, choices);
+  bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
+              const detail::destination& to) const {
+    return state("is_for").setup().is_for(space, segments, schedule, choices, to);
   }
   /// For single calls, which keep their plan: before each run, all ranks find out whether they are about to run it.
   void meet(detail::joint_set_up<Space, Comm>& together) { state("meet").meet(together); }
@@ -169,15 +170,26 @@ class allreduce_plan {
 
   /// What plan_allreduce and the single calls make: not for users.
   allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, detail::joint_set_up<Space, Comm>& together)
-      : state_(new state_type(std::move(setup), std::move(rule), purpose, together)) {}
+      : state_(new state_type(std::move(setup), std::move(rule), purpose, together)),
+        to_(state_->setup().to().what()) {}
+
+ protected:
+  /// Empty, of a plan whose result goes elsewhere.
+  explicit allreduce_plan(detail::destination::kind to) : to_(to) {}
+  detail::destination to(const char* call) const { return state(call).setup().to(); }
+  index_range wanted(const char* call) const { return state(call).setup().wanted(); }
 
  private:
   static constexpr bool posts = posting_communicator<Comm, Space>;
 
   state_type& state(const char* call) const {
     if (!state_)
-      throw bad_input(std::string("adasum::allreduce_plan::") + call + ": the plan is empty; plan_allreduce makes one");
+      throw bad_input(std::string(names().member) + call + ": the plan is empty; " + names().maker + " makes one");
     return *state_;
+  }
+  auto names() const { return detail::destination::names_of(to_); }
+  std::string problem_with(std::span<const T> elements) const {
+    return state_->setup().problem_with(elements, names().type);
   }
 
   template <class Gradient>
@@ -190,23 +202,26 @@ class allreduce_plan {
     }
   }
 
-  void start(std::span<T> elements, const std::string& problem) {
+  void begin(std::span<T> elements, const std::string& problem) {
     auto& running = state("start").begin(elements, problem, posts, "start");
     if (posts) running.test();
   }
 
   std::unique_ptr<state_type, detail::plan_deleter> state_;
+  detail::destination::kind to_ = detail::destination::kind::every_rank;
 };
 
 namespace detail {
 
 /// A plan for the call that is named in messages, as a part of a larger set-up.
-/// @param pieces  see plan_setup
-template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
+/// @param pieces, to  see plan_setup
+/// @tparam Plan       its type
+template <scalar T, template <class, class, class, class, class> class Plan = allreduce_plan, class Space, class Comm,
+          class Rule, class Schedule, bool Checked>
 auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
                          segments_view segments, const Rule& rule, const Schedule& schedule,
                          const basic_options<Checked>& choices, plan_purpose purpose,
-                         std::vector<index_range> pieces = {}) {
+                         std::vector<index_range> pieces = {}, const destination& to = {}) {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule needs all inner products at once: use "
                 "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
@@ -214,9 +229,23 @@ auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, 
       shares_gradients<Comm, Space> || !works_in_shared_memory_only<Schedule>,
       "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
       "can work in");
-  return allreduce_plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces)),
+  return Plan<T, Space, Comm, Rule, Schedule>(
+      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces), to),
       rule, purpose, together);
+}
+
+/// A plan of this type, by the call that is named in messages, with the arguments that follow its segments.
+template <scalar T, template <class, class, class, class, class> class Plan, class Space, class Comm, class... As>
+auto plan_for(const char* call, const Space& space, const Comm& comm, const segments_or_length& segments,
+              const destination& to, As&... as) {
+  const auto choices = options_among(call, as...);
+  return joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
+    return segments.visit([&](segments_view cut) {
+      return make_allreduce_plan<T, Plan>(
+          together, call, space, comm, cut, argument_or<argument::rule>(rules::adasum{}, as...),
+          argument_or<argument::schedule>(schedules::automatic{}, as...), choices, plan_purpose::of_user, {}, to);
+    });
+  });
 }
 
 }  // namespace detail
@@ -245,16 +274,7 @@ auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments
   if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>())
     if constexpr (detail::is_space_argument<Space, T>())
       if constexpr (detail::is_communicator_argument<Comm, Space>()) {
-        constexpr auto call = "adasum::plan_allreduce";
-        const auto choices = detail::options_among(call, a, b, c);
-        return detail::joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
-          return segments.visit([&](segments_view cut) {
-            return detail::make_allreduce_plan<T>(
-                together, call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
-                detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices,
-                detail::plan_purpose::of_user);
-          });
-        });
+        return detail::plan_for<T, allreduce_plan>("adasum::plan_allreduce", space, comm, segments, {}, a, b, c);
       }
 }
 

@@ -15,6 +15,7 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/options.hpp"
+#include "../core/parts.hpp"
 #include "../core/segments.hpp"
 
 /// The arguments that may follow the data of a call: segments, a rule, a schedule, options, each at most once and in
@@ -70,7 +71,7 @@ constexpr bool is_unnamed_options = false;
 template <bool Checked>
 constexpr bool is_unnamed_options<list_of_options<Checked>> = true;
 
-enum class argument { segments, rule, schedule, options, absent, unknown };
+enum class argument { segments, rule, schedule, options, parts, absent, unknown };
 
 template <class A>
 consteval argument argument_of() {
@@ -78,6 +79,8 @@ consteval argument argument_of() {
     return argument::absent;
   else if constexpr (is_options<A>)
     return argument::options;
+  else if constexpr (std::same_as<A, parts>)
+    return argument::parts;
   else if constexpr (std::convertible_to<const A&, segments_view>)
     return argument::segments;
   else if constexpr (schedule<A>)
@@ -113,6 +116,7 @@ consteval bool is_known_argument() {
 /// Which arguments a call takes.
 struct taken_arguments {
   bool segments = true, rule = true, schedule = true, options = true;
+  bool parts = false;
 };
 inline constexpr taken_arguments only_segments{.rule = false, .schedule = false, .options = false};
 
@@ -123,11 +127,15 @@ consteval bool are_arguments() {
     return (std::size_t{argument_of<std::remove_cvref_t<As>>() == kind} + ... + 0);
   };
   constexpr auto segments = count(argument::segments), rules = count(argument::rule),
-                 schedules = count(argument::schedule), choices = count(argument::options);
+                 schedules = count(argument::schedule), choices = count(argument::options),
+                 dealt_out = count(argument::parts);
   static_assert(segments <= 1, "adasum: the segments are given twice");
   static_assert(rules <= 1, "adasum: a rule is given twice");
   static_assert(schedules <= 1, "adasum: a schedule is given twice");
   static_assert(choices <= 1, "adasum: the options are given twice");
+  static_assert(dealt_out <= 1, "adasum: the parts are given twice");
+  static_assert(Taken.parts || dealt_out == 0,
+                "adasum: this call takes no parts; reduce_scatter does. (Lengths of segments are adasum::segments)");
   static_assert(Taken.segments || segments == 0, "adasum: the segments have been given already");
   static_assert(Taken.rule || rules == 0,
                 "write combine, combine_allreduce or a plan for another rule: this call takes none");
@@ -135,7 +143,8 @@ consteval bool are_arguments() {
   static_assert(Taken.options || choices == 0, "adasum: this call takes no options");
   constexpr bool known = (is_known_argument<std::remove_cvref_t<As>>() && ...);
   return known && segments <= (Taken.segments ? 1 : 0) && rules <= (Taken.rule ? 1 : 0) &&
-         schedules <= (Taken.schedule ? 1 : 0) && choices <= (Taken.options ? 1 : 0);
+         schedules <= (Taken.schedule ? 1 : 0) && choices <= (Taken.options ? 1 : 0) &&
+         dealt_out <= (Taken.parts ? 1 : 0);
 }
 
 /// The argument of this kind as it was given, or the default.

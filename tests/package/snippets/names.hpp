@@ -25,5 +25,6 @@ struct names {
   adasum::report found;
   std::ostringstream csv, json;
   static void compute();
+  static void use(std::span<const float> part);
   static void compute(std::size_t layer, std::span<float> gradient);
 };

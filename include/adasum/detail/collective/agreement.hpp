@@ -51,6 +51,9 @@ inline std::string difference_between(std::span<const call_signature> all) {
       {"call", [](signature c) { return call_signature::get(c.activity); }},
       {"scalar type", [](signature c) { return call_signature::get(c.scalar); }},
       {"length of the gradient", [](signature c) { return std::to_string(c.length); }},
+      {"destination of the result", [](signature c) { return call_signature::get(c.destination); }},
+      {"root", [](signature c) { return std::to_string(c.root); }},
+      {"parts", [](signature c) { return call_signature::get(c.parts); }},
       {"number of segments", [](signature c) { return std::to_string(c.segments); }},
       {"rule", [](signature c) { return call_signature::get(c.rule); }},
       {"schedule", [](signature c) { return call_signature::get(c.schedule); }},
@@ -210,6 +213,9 @@ class agreement {
     compare_parameters(all, "rule", &signature::rule_hash, &signature::rule, &signature::rule_parameters);
     compare_parameters(all, "inner rule", &signature::inner_rule_hash, &signature::inner_rule,
                        &signature::inner_rule_parameters);
+    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
+      if (all[r].parts_hash != all[0].parts_hash)  // they differ behind what there was room for
+        problem_ = "adasum: the ranks disagree on the parts: those of rank 0 and of " + rank_name(r) + " differ";
     for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
       if (all[r].schedule_hash != all[0].schedule_hash)
         problem_ = "adasum: the ranks disagree on the parameters of the schedule " + signature::get(all[0].schedule) +

@@ -44,7 +44,10 @@ class bound_stages {
   /// @param most_products        most_products(n): the most doubles that a stage of n members adds at once
   template <class MostProducts>
   bound_stages(const Space& space, const Comm& comm, segments_view segments, std::vector<planned_stage> stages,
-               const transport_settings& how, report_stages& report, const MostProducts& most_products) {
+               const transport_settings& how, parts_of_result parts, report_stages& report,
+               const MostProducts& most_products)
+      : has_parts_(!parts.to_every_rank()) {
+    const auto ranks = static_cast<std::size_t>(comm.size());
     std::size_t products = 0;
     for (const auto& stage : stages) products = std::max(products, most_products(stage.members.size()));
     // Whether gradients are copied to where the others read them, so that every rank computes the whole result in its
@@ -56,7 +59,13 @@ class bound_stages {
         shared_.emplace(space, comm, segments.all().end, published, products, signature(segments, published),
                         how.timeout);
       }
+    // One stage of all ranks writes to each its part; whatever else there is, messages follow.
+    const bool in_one_stage =
+        is_one_stage_of_all(stages, comm.size()) && stages.front().survivors == ranks && is_shared(stages.front());
+    if (in_one_stage) parts.to_owners = {};
+    if (!how.records) parts.to_owners = elements_of(std::move(parts.to_owners));
     message_sizes sizes;
+    sizes.include(parts.to_owners);
     stages_.reserve(stages.size());
     for (auto& stage : stages) {
       const bool by_message = !is_shared(stage);
@@ -65,14 +74,23 @@ class bound_stages {
       stages_.push_back({std::move(stage), {}, {}, nullptr, nullptr, received_at});
     }
     messages_.emplace(space, comm, how.wire, sizes, report);
-    for (auto& stage : stages_) bind(stage, sizes.kept, static_cast<std::size_t>(comm.size()), how.records);
+    for (auto& stage : stages_) bind(stage, sizes.kept, ranks, how.records);
     if constexpr (can_share)
       if (shared_) shared_->send_records_by(*messages_);
+    if (has_parts_) bind_parts(std::move(parts), in_one_stage, comm.rank());
   }
   bound_stages(const bound_stages&) = delete;
   bound_stages& operator=(const bound_stages&) = delete;
 
   std::span<const bound_stage<T>> all() const { return stages_; }
+  /// Where every rank gets a part of the result only: all ranks, and what is exchanged when the stages are done.
+  bool has_parts() const { return has_parts_; }
+  const bound_stage<T>& to_owners() const { return to_owners_; }
+  /// Whether this rank takes part in that exchange, where every rank gets a part only.
+  std::optional<bool> exchanges_parts() const {
+    if (!has_parts_) return {};
+    return !to_owners_.to_deliver.empty();
+  }
   messages_type& by_message() { return *messages_; }
 
   /// This rank's gradient in shared memory; null if there is none.
@@ -134,14 +152,36 @@ class bound_stages {
       bound.to_deliver = elements_of(std::move(bound.to_deliver));
     }
     if constexpr (can_share) {
-      if (shared_ && shared_->carries(bound)) bound.elements = &*shared_;
+      if (shared_ && shared_->carries(bound)) {
+        bound.elements = &*shared_;
+        bound.in_place = !bound.replicated();
+      }
       if (shared_ && shared_->adds(bound)) bound.products = &*shared_;
     }
   }
 
+  /// @param in_one_stage  whether the one stage there is writes to each rank its part
+  void bind_parts(parts_of_result parts, bool in_one_stage, int rank) {
+    const auto self = static_cast<std::size_t>(rank);
+    for (std::size_t i = 0; i < parts.wanted.size(); ++i) to_owners_.members.push_back(static_cast<int>(i));
+    to_owners_.self = self;
+    to_owners_.elements = to_owners_.products = &*messages_;
+    to_owners_.to_deliver = std::move(parts.to_owners);
+    if constexpr (can_share)
+      if (shared_) shared_->set_result(parts.wanted[self]);
+    for (auto& bound : stages_) {
+      if (!bound.in_place) continue;
+      bound.to_deliver = {};  // who stays behind is told by to_owners
+      for (const int member : bound.members)
+        bound.wanted.push_back(in_one_stage ? parts.wanted[static_cast<std::size_t>(member)] : index_range{});
+    }
+  }
+
+  bool has_parts_;
   std::optional<typename shared_transport<can_share, Comm>::type> shared_;
   std::optional<messages_type> messages_;
   std::vector<bound_stage<T>> stages_;
+  bound_stage<T> to_owners_{};
 };
 
 }  // namespace adasum::detail

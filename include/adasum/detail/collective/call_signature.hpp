@@ -46,6 +46,8 @@ struct call_signature {
   std::uint64_t inner_rule_hash = 0;
   std::uint64_t schedule_parameters_hash = 0;
   std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
+  std::uint64_t root = 0;                  ///< of a reduce
+  std::uint64_t parts_hash = 0;            ///< of a reduce_scatter: of all parts
   std::uint64_t plan_is_kept = 0;          ///< of a single call: whether an earlier one has made it
   text<32> activity{};                     ///< whether a plan is made, or run
   text<16> scalar{};
@@ -54,6 +56,8 @@ struct call_signature {
   text<32> inner_rule{};
   text<64> rule_parameters{}, inner_rule_parameters{}, schedule_parameters{};  ///< as far as there is room
   text<32> location{};                                                         ///< where the gradient lies
+  text<24> destination{};                                                      ///< which ranks get the result
+  text<64> parts{};                                                            ///< their lengths, as far as there is room
   text<32> options{};
   text<32> space{};
   text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
@@ -82,7 +86,8 @@ struct call_signature {
     return activity == other.activity && length == other.length && segments == other.segments &&
            scalar == other.scalar && rule == other.rule && schedule == other.schedule &&
            inner_rule == other.inner_rule && recombines_in_double == other.recombines_in_double &&
-           location == other.location && options == other.options && space == other.space;
+           location == other.location && options == other.options && space == other.space &&
+           destination == other.destination && root == other.root && parts == other.parts;
   }
 
   void set_segments(segments_view segs) {

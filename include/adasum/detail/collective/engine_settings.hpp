@@ -16,6 +16,7 @@
 #include "../../core/options.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
+#include "../../schedule/transfers.hpp"
 
 namespace adasum::detail {
 
@@ -56,6 +57,14 @@ struct planned_stage : stage {
   bool weighed_together = false;
 };
 
+/// What each rank is to get of the result, if not all of it (schedule/parts_of_result.hpp).
+struct parts_of_result {
+  std::vector<index_range> wanted{};  ///< by rank; empty: every rank gets all of it
+  transfers to_owners{};              ///< how this rank gets and gives them, where that takes messages
+
+  bool to_every_rank() const { return wanted.empty(); }
+};
+
 /// What an engine is told when it is made: what the stages are, and how to go about them.
 template <rule Inner>
 struct engine_settings {
@@ -66,6 +75,7 @@ struct engine_settings {
   bool measure = true;            ///< whether rules that need no Gram matrix are measured all the same
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
   transport_settings transport{};
+  parts_of_result parts{};
 };
 
 /// Whether a rule may run by sums of vectors (run_of_sums.hpp), and whether it does: along several stages.

@@ -22,7 +22,9 @@
 #include "../../core/optional_members.hpp"
 #include "../../core/options.hpp"
 #include "../../schedule/all_to_all.hpp"
+#include "../../schedule/parts_of_result.hpp"
 #include "agreement.hpp"
+#include "destination.hpp"
 #include "engine_settings.hpp"
 #include "stages_of_pieces.hpp"
 
@@ -52,19 +54,23 @@ class plan_setup {
 
   /// @param call    the user's, for messages
   /// @param pieces  the segments of each, if the gradient comes in pieces and is weighed as a whole (planned_stage)
-  /// @throws bad_input  boundaries that do not begin at 0 or decrease; options that cannot be
+  /// @param to      which ranks get the result; for a gradient in pieces, all of it every rank
+  /// @throws bad_input  boundaries that do not begin at 0 or decrease; options that cannot be; parts or a root that cannot
   template <bool Checked>
   plan_setup(Space space, Comm comm, segments_view segments, Schedule schedule, const basic_options<Checked>& choices,
-             const char* call, std::vector<index_range> pieces = {})
+             const char* call, std::vector<index_range> pieces = {}, const destination& to = {})
       : space_(std::move(space)),
         comm_(std::move(comm)),
         schedule_(std::move(schedule)),
         offsets_(segments.offsets().begin(), segments.offsets().end()),
         options_{choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout},
         call_(call),
-        pieces_(std::move(pieces)) {
+        pieces_(std::move(pieces)),
+        to_(to.with({})),
+        part_offsets_(to.offsets().begin(), to.offsets().end()) {
     require_boundaries(segments, call);
     require_valid(choices, call);
+    to.require_valid(length(), comm_.size(), call_);
     if constexpr (requires {
                     { comm_.nodes() } -> std::convertible_to<std::span<const int>>;
                   })
@@ -78,11 +84,15 @@ class plan_setup {
   segments_view segments() const { return segments_view{offsets_}; }
   std::size_t length() const { return offsets_.back(); }
 
+  destination to() const { return to_.with(part_offsets_); }
+  /// What this rank gets of the result.
+  index_range wanted() const { return to().wanted_by(static_cast<std::size_t>(comm_.rank()), length(), comm_.size()); }
+
   /// Whether a call with these arguments would set up the same.
-  bool is_for(const Space& space, segments_view segments, const Schedule& schedule,
-              const basic_options<true>& choices) const {
+  bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
+              const destination& to) const {
     return std::ranges::equal(offsets_, segments.offsets()) && options_ == choices && are_equal(schedule_, schedule) &&
-           are_equal(space_, space);
+           are_equal(space_, space) && this->to() == to;
   }
 
   /// Whether ranks compare what they are about to do.
@@ -146,6 +156,7 @@ class plan_setup {
     found.measure = options_.measure == measuring::always;
     found.nonfinite = options_.nonfinite;
     found.transport = {options_.wire, options_.timeout, in_place};
+    if (!to_.is_every_rank()) found.parts = parts(in_place);
     return found;
   }
 
@@ -159,6 +170,7 @@ class plan_setup {
     if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
     if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
     signature_.recombines_in_double = recombines_in_double<Space, T>;
+    to().describe(signature_, length(), comm_.size());
     if (!compares()) {
       // One rank's stages mostly tell schedules of one name with different parameters apart.
       signature_.add_stages(schedule_.stages(0, comm_.size(), input()));
@@ -207,6 +219,20 @@ class plan_setup {
     if (nodes < node_of_rank.size()) nodes_.assign(node_of_rank.begin(), node_of_rank.end());
   }
 
+  /// Of the result, to each rank. By the stages that stages() gives.
+  parts_of_result parts(bool in_place) const {
+    const auto asked = input(in_place);
+    const auto stages_of_rank = [&](int rank) {
+      return problem_.empty() ? schedule_.stages(rank, comm_.size(), asked)
+                              : schedules::all_to_all{}.stages(rank, comm_.size(), asked);
+    };
+    parts_of_result found{to().wanted(length(), comm_.size()), {}};
+    if (comm_.size() == 1) return found;
+    const auto at_end = ranks_at_end(stages_of_rank(comm_.rank()), comm_.size(), stages_of_rank);
+    found.to_owners = exchange_of_parts(at_end, found.wanted, nodes_).of(comm_.rank(), at_end.size());
+    return found;
+  }
+
   template <class AnySchedule>
   std::vector<planned_stage> stages_of(const AnySchedule& order, bool in_place) const {
     auto asked = input(in_place);
@@ -231,7 +257,9 @@ class plan_setup {
   basic_options<true> options_;  // of one type in builds with NDEBUG and without
   const char* call_;
   std::vector<index_range> pieces_;
-  std::string problem_;  // with the schedule
+  destination to_;                         // without its parts
+  std::vector<std::size_t> part_offsets_;  // these
+  std::string problem_;                    // with the schedule
   call_signature signature_;
   agreement_memory memory_;
 };

@@ -73,7 +73,7 @@ class plan_state {
   std::span<T> buffer(const char* call) {
     if (!buffer_) {
       require_idle(call);
-      set_up_type("adasum::allreduce_plan::buffer", setup_.space(), setup_.comm(), setup_.compares())
+      set_up_type(setup_.to().names().buffer, setup_.space(), setup_.comm(), setup_.compares())
           .run([&](auto& together) { make_buffer(together); });
     }
     return {*buffer_, setup_.length()};
@@ -95,7 +95,7 @@ class plan_state {
   engine_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
     require_usable(setup_.comm(), "adasum::allreduce_plan");
     require_idle(call);
-    require_no_reduction(setup_.comm(), name, call);
+    require_no_reduction(setup_.comm(), setup_.to().names().member, call);
     auto& chosen = engine_for(elements);
     if (setup_.compares_in_runs()) {
       auto mine = setup_.signature(elements.size(), problem);
@@ -135,8 +135,7 @@ class plan_state {
   }
 
  private:
-  static constexpr const char* name = "adasum::allreduce_plan::";
-  static std::string call_name(const char* call) { return std::string(name) + call; }
+  std::string call_name(const char* call) const { return std::string(setup_.to().names().member) + call; }
   static constexpr bool can_share = shares_gradients<Comm, Space>;
   static constexpr std::string_view of_caller = "in the caller's memory", copied = "copied to shared memory",
                                     of_plan = "in the plan's buffer";

@@ -43,8 +43,8 @@ class run_of_stages {
         local_(space_, rule_, settings_, segments, most_members(settings_.stages)),
         report_(report_writer(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
         exclusion_(ranks(), segments.size(), settings_.nonfinite, settings_.leaf_ranks),
-        stages_(space_, comm_, segments, std::move(settings_.stages), settings_.transport, report_,
-                [&](std::size_t members) { return local_type::most_products(segments.size(), members); }),
+        stages_(space_, comm_, segments, std::move(settings_.stages), settings_.transport, std::move(settings_.parts),
+                report_, [&](std::size_t members) { return local_type::most_products(segments.size(), members); }),
         pieces_(space_, stages_.all(), segments.size()) {
     if (rounds()) report_.written().set_wire(settings_.transport.wire);
   }
@@ -57,7 +57,8 @@ class run_of_stages {
 
   std::vector<step> steps() const {
     const auto is_measured = [&](const planned_stage& stage) { return local_.is_measured(stage); };
-    return step_list(stages_.all(), is_measured).make(exclusion_.is_decided(), excludes_beforehand(), rounds());
+    return step_list(stages_.all(), is_measured)
+        .make(exclusion_.is_decided(), excludes_beforehand(), rounds(), stages_.exchanges_parts());
   }
 
   /// A run is to begin, on the gradient at `data`.
@@ -89,8 +90,10 @@ class run_of_stages {
       case step_kind::combine: return combine(stage, next.stage + 1 == stages_.all().size());
       case step_kind::round_result: return round_result(stage);
       case step_kind::deliver: return wait_for(*stage.elements, stage.elements->deliver(stage, data_, turn_));
+      case step_kind::hand_over: return wait_for(by_message(), by_message().deliver(stages_.to_owners(), data_, turn_));
       case step_kind::finish: return finish();
-      case step_kind::gather: break;  // of run_of_sums
+      case step_kind::gather:
+      case step_kind::gather_norms: break;  // of run_of_sums
     }
     return progress::done;
   }

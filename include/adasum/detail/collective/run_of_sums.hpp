@@ -21,6 +21,7 @@
 #include "bound_stages.hpp"
 #include "engine_settings.hpp"
 #include "exclusion.hpp"
+#include "norms_of_parts.hpp"
 #include "report_stages.hpp"
 #include "row_sums_of_ranks.hpp"
 #include "steps.hpp"
@@ -68,8 +69,8 @@ class run_of_sums {
         rule_(rule),
         report_(report_writer(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
         exclusion_(ranks(), segments.size(), settings_.nonfinite, settings_.leaf_ranks),
-        stages_(space_, comm_, segments, std::move(settings_.stages), by_messages(settings_.transport), report_,
-                [](std::size_t) { return std::size_t{0}; }),
+        stages_(space_, comm_, segments, std::move(settings_.stages), by_messages(settings_.transport), settings_.parts,
+                report_, [](std::size_t) { return std::size_t{0}; }),
         numbers_(space_, rule, segments, ranks()),
         finite_(segments.size()) {
     report_.written().set_wire(settings_.transport.wire);
@@ -78,6 +79,9 @@ class run_of_sums {
     vectors_.resize(members);
     stage_weights_.resize(members * segments.size());
     if constexpr (needs_row_sums<Rule>) mean_.emplace(space_.template allocate<T>(segments.all().end));
+    if (stages_.has_parts() && settings_.measure)
+      norms_of_parts_.emplace(space_, segments, settings_.parts.wanted[static_cast<std::size_t>(comm_.rank())],
+                              ranks());
   }
   run_of_sums(const run_of_sums&) = delete;
   run_of_sums& operator=(const run_of_sums&) = delete;
@@ -98,13 +102,18 @@ class run_of_sums {
             steps.push_back({kind, first_of_sum + first + stage, piece.front().pieces_needed});
         };
         add_steps_down(piece, add);
-        add_steps_back(piece, settings_.transport.wire != wire_format::same, add);
+        const bool rounds = settings_.transport.wire != wire_format::same;
+        if (first_of_sum > 0 && stages_.has_parts())
+          add_steps_to_owners(piece, rounds, *stages_.exchanges_parts(), add);
+        else
+          add_steps_back(piece, rounds, add);
       });
     };
     if constexpr (needs_row_sums<Rule>) add_sum(0);
     steps.push_back({step_kind::measure, 0, all.back().pieces_needed});
     steps.push_back({step_kind::gather, 0});
     add_sum(all.size());
+    if (norms_of_parts_) steps.push_back({step_kind::gather_norms, 0});
     steps.push_back({step_kind::finish, 0});
     return steps;
   }
@@ -142,6 +151,8 @@ class run_of_sums {
       case step_kind::deliver: return by_message().deliver(stage, to, turn);
       case step_kind::measure: return measure();
       case step_kind::gather: return gather(turn);
+      case step_kind::hand_over: return by_message().deliver(stages_.to_owners(), to, turn);
+      case step_kind::gather_norms: return gather_norms(turn);
       case step_kind::finish: return finish();
       case step_kind::sum:
       case step_kind::weigh: break;
@@ -252,10 +263,20 @@ class run_of_sums {
     return progress::done;
   }
 
+  progress gather_norms(std::size_t turn) {
+    if (turn == 0) {
+      if (!has_no_gradient()) norms_of_parts_->measure(data_);
+      gathering_ = norms_of_parts_->exchanges(comm_.rank(), comm_.size());
+    }
+    return by_message().next_of(gathering_);
+  }
+
   progress finish() {
     if (has_no_gradient()) return progress::done;
     auto& found = report_.written();
-    if (settings_.measure)
+    if (norms_of_parts_)
+      norms_of_parts_->add(found.result_norms());
+    else if (settings_.measure)
       numbers_.measure_norms(data_, found.result_norms());
     else
       std::ranges::fill(found.result_norms(), std::numeric_limits<double>::quiet_NaN());
@@ -276,6 +297,7 @@ class run_of_sums {
   std::vector<double> finite_;         // for looking for what is not
   std::vector<double> stage_weights_;  // by segment and member
   std::vector<const T*> vectors_;      // of the members of a stage
+  std::optional<norms_of_parts<T, Space>> norms_of_parts_;
   std::optional<decltype(std::declval<const Space&>().template allocate<T>(0))> mean_;
 
   // Of the run that is under way.

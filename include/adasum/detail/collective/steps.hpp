@@ -3,7 +3,9 @@
 
 #include "../../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,6 +26,8 @@ enum class step_kind {
   combine,       ///< weigh → mix → recombine: this rank's part of the combination
   round_result,  ///< a rank that has got to the root rounds its part of the result as messages do
   deliver,       ///< the result, to all members of a stage
+  hand_over,     ///< or to every rank its part (schedule/parts_of_result.hpp)
+  gather_norms,  ///< of the parts of the result, to all ranks, where inner products do not tell them
   finish,        ///< the report
 };
 
@@ -38,6 +42,8 @@ constexpr const char* describe(step_kind kind) {
     case step_kind::weigh:
     case step_kind::combine: return "combining gradients that inner products cannot decide";
     case step_kind::deliver: return "delivering the result";
+    case step_kind::hand_over: return "handing over parts of the result";
+    case step_kind::gather_norms: return "gathering norms of the result";
     case step_kind::begin:
     case step_kind::measure:
     case step_kind::round_result:
@@ -92,6 +98,19 @@ void for_each_piece(std::span<const Stage> stages, const Visitor& visit) {
   }
 }
 
+/// What follows in place of that where every rank gets a part of the result only. In memory that ranks share, each waits
+/// until nobody works on its gradient any more.
+/// @param exchanges  whether this rank sends or receives parts
+template <class Stage, class Add>
+void add_steps_to_owners(std::span<const Stage> stages, bool rounds, bool exchanges, const Add& add) {
+  std::size_t done = 0;
+  while (done < stages.size() && stages[done].survives()) ++done;
+  if (done == stages.size() && rounds) add(step_kind::round_result, done - 1);
+  if (exchanges) add(step_kind::hand_over, 0);
+  for (auto met = std::min(done + 1, stages.size()); met-- > 0;)
+    if (stages[met].in_place) add(step_kind::deliver, met);
+}
+
 /// The steps of a reduction that measures and combines in each stage.
 template <class Stage, class Measured>
 class step_list {
@@ -106,7 +125,8 @@ class step_list {
   /// @param excludes   whether the ranks tell each other who takes part
   /// @param beforehand whether they must do so before any stage, rather than before what is weighed together
   /// @param rounds     whether the result is rounded
-  std::vector<step> make(bool excludes, bool beforehand, bool rounds) && {
+  /// @param parts      where every rank gets a part of the result only: whether this one sends or receives parts
+  std::vector<step> make(bool excludes, bool beforehand, bool rounds, std::optional<bool> parts) && {
     const auto all = stages_.back().pieces_needed;
     add(step_kind::agree);
     add(step_kind::begin);
@@ -119,7 +139,11 @@ class step_list {
     if (excludes && !beforehand && all > 0) add(step_kind::exclude, 0, all);
     if (stages_.back().survives() && stages_.back().weighed_together) add(step_kind::weigh, stages_.size() - 1);
     for_each_piece(stages_, [&](std::size_t first, std::span<const Stage> piece) {
-      add_steps_back(piece, rounds, [&](step_kind kind, std::size_t at) { add(kind, first + at); });
+      const auto add_in_piece = [&](step_kind kind, std::size_t at) { add(kind, first + at); };
+      if (parts)
+        add_steps_to_owners(piece, rounds, *parts, add_in_piece);
+      else
+        add_steps_back(piece, rounds, add_in_piece);
     });
     add(step_kind::finish);
     return std::move(steps_);

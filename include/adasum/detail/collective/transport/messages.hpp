@@ -44,6 +44,18 @@ struct message_sizes {
     // A rank that has withdrawn receives the result there, too.
     if (!stage.survives() || !stage.replicated()) received = std::max(received, stage.held.size() - own);
   }
+  /// What follows the stages (schedule/parts_of_result.hpp).
+  void include(const transfers& exchange) {
+    const auto elements = [](const std::vector<transfer>& list) {
+      std::size_t sum = 0;
+      for (const auto& one : list) sum += one.elements.size();
+      return sum;
+    };
+    members = std::max({members, exchange.sends.size() + 1, exchange.receives.size() + 1});
+    packed = std::max(packed, elements(exchange.sends));
+    unpacked = std::max(unpacked, elements(exchange.receives));
+    received = std::max(received, elements(exchange.receives));
+  }
   /// The stage's vectors stay. @return where they begin
   std::size_t keep(const stage& stage) {
     return std::exchange(kept, kept + (stage.members.size() - 1) * (stage.survives() ? stage.part().size() : 0));

@@ -33,6 +33,8 @@
 ///
 /// (A gradient that comes in pieces and is weighed as a whole is published, measured and summed once for each piece, with
 /// barriers A and B; then its pieces are mixed.) Slice r of every gradient is touched by rank r alone between A and C.
+/// (Where ranks get parts of the result only, it is written only where it belongs; C is still needed, since others may read
+/// this rank's gradient until then.)
 ///
 /// What ranks publish for each other, sums or short gradients, alternates between two slots, so that a rank that is ahead
 /// does not overwrite what a rank behind still reads: the next barrier is between them. So a short gradient needs one

@@ -45,11 +45,14 @@ class shared_memory final : public transport<T> {
                 std::uint64_t signature, std::chrono::duration<double> timeout)
       : space_(space),
         length_(length),
+        result_{0, length},
         published_(published),
         shared_(comm.share(access::bytes_for(slot_size(length, published, sums), length * sizeof(T))), comm.rank(),
                 slot_size(length, published, sums), signature, timeout) {}
 
   void send_records_by(messages<T, Space, Comm>& by_message) { by_message_ = &by_message; }
+  /// What this rank gets of the result, if not all of it.
+  void set_result(index_range wanted) { result_ = wanted; }
 
   /// Whether the stage's members read and write each other's gradients.
   bool carries(const stage& stage) const {
@@ -76,7 +79,7 @@ class shared_memory final : public transport<T> {
     return mine_;
   }
   void end_run() override {
-    if (callers_) space_.copy(static_cast<const T*>(mine_), callers_, length_);
+    if (callers_) space_.copy(static_cast<const T*>(mine_) + result_.begin, callers_ + result_.begin, result_.size());
     space_.fence();
     shared_.end_run();
   }
@@ -167,13 +170,16 @@ class shared_memory final : public transport<T> {
 
   T* gradient_of(std::size_t i) const { return reinterpret_cast<T*>(shared_.published(i)); }
   void copy_to_others(const bound_stage<T>& stage, const T* gradient, index_range range) {
-    for (std::size_t i = 0; i < stage.members.size(); ++i)
-      if (i != stage.self) space_.copy(gradient + range.begin, gradient_of(i) + range.begin, range.size());
+    for (std::size_t i = 0; i < stage.members.size(); ++i) {
+      const auto [begin, end] = stage.wanted_by(i, range);
+      if (i != stage.self && begin < end) space_.copy(gradient + begin, gradient_of(i) + begin, end - begin);
+    }
     space_.fence();
   }
 
   const Space& space_;
   std::size_t length_;
+  index_range result_;  // what this rank gets
   bool published_;
   access shared_;
   messages<T, Space, Comm>* by_message_ = nullptr;

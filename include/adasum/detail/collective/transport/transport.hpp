@@ -3,9 +3,11 @@
 
 #include "../../../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "../../../core/scalar.hpp"
 #include "../../../core/stage.hpp"
@@ -26,9 +28,18 @@ class transport;
 template <scalar T>
 struct bound_stage : planned_stage {
   transfers to_combine, to_deliver;
-  transport<T>* elements;       ///< carries the members' vectors and the result
-  transport<T>* products;       ///< adds inner products over sum_over
-  std::size_t received_at = 0;  ///< where, in the buffer for messages, the members' vectors begin
+  transport<T>* elements;             ///< carries the members' vectors and the result
+  transport<T>* products;             ///< adds inner products over sum_over
+  std::size_t received_at = 0;        ///< where, in the buffer for messages, the members' vectors begin
+  bool in_place = false;              ///< whether members work on each other's gradients where they lie
+  std::vector<index_range> wanted{};  ///< in place: what each member gets of the result; empty: all of `held`
+
+  /// What member i gets of these elements of the result.
+  index_range wanted_by(std::size_t i, index_range some) const {
+    if (wanted.empty()) return some;
+    const auto clip = [&](std::size_t x) { return std::clamp(x, some.begin, some.end); };
+    return {clip(wanted[i].begin), clip(wanted[i].end)};
+  }
 };
 
 /// Each verb is called with `turn` 0 first, and while it waits, again with one more whenever arrived() has said that what
@@ -50,7 +61,7 @@ class transport {
   virtual const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const = 0;
   /// Adds `values` over stage.sum_over, in place, with the same bits on each of these ranks.
   virtual progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) = 0;
-  /// Every member gets all of the result on stage.held.
+  /// Every member gets all of the result on stage.held, or what it wants of that.
   virtual progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) = 0;
 
   /// Whether what the last verb waits for is there. @param block  wait until it is

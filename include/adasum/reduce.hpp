@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "core/config.hpp"
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "allreduce.hpp"
+#include "detail/arguments.hpp"
+#include "detail/gradient_arguments.hpp"
+#include "plan.hpp"
+
+namespace adasum {
+
+/// A reduction whose result one rank gets, set up once and run many times: made by plan_reduce. Everything but where the
+/// result lies is as in allreduce_plan. In place: after a run, the gradient of the root is the result; those of the others
+/// are unspecified. So it is with buffer().
+template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
+          class Schedule = schedules::automatic>
+class reduce_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
+  using base = allreduce_plan<T, Space, Comm, Rule, Schedule>;
+
+ public:
+  /// Empty.
+  reduce_plan() : base(detail::destination::kind::one_rank) {}
+
+  using base::operator();
+  using base::buffer;
+  using base::current_rule;
+  using base::is_empty;
+  using base::is_in_flight;
+  using base::last_report;
+  using base::length;
+  using base::segments;
+  using base::space;
+  using base::start;
+  using base::test;
+  using base::wait;
+
+  /// The rank that gets the result.
+  int root() const { return base::to("root").root(); }
+
+  using base::base;  // what plan_reduce makes: not for users
+};
+
+/// The combination of all ranks' gradients under any rule, which one rank gets:
+///
+///     gradient ← Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ   on rank `root`
+///
+/// In place on the root, with the same bits as combine_allreduce gives under the same schedule; the gradients of the other
+/// ranks are unspecified then. By all schedules but recursive_doubling, each rank combines a part, as in
+/// combine_reduce_scatter, and sends it to the root: N elements from each rank in all. The report is the same as
+/// combine_allreduce's, on all ranks. Collective: every rank calls it with the same arguments. Returns when the result is
+/// there, on other ranks when nobody needs their gradient any more.
+///
+/// After the root follow, in any order and each at most once: segments, a rule, a schedule and options, as for
+/// combine_allreduce. Errors as there, and
+/// @throws bad_input        there is no rank `root` (on the other ranks an agreement_error that says so, with
+///                          options::check_agreement; a communication_error without)
+/// @throws agreement_error  the ranks name several roots
+template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options, class D = detail::unnamed_options>
+report combine_reduce(const Space& space, const Comm& comm, Gradient&& gradient, int root, A&& a = {}, B&& b = {},
+                      C&& c = {}, D&& d = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{}, Space, Comm, Gradient, A, B, C, D>()) {
+    constexpr auto call = "adasum::combine_reduce";
+    const auto elements = detail::span_of(gradient);
+    const std::array<std::size_t, 2> whole{0, elements.size()};
+    rules::adasum adaptive;
+    auto& rule = detail::argument_or<detail::argument::rule>(adaptive, a, b, c, d);
+    std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
+    return detail::allreduce_once<element_t<Gradient>>(
+        call, space, comm, std::as_const(rule), elements, detail::segments_or(segments_view{whole}, a, b, c, d),
+        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d),
+        detail::options_among(call, a, b, c, d), updated, detail::destination::at(root));
+  } else {
+    return {};
+  }
+}
+
+/// The adaptive sum of all ranks' gradients, which one rank gets: combine_reduce with rules::adasum. Segments, a schedule
+/// and options may follow the root.
+template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options>
+report adasum_reduce(const Space& space, const Comm& comm, Gradient&& gradient, int root, A&& a = {}, B&& b = {},
+                     C&& c = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false}, Space, Comm, Gradient, A, B, C>()) {
+    constexpr auto call = "adasum::adasum_reduce";
+    const auto elements = detail::span_of(gradient);
+    const std::array<std::size_t, 2> whole{0, elements.size()};
+    return detail::allreduce_once<element_t<Gradient>>(
+        call, space, comm, rules::adasum{}, elements, detail::segments_or(segments_view{whole}, a, b, c),
+        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
+        detail::options_among(call, a, b, c), nullptr, detail::destination::at(root));
+  } else {
+    return {};
+  }
+}
+
+/// A plan for combine_reduce, of gradients of T that are cut into these segments, or of this length. Collective, and
+/// otherwise like plan_allreduce; after the root follow, in any order and each at most once: a rule, a schedule, options.
+///
+///     auto plan = adasum::plan_reduce<float>(exec, comm, segments, root, adasum::rules::mean{});
+///
+/// Errors as in plan_allreduce and, for the root, as in combine_reduce.
+template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options>
+auto plan_reduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments, int root, A&& a = {},
+                 B&& b = {}, C&& c = {}) {
+  if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>())
+    if constexpr (detail::is_space_argument<Space, T>())
+      if constexpr (detail::is_communicator_argument<Comm, Space>())
+        return detail::plan_for<T, reduce_plan>("adasum::plan_reduce", space, comm, segments,
+                                                detail::destination::at(root), a, b, c);
+}
+
+}  // namespace adasum

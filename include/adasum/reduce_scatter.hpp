@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "core/config.hpp"
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "allreduce.hpp"
+#include "core/parts.hpp"
+#include "detail/arguments.hpp"
+#include "detail/gradient_arguments.hpp"
+#include "plan.hpp"
+
+namespace adasum {
+
+/// A reduction whose result is dealt out among the ranks, set up once and run many times: made by plan_reduce_scatter.
+/// Everything but where the result lies is as in allreduce_plan. In place: after a run, the elements part() of the gradient
+/// are those of the result; the others are unspecified. So it is with buffer().
+///
+/// Under the same schedule, a part has the same bits as these elements have after an allreduce.
+template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
+          class Schedule = schedules::automatic>
+class reduce_scatter_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
+  using base = allreduce_plan<T, Space, Comm, Rule, Schedule>;
+
+ public:
+  /// Empty.
+  reduce_scatter_plan() : base(detail::destination::kind::part_of_each) {}
+
+  using base::operator();
+  using base::buffer;
+  using base::current_rule;
+  using base::is_empty;
+  using base::is_in_flight;
+  using base::last_report;
+  using base::length;
+  using base::segments;
+  using base::space;
+  using base::start;
+  using base::test;
+  using base::wait;
+
+  /// Where in the gradient this rank's part of the result lies.
+  index_range part() const { return base::wanted("part"); }
+
+  using base::base;  // what plan_reduce_scatter makes: not for users
+};
+
+namespace detail {
+
+/// The parts among the arguments.
+template <class A, class... As>
+const parts& given_parts(const A& a, const As&... as) {
+  if constexpr (std::same_as<A, parts>)
+    return a;
+  else
+    return given_parts(as...);
+}
+
+/// How the result is dealt out: by the parts among the arguments, if there are any.
+template <class... As>
+destination parts_among(const As&... as) {
+  constexpr bool given = ((argument_of<As>() == argument::parts) || ...);
+  if constexpr (given)
+    return destination::in_parts(given_parts(as...).offsets());
+  else
+    return destination::in_even_parts();
+}
+
+}  // namespace detail
+
+/// The combination of all ranks' gradients under any rule, of which each rank gets its part:
+///
+///     gradient[part of rank r] ← (Σᵢ cᵢ gᵢ)[part of rank r],   c = rule(G),   G(i, j) = gᵢ·gⱼ   on rank r
+///
+/// In place: the result lies where the part does in the whole gradient; the rest of the gradient is unspecified then. That
+/// is combine_allreduce without sending the result to everybody: about half of its bytes, and the same bits in each part
+/// under the same schedule. The report is the same as its, on all ranks: it is about all gradients and the whole result.
+/// Collective: every rank calls it with the same arguments. Returns when this rank's part is there.
+///
+/// After the gradient follow, in any order and each at most once: parts (if absent, they are as nearly equal as can be:
+/// part_of_rank), segments, which may lie across parts, a rule, a schedule and options, as for combine_allreduce.
+///
+///     adasum::combine_reduce_scatter(space, comm, gradient, rules::mean{}, adasum::parts{1000, 500, 0, 1500}, segments);
+///
+/// Errors as in combine_allreduce, and
+/// @throws bad_input  another number of parts than ranks, or parts that do not add up to the gradient (on the other ranks an
+///                    agreement_error that says so, with options::check_agreement; a communication_error without)
+/// @throws agreement_error  the ranks' parts differ
+template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options, class D = detail::unnamed_options, class E = detail::unnamed_options>
+report combine_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
+                              C&& c = {}, D&& d = {}, E&& e = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{.parts = true}, Space, Comm, Gradient, A, B, C, D,
+                                           E>()) {
+    constexpr auto call = "adasum::combine_reduce_scatter";
+    const auto elements = detail::span_of(gradient);
+    const std::array<std::size_t, 2> whole{0, elements.size()};
+    rules::adasum adaptive;
+    auto& rule = detail::argument_or<detail::argument::rule>(adaptive, a, b, c, d, e);
+    std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
+    return detail::allreduce_once<element_t<Gradient>>(
+        call, space, comm, std::as_const(rule), elements, detail::segments_or(segments_view{whole}, a, b, c, d, e),
+        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d, e),
+        detail::options_among(call, a, b, c, d, e), updated, detail::parts_among(a, b, c, d, e));
+  } else {
+    return {};
+  }
+}
+
+/// The adaptive sum of all ranks' gradients, of which each rank gets its part: combine_reduce_scatter with rules::adasum.
+/// Parts, segments, a schedule and options may follow.
+template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options, class D = detail::unnamed_options>
+report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
+                             C&& c = {}, D&& d = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false, .parts = true}, Space, Comm, Gradient,
+                                           A, B, C, D>()) {
+    constexpr auto call = "adasum::adasum_reduce_scatter";
+    const auto elements = detail::span_of(gradient);
+    const std::array<std::size_t, 2> whole{0, elements.size()};
+    return detail::allreduce_once<element_t<Gradient>>(
+        call, space, comm, rules::adasum{}, elements, detail::segments_or(segments_view{whole}, a, b, c, d),
+        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d),
+        detail::options_among(call, a, b, c, d), nullptr, detail::parts_among(a, b, c, d));
+  } else {
+    return {};
+  }
+}
+
+/// A plan for combine_reduce_scatter, of gradients of T that are cut into these segments, or of this length. Collective, and
+/// otherwise like plan_allreduce; after the segments follow, in any order and each at most once: parts, a rule, a schedule,
+/// options.
+///
+///     auto plan = adasum::plan_reduce_scatter<float>(exec, comm, segments, adasum::parts(lengths));
+///     plan(gradient);
+///     use(std::span(gradient).subspan(plan.part().begin, plan.part().size()));
+///
+/// Errors as in plan_allreduce and, for parts, as in combine_reduce_scatter.
+template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
+          class C = detail::unnamed_options, class D = detail::unnamed_options>
+auto plan_reduce_scatter(const Space& space, const Comm& comm, const detail::segments_or_length& segments, A&& a = {},
+                         B&& b = {}, C&& c = {}, D&& d = {}) {
+  if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false, .parts = true}, A, B, C, D>())
+    if constexpr (detail::is_space_argument<Space, T>())
+      if constexpr (detail::is_communicator_argument<Comm, Space>())
+        return detail::plan_for<T, reduce_scatter_plan>("adasum::plan_reduce_scatter", space, comm, segments,
+                                                        detail::parts_among(a, b, c, d), a, b, c, d);
+}
+
+/// The part of a rank where none are given: of `length` elements, the first `length / ranks` rounded down or up, and so on,
+/// so that two parts differ by one element at most.
+inline index_range part_of_rank(std::size_t length, int ranks, int rank) {
+  return detail::part_of({0, length}, static_cast<std::size_t>(ranks), static_cast<std::size_t>(rank));
+}
+
+}  // namespace adasum

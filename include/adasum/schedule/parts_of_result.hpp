@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../core/error.hpp"
+#include "../core/stage.hpp"
+#include "transfers.hpp"
+
+/// Where the result is not to get to all ranks, but each is to get a part of it (reduce_scatter), or one of them all of it
+/// (reduce): what every rank is left with at the end of its stages, and the one exchange that follows in place of walking
+/// the stages back. As plain data; nothing is sent here.
+///
+/// Every element is sent at most once, by a rank that has computed it to the one that is to have it: by all ranks together,
+/// N elements at most, where walking back sends N(P-1). After schedules::all_to_all with even parts there is nothing to
+/// send, since each rank has computed its part.
+namespace adasum::detail {
+
+/// A rank at the end of its stages.
+struct rank_at_end {
+  bool has_result = false;  ///< it has survived all of them: it has combined `elements`, and knows all for the report
+  index_range elements{};
+  int told_by = 0;  ///< where it has not: who survived the stage in which it stayed behind
+
+  static rank_at_end of(std::span<const stage> stages) {
+    for (const auto& one : stages)
+      if (!one.survives()) return {false, {}, one.members.front()};
+    return {!stages.empty(), stages.empty() ? index_range{} : stages.back().part(), 0};
+  }
+};
+
+/// All ranks at the end.
+/// @param mine       the stages of the rank that asks
+/// @param stages_of  stages_of(rank): those of any rank
+template <class StagesOf>
+std::vector<rank_at_end> ranks_at_end(const std::vector<stage>& mine, int size, const StagesOf& stages_of) {
+  std::vector<rank_at_end> ranks(static_cast<std::size_t>(size));
+  // One stage of all ranks tells what each of them has.
+  if (is_one_stage_of_all(mine, size) && mine.front().survivors == ranks.size()) {
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      ranks[static_cast<std::size_t>(mine.front().members[i])] = {true, mine.front().parts[i], 0};
+    return ranks;
+  }
+  for (int rank = 0; rank < size; ++rank)
+    ranks[static_cast<std::size_t>(rank)] = rank_at_end::of(std::vector<stage>(stages_of(rank)));
+  return ranks;
+}
+
+/// The exchange among all ranks, as one of them sees it. What a rank has computed it does not get; of several that have
+/// computed the same elements, the sender is one on the receiver's node and, among these, the one whose number is nearest.
+class exchange_of_parts {
+ public:
+  /// @param wanted  what each rank is to have: disjoint ranges
+  /// @param nodes   see schedule_input
+  exchange_of_parts(std::span<const rank_at_end> ranks, std::span<const index_range> wanted, std::span<const int> nodes)
+      : ranks_(ranks), wanted_(wanted), nodes_(nodes) {}
+
+  /// @return members are ranks
+  /// @param leaves  of the whole reduction
+  /// @throws bad_input  nobody has computed some element
+  transfers of(int rank, std::size_t leaves) const {
+    const auto self = static_cast<std::size_t>(rank);
+    transfers found;
+    for (std::size_t to = 0; to < ranks_.size(); ++to) {
+      for_each_missing(to, [&](index_range missing) {
+        for_each_sender(to, missing, [&](std::size_t from, index_range elements) {
+          if (from == self) found.sends.push_back({to, elements, {}, false});
+          if (to == self) found.receives.push_back({from, elements, {}, false});
+        });
+      });
+      if (ranks_[to].has_result) continue;
+      const auto from = told_by(to);
+      if (from == self) found.sends.push_back({to, {}, {0, leaves}, true});
+      if (to == self) found.receives.push_back({from, {}, {0, leaves}, true});
+    }
+    return found;
+  }
+
+ private:
+  /// What a rank wants beside what it has: before and behind that.
+  template <class Visitor>
+  void for_each_missing(std::size_t to, const Visitor& visit) const {
+    const auto want = wanted_[to];
+    const auto has = ranks_[to].has_result ? ranks_[to].elements : index_range{};
+    if (has.empty()) {
+      if (!want.empty()) visit(want);
+      return;
+    }
+    const auto clip = [&](std::size_t x) { return std::clamp(x, want.begin, want.end); };
+    for (const auto& missing : {index_range{want.begin, clip(has.begin)}, index_range{clip(has.end), want.end}})
+      if (!missing.empty()) visit(missing);
+  }
+
+  /// visit(from, elements): who sends what of the missing elements.
+  template <class Visitor>
+  void for_each_sender(std::size_t to, index_range missing, const Visitor& visit) const {
+    for (auto at = missing.begin; at < missing.end;) {
+      const auto from = sender(to, at);
+      const auto end = std::min(missing.end, ranks_[from].elements.end);
+      visit(from, index_range{at, end});
+      at = end;
+    }
+  }
+
+  std::size_t sender(std::size_t to, std::size_t element) const {
+    std::optional<std::pair<bool, std::size_t>> least;  // whether it is on another node, and how far
+    std::size_t best = 0;
+    for (std::size_t from = 0; from < ranks_.size(); ++from) {
+      const auto [begin, end] = ranks_[from].elements;
+      if (!ranks_[from].has_result || element < begin || element >= end) continue;
+      const std::pair far{!nodes_.empty() && nodes_[from] != nodes_[to], from < to ? to - from : from - to};
+      if (least && far >= *least) continue;
+      least = far;
+      best = from;
+    }
+    if (!least)
+      throw bad_input("adasum: by the stages of the schedule, no rank has element " + std::to_string(element) +
+                      " of the result at the end");
+    return best;
+  }
+
+  /// Who tells a rank that stayed behind: who went on from there or, where that one stayed behind later, who went on then.
+  std::size_t told_by(std::size_t rank) const {
+    for (std::size_t steps = 0; steps < ranks_.size(); ++steps) {
+      rank = static_cast<std::size_t>(ranks_[rank].told_by);
+      if (ranks_[rank].has_result) return rank;
+    }
+    throw bad_input("adasum: by the stages of the schedule, nobody tells rank " + std::to_string(rank) +
+                    " what is known of the gradients");
+  }
+
+  std::span<const rank_at_end> ranks_;
+  std::span<const index_range> wanted_;
+  std::span<const int> nodes_;
+};
+
+}  // namespace adasum::detail
