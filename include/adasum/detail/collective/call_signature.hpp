@@ -57,7 +57,7 @@ struct call_signature {
   text<64> rule_parameters{}, inner_rule_parameters{}, schedule_parameters{};  ///< as far as there is room
   text<32> location{};                                                         ///< where the gradient lies
   text<24> destination{};                                                      ///< which ranks get the result
-  text<64> parts{};                                                            ///< their lengths, as far as there is room
+  text<64> parts{};  ///< their lengths, as far as there is room
   text<32> options{};
   text<32> space{};
   text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
