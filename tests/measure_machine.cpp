@@ -11,6 +11,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -228,6 +229,26 @@ TEST_CASE("a rank that does something else is told so") {
     const auto message = rank.message_of<adasum::agreement_error>().value_or("");
     CHECK_MESSAGE(message.find("measuring the machine") != message.npos, message);
   }
+}
+
+TEST_CASE("ranks that measure other lengths, or for other elements, are told so before anything is timed") {
+  const auto check = [](const auto& ranks, std::string_view what) {
+    for (const auto& rank : ranks) {
+      const auto message = rank.template message_of<adasum::agreement_error>().value_or("");
+      CHECK_MESSAGE(message.find(what) != message.npos, message);
+    }
+  };
+  check(on_ranks(2,
+                 [](const adasum::thread_communicator& comm) {
+                   return adasum::measure_machine(exec, comm, comm.rank() == 0 ? little : std::size_t{4} << 20);
+                 }),
+        "disagree on the length");
+  check(on_ranks(2,
+                 [](const adasum::thread_communicator& comm) {
+                   return comm.rank() == 0 ? adasum::measure_machine<float>(exec, comm, little)
+                                           : adasum::measure_machine<double>(exec, comm, little);
+                 }),
+        "disagree on the scalar type");
 }
 
 }  // namespace test_of_measure_machine

@@ -111,6 +111,20 @@ TEST_CASE("ranks that disagree about parts, the root, or who gets the result") {
   });
 }
 
+TEST_CASE("even parts and the same parts written out are one call, also when it is made again") {
+  const auto ranks = on_ranks(2, [](const adasum::thread_communicator& comm) {
+    std::vector<float> gradient(1000, 1.0f);
+    for (int call = 0; call < 3; ++call)
+      if (call == 0 && comm.rank() == 0)
+        adasum::combine_reduce_scatter(adasum::serial_space{}, comm, gradient, adasum::rules::adasum{});
+      else
+        adasum::combine_reduce_scatter(adasum::serial_space{}, comm, gradient, adasum::rules::adasum{},
+                                       parts{500, 500});
+    return 0;
+  });
+  for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
+}
+
 TEST_CASE("parts of many ranks that differ only behind what a message has room for") {
   const auto ranks = on_ranks(40, [&](const adasum::thread_communicator& comm) {
     std::vector<int> lengths(40, 100);

@@ -24,6 +24,7 @@
 #include "detail/collective/agreement.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
+#include "detail/collective/left_to_messages.hpp"
 #include "schedule/machine.hpp"
 
 /// Machines as text, so that what measure_machine found in one run serves the next. A line has a key and its numbers; the
@@ -116,10 +117,12 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     schedules::machine constants{};
   };
   std::optional<block> mine(std::in_place);
-  std::vector<block> all;
-  lasting_exchanges exchanges(space, comm, 1);
+  left_to_messages<std::vector<block>, Comm> kept(comm);
+  auto& all = kept.memory;
+  std::optional<lasting_exchanges<Space, Comm>> exchanges;
   joint_set_up(call, space, comm, true).run([&](auto& together) {
     all.resize(static_cast<std::size_t>(comm.size()));
+    exchanges.emplace(space, comm, 1);
     if (comm.rank() == 0) {
       std::string problem;
       try {
@@ -135,7 +138,7 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     const std::size_t none[] = {0};
     together.meet(signature, segments_view{none}, memory);
   });
-  const auto found = exchanges.of_first(mine, all, call);
+  const auto found = exchanges->of_first(mine, all, call);
   return found.is_given ? std::optional(found.constants) : std::nullopt;
 }
 

@@ -16,6 +16,7 @@
 #include "detail/collective/agreement.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
+#include "detail/collective/left_to_messages.hpp"
 #include "detail/collective/machine_times.hpp"
 #include "detail/collective/timed_exchanges.hpp"
 #include "detail/local/kernel_times.hpp"
@@ -29,25 +30,31 @@ namespace detail {
 inline constexpr std::size_t longest_across = schedules::rate::lengths[1];
 
 /// Where ranks share memory: reductions there, of gradients that are copied. Collective.
-template <std::floating_point T, class Space, class Comm>
-void time_in_place(const Space& space, const Comm& comm, std::size_t longest, machine_times& found) {
+/// @param gradient  of the longest length
+template <std::floating_point T, class Space, class Comm, class Exchanges>
+void time_in_place(Exchanges& exchanges, const Space& space, const Comm& comm, std::span<T> gradient,
+                   machine_times& found) {
   constexpr std::size_t rounds = 15, short_length = 64, short_runs = 8;
   const auto seconds_of = [&](std::size_t length, std::size_t runs) {
     auto plan = plan_allreduce<T>(space, comm, segments::whole(length), schedules::automatic{},
                                   options{.check_agreement = false});
-    std::vector<T> gradient(length, T{1});
-    if (plan(gradient).schedule() != schedules::shared_memory::name) return 0.;  // the same on all ranks
-    return least_of<rounds>([&] {
-      const double start = seconds_now();
-      for (std::size_t i = 0; i < runs; ++i) plan(gradient);
-      return (seconds_now() - start) / static_cast<double>(runs);
+    double seconds = 0;
+    if (plan.last_report().schedule() != schedules::shared_memory::name) return seconds;  // the same on all ranks
+    // A rank on which a run fails leaves this plan, and makes the next one with the others.
+    exchanges.attempt_alone([&] {
+      seconds = least_of<rounds>([&] {
+        const double start = seconds_now();
+        for (std::size_t i = 0; i < runs; ++i) plan(gradient.first(length));
+        return (seconds_now() - start) / static_cast<double>(runs);
+      });
     });
+    return std::max(seconds, 1e-9);  // there was a plan
   };
-  found.barrier = seconds_of(short_length, short_runs);
+  found.barrier = seconds_of(std::min(short_length, gradient.size()), short_runs);
   if (found.barrier == 0) return;
   for (std::size_t i = 0; i < found.in_place.size(); ++i)
-    if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)
-      found.in_place[i] = seconds_of(bytes / sizeof(T), i == 0 ? 4 : 1);
+    if (const auto length = schedules::rate::lengths[i] / sizeof(T); length <= gradient.size())
+      found.in_place[i] = seconds_of(length, i == 0 ? 4 : 1);
 }
 
 }  // namespace detail
@@ -60,12 +67,12 @@ void time_in_place(const Space& space, const Comm& comm, std::size_t longest, ma
 ///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, adasum::schedules::automatic{.on = machine});
 ///
 /// Collective, and waits for all ranks. Every rank gets the same constants, those that rank 0 computes from the slowest rank's
-/// times. It makes a fixed number of exchanges: some 1,200 inside nodes and as many across, where each rank sends 20 MiB.
+/// times. It makes a fixed number of exchanges: some 1,000 inside nodes and as many across, where each rank sends 20 MiB.
 /// That takes a tenth of a second to a second; more over links of less than 1 Gb/s. Other work on the machine meanwhile
 /// spoils what is measured. A machine holds for communicators whose ranks lie on nodes like those of this one.
 /// @tparam T  elements of the gradients
-/// @param most_bytes  the same on all ranks: longer messages or gradients than make so many bytes on all ranks together are not
-///                    timed, but for those of 256 KiB; what they take is guessed from those that are
+/// @param most_bytes  lengths that come to more than this on all ranks together are not timed, except 256 KiB; their times
+///                    are extrapolated
 /// @throws agreement_error      another rank failed before anything was sent, or does something else
 /// @throws communication_error  another rank failed later. No rank waits for it
 template <std::floating_point T = float, class Space, class Comm>
@@ -82,13 +89,20 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   std::size_t longest = 0;  // message or gradient
   for (const auto bytes : schedules::rate::lengths)
     if (longest == 0 || bytes * static_cast<std::size_t>(size) <= most_bytes) longest = bytes;
+  struct sent_and_received {
+    std::optional<buffer_type> from{}, to{};
+    std::vector<detail::machine_times> times{};
+    std::vector<block> machines{};
+  };
+  detail::left_to_messages<sent_and_received, Comm> kept(comm);
+  auto& from = kept.memory.from;
+  auto& to = kept.memory.to;
+  auto& times = kept.memory.times;
+  auto& machines = kept.memory.machines;
   detail::machine_times mine;
-  std::optional<buffer_type> from, to;
-  detail::lasting_exchanges exchanges(space, comm, detail::timed_together);
+  std::optional<detail::lasting_exchanges<Space, Comm>> exchanges;
   std::vector<int> mates, first_of_nodes;
   bool mates_exist = false;  // of any rank
-  std::vector<detail::machine_times> times;
-  std::vector<block> machines;
 
   // Whatever one rank alone may fail at comes first, so that the others can be told.
   detail::joint_set_up(call, space, comm, true).run([&](auto& together) {
@@ -97,6 +111,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
       if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)
         mine.kernels[i] = detail::measure_kernels<T>(space, from->data(), bytes / sizeof(T));
     if (size == 1) return;
+    exchanges.emplace(space, comm, detail::timed_together);
     to = detail::allocate_ones<T>(space, longest / sizeof(T));
     std::vector<int> nodes(static_cast<std::size_t>(size), 0);
     if constexpr (requires {
@@ -117,6 +132,8 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     detail::call_signature signature;
     signature.set(signature.activity, "measuring the machine");
     signature.set(signature.space, Space::name);
+    signature.set(signature.scalar, to_string(format_of<T>));
+    signature.length = longest;
     detail::agreement_memory memory(size);
     const std::size_t none[] = {0};
     together.meet(signature, segments_view{none}, memory);
@@ -124,28 +141,28 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   if (size == 1) return detail::machine_from(mine, 1, sizeof(T));
 
   if constexpr (detail::shares_gradients<Comm, Space> && !device_space<Space>)
-    detail::time_in_place<T>(space, comm, longest, mine);
+    detail::time_in_place<T>(*exchanges, space, comm, std::span<T>(to->data(), longest / sizeof(T)), mine);
 
   // All ranks of a node at once, as in a reduction; then one rank of each node, so that each has its link for itself.
   auto* const bytes_out = reinterpret_cast<std::byte*>(from->data());
   auto* const bytes_in = reinterpret_cast<std::byte*>(to->data());
-  mine.inside = detail::time_ring(exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
-  mine.across = detail::time_ring(exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,
+  mine.inside = detail::time_ring(*exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
+  mine.across = detail::time_ring(*exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,
                                   std::min(longest, detail::longest_across));
   const auto& ring = mates_exist ? mates : first_of_nodes;  // of ranks that all take part
-  const auto pairs = detail::time_pairs(exchanges, space, ring, comm.rank(), from->data(), to->data(),
+  const auto pairs = detail::time_pairs(*exchanges, space, ring, comm.rank(), from->data(), to->data(),
                                         mates_exist ? longest : std::min(longest, detail::longest_across));
   for (std::size_t i = 0; i < pairs.size(); ++i)
     mine.kernels[i].pair_element = std::max(mine.kernels[i].pair_element, pairs[i]);
   std::optional<block> answer;
-  if (exchanges.gather(std::optional(mine), times)) {
+  if (exchanges->gather(std::optional(mine), times)) {
     answer.emplace();
     if (comm.rank() == 0) {
       for (const auto& one : times) mine.take_slower(one);
       answer->constants = detail::machine_from(mine, size, sizeof(T));
     }
   }
-  return exchanges.of_first(answer, machines, call).constants;
+  return exchanges->of_first(answer, machines, call).constants;
 }
 
 }  // namespace adasum

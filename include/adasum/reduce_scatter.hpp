@@ -78,7 +78,7 @@ destination parts_among(const As&... as) {
 ///     gradient[part of rank r] ← (Σᵢ cᵢ gᵢ)[part of rank r],   c = rule(G),   G(i, j) = gᵢ·gⱼ   on rank r
 ///
 /// In place: the result lies where the part does in the whole gradient; the rest of the gradient is unspecified then. That
-/// is combine_allreduce without sending the result to everybody: about half of its bytes, and the same bits in each part
+/// is combine_allreduce without sending the result to everybody: about half of its bytes by halving and all_to_all, and the same bits in each part
 /// under the same schedule. The report is the same as its, on all ranks: it is about all gradients and the whole result.
 /// Collective: every rank calls it with the same arguments. Returns when this rank's part is there.
 ///

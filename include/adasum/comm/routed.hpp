@@ -64,11 +64,20 @@ class routed_communicator {
 
   /// Whether this rank has given up waiting on one of the two communicators, where these know.
   bool gave_up() const { return detail::gave_up(inner_) || detail::gave_up(outer_); }
+  /// As the two communicators say, where they do.
+  void require_usable(const char* call) const {
+    if constexpr (requires { inner_.require_usable(call); }) inner_.require_usable(call);
+    if constexpr (requires { outer_.require_usable(call); }) outer_.require_usable(call);
+  }
 
   /// Blocks until every message has been sent and received; those inside the node first.
   /// @throws std::bad_alloc  nothing has been sent or received, on either communicator
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    if (gave_up())
+      throw timeout_error("adasum::routed_communicator: rank " + std::to_string(rank()) +
+                              " cannot use this communicator any more: it has waited in vain before",
+                          -1);
     auto& inside = lists_->inside;
     auto& outside = lists_->outside;
     auto& ended = lists_->ended;

@@ -38,7 +38,7 @@ struct length_in_braces {
   template <std::integral Length>
   constexpr length_in_braces(Length) {
     static_assert(is_never<Length>,
-                  "write adasum::segments{600, 400}: only then numbers are taken for the lengths of segments");
+                  "write adasum::segments{600, 400} (or parts): only then numbers are taken for lengths");
   }
   friend constexpr bool operator==(const length_in_braces&, const length_in_braces&) = default;
 };
@@ -107,7 +107,7 @@ consteval bool is_known_argument() {
         "write pair_weights operator()(const pair_gram&), or void operator()(gram_view, std::span<double>): a "
         "rule has one of these");
   else if constexpr (std::ranges::range<A> || std::is_integral_v<A>)
-    static_assert(known, "write adasum::segments(lengths): only then numbers are taken for the lengths of segments");
+    static_assert(known, "write adasum::segments(lengths) (or parts): only then numbers are taken for lengths");
   else
     static_assert(known, "adasum: this argument is neither segments, a rule, a schedule nor options");
   return false;
@@ -138,7 +138,7 @@ consteval bool are_arguments() {
                 "adasum: this call takes no parts; reduce_scatter does. (Lengths of segments are adasum::segments)");
   static_assert(Taken.segments || segments == 0, "adasum: the segments have been given already");
   static_assert(Taken.rule || rules == 0,
-                "write combine, combine_allreduce or a plan for another rule: this call takes none");
+                "write combine, combine_allreduce (or _reduce…) or a plan for another rule: this call takes none");
   static_assert(Taken.schedule || schedules == 0, "adasum: this call takes no schedule; it sends nothing");
   static_assert(Taken.options || choices == 0, "adasum: this call takes no options");
   constexpr bool known = (is_known_argument<std::remove_cvref_t<As>>() && ...);

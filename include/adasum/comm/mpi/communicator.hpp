@@ -99,7 +99,8 @@ class mpi_communicator {
   /// than one rank's gradient may take after another's, and than any pause of a rank. (test() does not wait.)
   ///
   /// When the time is over, this rank throws a timeout_error, which says for which rank it waited and what it was doing.
-  /// The others that need it throw theirs. MPI cannot take messages back, so from then on
+  /// The others that need it throw theirs. After a wait in memory that ranks share, that is all. MPI cannot take messages
+  /// back, so after a wait for one
   ///   - this communicator is of no use: every call throws a timeout_error at once;
   ///   - what plans own stays for good, even if they are destroyed; a gradient of the caller's must not be changed or freed
   ///     as long as other ranks may run, which may still read or write it;

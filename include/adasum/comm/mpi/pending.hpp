@@ -175,6 +175,8 @@ class pending_messages {
 
   /// Takes back what MPI lets be taken back, mostly all that has not begun to arrive, and leaves the rest to it.
   void give_up() {
+    while (ended_ < requests_.size() && requests_[ended_] == MPI_REQUEST_NULL)
+      ++ended_;  // not that of for_each_arrival
     const auto late = ended_ < expected_.size() ? expected_[ended_].peer : peers_[ended_ - expected_.size()];
     for (std::size_t i = ended_; i < expected_.size(); ++i) {
       if (requests_[i] == MPI_REQUEST_NULL || MPI_Cancel(&requests_[i]) != MPI_SUCCESS) continue;

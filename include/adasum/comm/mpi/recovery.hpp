@@ -5,6 +5,8 @@
 
 #include "mpi_h.hpp"
 
+#include <exception>
+
 #include "../../core/error.hpp"
 #include "communicator.hpp"
 #include "error.hpp"
@@ -71,8 +73,8 @@ inline bool all_succeeded(const mpi_communicator& comm, bool here) {
   return detail::mpi::agree(comm.native(), here);
 }
 
-/// The ranks that are alive, in the same order, with a communicator of their own. Collective over them; blocks until all have
-/// come, for each of which a reduction has failed, or all_succeeded() has said no. What was made with `comm` is of no use
+/// The ranks that are alive, in the same order, with a communicator of their own. Collective: each of them calls it after a
+/// reduction has failed there, or after all_succeeded() has said no; it blocks until all have. What was made with `comm` is of no use
 /// afterwards: make plans again. Its timeout is that of `comm`.
 /// @throws mpi_error  MPI cannot go on
 inline mpi_communicator survivors_of(const mpi_communicator& comm) {
@@ -80,12 +82,17 @@ inline mpi_communicator survivors_of(const mpi_communicator& comm) {
   for (;;) {
     const detail::mpi::shrunk now(comm.native());
     mpi_communicator made;
+    std::exception_ptr problem;
     try {
       made = comm.made_again(now.alive);
     } catch (const communication_error&) {  // one more has died meanwhile
       MPIX_Comm_revoke(now.alive);          // so that nobody waits there for this rank
+    } catch (...) {
+      problem = std::current_exception();
+      MPIX_Comm_revoke(now.alive);
     }
     if (detail::mpi::agree(now.alive, static_cast<bool>(made))) return made;
+    if (problem) std::rethrow_exception(problem);
     if (made) made.revoke();
   }
 }

@@ -110,8 +110,15 @@ class destination {
     mine.set(mine.parts, text);
   }
 
-  friend bool operator==(const destination& a, const destination& b) {
-    return a.what_ == b.what_ && a.root_ == b.root_ && std::ranges::equal(a.offsets_, b.offsets_);
+  /// Whether every rank gets the same by another one, however it was written. @pre is valid; the other one need not be
+  bool gives_the_same_as(const destination& other, std::size_t length, int size) const {
+    if (what_ != other.what_ || root_ != other.root_) return false;
+    if (what_ != kind::part_of_each) return true;
+    const auto ranks = static_cast<std::size_t>(size);
+    if (!other.offsets_.empty() && other.offsets_.size() != ranks + 1) return false;
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      if (wanted_by(rank, length, size) != other.wanted_by(rank, length, size)) return false;
+    return true;
   }
 
   /// How plans for it are called in messages.

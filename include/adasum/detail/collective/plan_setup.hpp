@@ -92,7 +92,7 @@ class plan_setup {
   bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
               const destination& to) const {
     return std::ranges::equal(offsets_, segments.offsets()) && options_ == choices && are_equal(schedule_, schedule) &&
-           are_equal(space_, space) && this->to() == to;
+           are_equal(space_, space) && this->to().gives_the_same_as(to, length(), comm_.size());
   }
 
   /// Whether ranks compare what they are about to do.

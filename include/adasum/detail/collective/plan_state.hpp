@@ -93,7 +93,7 @@ class plan_state {
 
   /// @param posts  whether the reduction goes on in test(), too
   engine_type& begin(std::span<T> elements, const std::string& problem, bool posts, const char* call) {
-    require_usable(setup_.comm(), "adasum::allreduce_plan");
+    require_usable(setup_.comm(), setup_.to().names().type);
     require_idle(call);
     require_no_reduction(setup_.comm(), setup_.to().names().member, call);
     auto& chosen = engine_for(elements);
@@ -122,7 +122,7 @@ class plan_state {
     if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; wait() ends it");
   }
   engine_type& in_flight(const char* call) const {
-    require_usable(setup_.comm(), "adasum::allreduce_plan");
+    require_usable(setup_.comm(), setup_.to().names().type);
     if (!in_flight_) throw bad_input(call_name(call) + ": nothing was started");
     return *in_flight_;
   }

@@ -41,7 +41,7 @@ constexpr const char* describe(step_kind kind) {
     case step_kind::gather: return "gathering norms and row sums";
     case step_kind::weigh:
     case step_kind::combine: return "combining gradients that inner products cannot decide";
-    case step_kind::deliver: return "delivering the result";
+    case step_kind::deliver: return "delivering a result";
     case step_kind::hand_over: return "handing over parts of the result";
     case step_kind::gather_norms: return "gathering norms of the result";
     case step_kind::begin:

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <new>
+#include <utility>
+
+#include "../../core/optional_members.hpp"
+
+namespace adasum::detail {
+
+/// What messages may still use when this rank has given up waiting for another: it stays for good then.
+template <class Memory, class Comm>
+struct left_to_messages {
+  explicit left_to_messages(const Comm& which) : comm(which) {}
+  left_to_messages(const left_to_messages&) = delete;
+  left_to_messages& operator=(const left_to_messages&) = delete;
+  ~left_to_messages() {
+    if (gave_up(comm)) new (std::nothrow) Memory(std::move(memory));
+  }
+
+  const Comm& comm;
+  Memory memory{};
+};
+
+}  // namespace adasum::detail
