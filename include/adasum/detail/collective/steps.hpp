@@ -107,8 +107,9 @@ void add_steps_to_owners(std::span<const Stage> stages, bool rounds, bool exchan
   while (done < stages.size() && stages[done].survives()) ++done;
   if (done == stages.size() && rounds) add(step_kind::round_result, done - 1);
   if (exchanges) add(step_kind::hand_over, 0);
-  for (auto met = std::min(done + 1, stages.size()); met-- > 0;)
-    if (stages[met].in_place) add(step_kind::deliver, met);
+  const auto met = stages.first(std::min(done + 1, stages.size()));
+  for (auto stage = met.rbegin(); stage != met.rend(); ++stage)
+    if (stage->in_place) add(step_kind::deliver, static_cast<std::size_t>(met.rend() - stage) - 1);
 }
 
 /// The steps of a reduction that measures and combines in each stage.
