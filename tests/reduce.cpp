@@ -25,11 +25,6 @@ using namespace adasum::test;
 
 namespace {
 
-#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
-const std::vector<int> rank_counts{2, 3, 4};
-#else
-const std::vector<int> rank_counts{1, 2, 3, 4, 5, 6, 8, 11, 12};
-#endif
 constexpr auto nan = std::numeric_limits<float>::quiet_NaN();
 const adasum::serial_space exec;
 
@@ -76,13 +71,6 @@ std::string differences(const Comm& comm, const std::vector<float>& gradient, co
   return found;
 }
 
-void require_none(const std::vector<outcome<std::string>>& ranks) {
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
-    CHECK_MESSAGE(ranks[r].value->empty(), "rank ", r, ": ", *ranks[r].value);
-  }
-}
-
 template <class Rule, class Schedule>
 void check(const std::vector<std::vector<float>>& gradients, const adasum::segments& segs, const Rule& rule,
            const Schedule& order, const adasum::options& choices = {.check_agreement = false}) {
@@ -91,24 +79,10 @@ void check(const std::vector<std::vector<float>>& gradients, const adasum::segme
   }));
 }
 
-/// visit(gradients, segments) for each number of ranks.
-template <class Visitor>
-void for_each_case(const Visitor& visit) {
-  for (const int size : rank_counts)
-    for (const std::size_t length : {0u, 7u, 601u}) {
-      if (length == 0 && size != 3) continue;
-      CAPTURE(size);
-      CAPTURE(length);
-      const auto ranks = static_cast<std::size_t>(size);
-      visit(random_gradients<float>(ranks, length, ranks + length),
-            adasum::segments{length / 7, std::size_t{0}, length / 2, length - length / 7 - length / 2});
-    }
-}
-
 }  // namespace
 
 TEST_CASE("every schedule") {
-  for_each_case([](const auto& gradients, const auto& segs) {
+  for_each_dealt_gradient([](const auto& gradients, const auto& segs) {
     for_each_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(name);
       check(gradients, segs, adasum::rules::adasum{}, order);

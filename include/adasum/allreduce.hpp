@@ -110,6 +110,22 @@ report allreduce_once(const char* call, const Space& space, const Comm& comm, co
   return found;
 }
 
+/// A single call with the arguments that follow its data: the combination under the rule among them, or rules::adasum. A rule
+/// with state is updated where it is not const.
+template <class Space, class Comm, class Gradient, class... As>
+report combine_once(const char* call, const Space& space, const Comm& comm, Gradient& gradient, const destination& to,
+                    As&... as) {
+  const auto elements = span_of(gradient);
+  const std::array<std::size_t, 2> whole{0, elements.size()};
+  rules::adasum adaptive;
+  auto& rule = argument_or<argument::rule>(adaptive, as...);
+  std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
+  if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
+  return allreduce_once<element_t<Gradient>>(
+      call, space, comm, std::as_const(rule), elements, segments_or(segments_view{whole}, as...),
+      argument_or<argument::schedule>(schedules::automatic{}, as...), options_among(call, as...), updated, to);
+}
+
 /// Whether the data and the other arguments of a call among ranks are what they must be; if not, the compiler says why.
 template <taken_arguments Taken, class Space, class Comm, class Gradient, class... As>
 consteval bool is_collective_call() {
@@ -146,17 +162,7 @@ template <class Space, class Comm, class Gradient, class A = detail::unnamed_opt
 report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},
                          D&& d = {}) {
   if constexpr (detail::is_collective_call<detail::taken_arguments{}, Space, Comm, Gradient, A, B, C, D>()) {
-    constexpr auto call = "adasum::combine_allreduce";
-    const auto elements = detail::span_of(gradient);
-    const std::array<std::size_t, 2> whole{0, elements.size()};
-    rules::adasum adaptive;
-    auto& rule = detail::argument_or<detail::argument::rule>(adaptive, a, b, c, d);
-    std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
-    return detail::allreduce_once<element_t<Gradient>>(
-        call, space, comm, std::as_const(rule), elements, detail::segments_or(segments_view{whole}, a, b, c, d),
-        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d),
-        detail::options_among(call, a, b, c, d), updated);
+    return detail::combine_once("adasum::combine_allreduce", space, comm, gradient, {}, a, b, c, d);
   } else {
     return {};
   }
@@ -168,13 +174,7 @@ template <class Space, class Comm, class Gradient, class A = detail::unnamed_opt
           class C = detail::unnamed_options>
 report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {}) {
   if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false}, Space, Comm, Gradient, A, B, C>()) {
-    constexpr auto call = "adasum::adasum_allreduce";
-    const auto elements = detail::span_of(gradient);
-    const std::array<std::size_t, 2> whole{0, elements.size()};
-    return detail::allreduce_once<element_t<Gradient>>(
-        call, space, comm, rules::adasum{}, elements, detail::segments_or(segments_view{whole}, a, b, c),
-        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-        detail::options_among(call, a, b, c));
+    return detail::combine_once("adasum::adasum_allreduce", space, comm, gradient, {}, a, b, c);
   } else {
     return {};
   }

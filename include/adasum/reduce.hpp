@@ -3,14 +3,8 @@
 
 #include "core/config.hpp"
 
-#include <array>
-#include <cstddef>
-#include <type_traits>
-#include <utility>
-
 #include "allreduce.hpp"
 #include "detail/arguments.hpp"
-#include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 
 namespace adasum {
@@ -66,17 +60,8 @@ template <class Space, class Comm, class Gradient, class A = detail::unnamed_opt
 report combine_reduce(const Space& space, const Comm& comm, Gradient&& gradient, int root, A&& a = {}, B&& b = {},
                       C&& c = {}, D&& d = {}) {
   if constexpr (detail::is_collective_call<detail::taken_arguments{}, Space, Comm, Gradient, A, B, C, D>()) {
-    constexpr auto call = "adasum::combine_reduce";
-    const auto elements = detail::span_of(gradient);
-    const std::array<std::size_t, 2> whole{0, elements.size()};
-    rules::adasum adaptive;
-    auto& rule = detail::argument_or<detail::argument::rule>(adaptive, a, b, c, d);
-    std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
-    return detail::allreduce_once<element_t<Gradient>>(
-        call, space, comm, std::as_const(rule), elements, detail::segments_or(segments_view{whole}, a, b, c, d),
-        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d),
-        detail::options_among(call, a, b, c, d), updated, detail::destination::at(root));
+    return detail::combine_once("adasum::combine_reduce", space, comm, gradient, detail::destination::at(root), a, b, c,
+                                d);
   } else {
     return {};
   }
@@ -89,13 +74,7 @@ template <class Space, class Comm, class Gradient, class A = detail::unnamed_opt
 report adasum_reduce(const Space& space, const Comm& comm, Gradient&& gradient, int root, A&& a = {}, B&& b = {},
                      C&& c = {}) {
   if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false}, Space, Comm, Gradient, A, B, C>()) {
-    constexpr auto call = "adasum::adasum_reduce";
-    const auto elements = detail::span_of(gradient);
-    const std::array<std::size_t, 2> whole{0, elements.size()};
-    return detail::allreduce_once<element_t<Gradient>>(
-        call, space, comm, rules::adasum{}, elements, detail::segments_or(segments_view{whole}, a, b, c),
-        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-        detail::options_among(call, a, b, c), nullptr, detail::destination::at(root));
+    return detail::combine_once("adasum::adasum_reduce", space, comm, gradient, detail::destination::at(root), a, b, c);
   } else {
     return {};
   }

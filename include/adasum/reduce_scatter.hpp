@@ -3,16 +3,12 @@
 
 #include "core/config.hpp"
 
-#include <array>
 #include <concepts>
 #include <cstddef>
-#include <type_traits>
-#include <utility>
 
 #include "allreduce.hpp"
 #include "core/parts.hpp"
 #include "detail/arguments.hpp"
-#include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 
 namespace adasum {
@@ -78,9 +74,9 @@ destination parts_among(const As&... as) {
 ///     gradient[part of rank r] ← (Σᵢ cᵢ gᵢ)[part of rank r],   c = rule(G),   G(i, j) = gᵢ·gⱼ   on rank r
 ///
 /// In place: the result lies where the part does in the whole gradient; the rest of the gradient is unspecified then. That
-/// is combine_allreduce without sending the result to everybody: about half of its bytes by halving and all_to_all, and the same bits in each part
-/// under the same schedule. The report is the same as its, on all ranks: it is about all gradients and the whole result.
-/// Collective: every rank calls it with the same arguments. Returns when this rank's part is there.
+/// is combine_allreduce without sending the result to everybody: about half of its bytes by halving and all_to_all, and the
+/// same bits in each part under the same schedule. The report is the same as its, on all ranks: it is about all gradients and
+/// the whole result. Collective: every rank calls it with the same arguments. Returns when this rank's part is there.
 ///
 /// After the gradient follow, in any order and each at most once: parts (if absent, they are as nearly equal as can be:
 /// part_of_rank), segments, which may lie across parts, a rule, a schedule and options, as for combine_allreduce.
@@ -97,17 +93,8 @@ report combine_reduce_scatter(const Space& space, const Comm& comm, Gradient&& g
                               C&& c = {}, D&& d = {}, E&& e = {}) {
   if constexpr (detail::is_collective_call<detail::taken_arguments{.parts = true}, Space, Comm, Gradient, A, B, C, D,
                                            E>()) {
-    constexpr auto call = "adasum::combine_reduce_scatter";
-    const auto elements = detail::span_of(gradient);
-    const std::array<std::size_t, 2> whole{0, elements.size()};
-    rules::adasum adaptive;
-    auto& rule = detail::argument_or<detail::argument::rule>(adaptive, a, b, c, d, e);
-    std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
-    return detail::allreduce_once<element_t<Gradient>>(
-        call, space, comm, std::as_const(rule), elements, detail::segments_or(segments_view{whole}, a, b, c, d, e),
-        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d, e),
-        detail::options_among(call, a, b, c, d, e), updated, detail::parts_among(a, b, c, d, e));
+    return detail::combine_once("adasum::combine_reduce_scatter", space, comm, gradient,
+                                detail::parts_among(a, b, c, d, e), a, b, c, d, e);
   } else {
     return {};
   }
@@ -121,13 +108,8 @@ report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gr
                              C&& c = {}, D&& d = {}) {
   if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false, .parts = true}, Space, Comm, Gradient,
                                            A, B, C, D>()) {
-    constexpr auto call = "adasum::adasum_reduce_scatter";
-    const auto elements = detail::span_of(gradient);
-    const std::array<std::size_t, 2> whole{0, elements.size()};
-    return detail::allreduce_once<element_t<Gradient>>(
-        call, space, comm, rules::adasum{}, elements, detail::segments_or(segments_view{whole}, a, b, c, d),
-        detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c, d),
-        detail::options_among(call, a, b, c, d), nullptr, detail::parts_among(a, b, c, d));
+    return detail::combine_once("adasum::adasum_reduce_scatter", space, comm, gradient, detail::parts_among(a, b, c, d),
+                                a, b, c, d);
   } else {
     return {};
   }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <adasum/core/parts.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
 #include <adasum/schedule/partition.hpp>
+
+#include "random_gradients.hpp"
+#include "thread_reduction.hpp"
 
 namespace adasum::test {
 
@@ -59,6 +65,36 @@ inline bool same_report(const report& a, const report& b) {
       found = same(a.norm(i, k), b.norm(i, k)) && same(a.weight(i, k), b.weight(i, k));
   }
   return found;
+}
+
+#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
+inline const std::vector<int> rank_counts_for_parts{2, 3, 4};
+#else
+inline const std::vector<int> rank_counts_for_parts{1, 2, 3, 4, 5, 6, 8, 11, 12};
+#endif
+
+/// What a rank finds wrong; empty if nothing.
+using complaints = std::string;
+
+inline void require_none(const std::vector<outcome<complaints>>& ranks) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+    CHECK_MESSAGE(ranks[r].value->empty(), "rank ", r, ": ", *ranks[r].value);
+  }
+}
+
+/// visit(gradients, segments that end within parts) for each number of ranks.
+template <class Visitor>
+void for_each_dealt_gradient(const Visitor& visit) {
+  for (const int size : rank_counts_for_parts)
+    for (const std::size_t length : {0u, 7u, 601u}) {
+      if (length == 0 && size != 3) continue;
+      CAPTURE(size);
+      CAPTURE(length);
+      const auto ranks = static_cast<std::size_t>(size);
+      visit(random_gradients<float>(ranks, length, ranks + length),
+            segments{length / 7, std::size_t{0}, length / 2, length - length / 7 - length / 2});
+    }
 }
 
 }  // namespace adasum::test
