@@ -65,7 +65,7 @@ constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Sp
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 report allreduce_as_before(const char* call, const Space& space, const Comm& comm, const Rule& rule,
                            std::span<T> elements, segments_view segments, const Schedule& schedule,
-                           const basic_options<true>& choices, const destination& to) {
+                           const basic_options<true>& choices, const destination& to, const shard* mine) {
   using call_type = call_made_before<T, Space, Comm, Rule, Schedule>;
   joint_set_up set_up(call, space, comm, choices.check_agreement);
   kept_plans& kept = *comm.kept_plans();
@@ -73,14 +73,14 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
   set_up.run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
     made = kept.find<call_type>(
-        [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to); });
+        [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to, mine); });
     if (made) {
       made->plan.meet(together);
       return;
     }
     auto now = std::make_unique<call_type>(elements.size());
     now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
-                                       choices, plan_purpose::kept, {}, to);
+                                       choices, plan_purpose::kept, {}, to, mine);
     made = now.get();
     kept.add(std::move(now));
   });
@@ -90,19 +90,21 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
 /// combine_allreduce for the call that is named in messages.
 /// @param updated  a rule that gets the state which the rule has afterwards; null for none
 /// @param to       which ranks get the result
+/// @param mine     this rank's shard; null if it has a gradient of its own
 template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
 report allreduce_once(const char* call, const Space& space, const Comm& comm, const Rule& rule, std::span<T> elements,
                       segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
-                      std::type_identity_t<Rule>* updated = nullptr, const destination& to = {}) {
+                      std::type_identity_t<Rule>* updated = nullptr, const destination& to = {},
+                      const shard* mine = nullptr) {
   if constexpr (keeps_plans<Space, Comm, Rule, Schedule>)
     if (choices.keep_plan && comm.size() > 1 && comm.kept_plans())
       return allreduce_as_before<T>(
           call, space, comm, rule, elements, segments, schedule,
-          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout}, to);
+          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout}, to, mine);
   auto plan = joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
     return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices,
-                                  plan_purpose::one_call, {}, to);
+                                  plan_purpose::one_call, {}, to, mine);
   });
   report found = plan(elements);
   if constexpr (std::is_copy_assignable_v<Rule>)
@@ -121,9 +123,10 @@ report combine_once(const char* call, const Space& space, const Comm& comm, Grad
   auto& rule = argument_or<argument::rule>(adaptive, as...);
   std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
   if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
-  return allreduce_once<element_t<Gradient>>(
-      call, space, comm, std::as_const(rule), elements, segments_or(segments_view{whole}, as...),
-      argument_or<argument::schedule>(schedules::automatic{}, as...), options_among(call, as...), updated, to);
+  return allreduce_once<element_t<Gradient>>(call, space, comm, std::as_const(rule), elements,
+                                             segments_or(segments_view{whole}, as...),
+                                             argument_or<argument::schedule>(schedules::automatic{}, as...),
+                                             options_among(call, as...), updated, to, shard_among(as...));
 }
 
 /// Whether the data and the other arguments of a call among ranks are what they must be; if not, the compiler says why.
@@ -145,8 +148,12 @@ consteval bool is_collective_call() {
 /// Collective: every rank calls it with the same arguments. Returns when the result is there.
 ///
 /// After the gradient follow, in any order and each at most once: segments (if absent, the whole gradient is one), a rule
-/// (rules::adasum; one with state is updated where it was given as an lvalue), a schedule (schedules::automatic) and
-/// options.
+/// (rules::adasum; one with state is updated where it was given as an lvalue), a schedule (schedules::automatic), options
+/// and a shard.
+///
+/// With a shard, gradients are cut over several ranks, and i goes over replicas (core/shard.hpp): each rank gets its shard of
+/// the result, gᵢ·gⱼ is added over the shards, and the report is that of the replicas' gradients. By messages. Bitwise the
+/// same on all ranks that have the same shard, and in segments that are replicated.
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///
@@ -158,23 +165,26 @@ consteval bool is_collective_call() {
 /// made at each call, for which automatic chooses messages.
 /// Errors as in allreduce_plan::operator().
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
-          class C = detail::unnamed_options, class D = detail::unnamed_options>
+          class C = detail::unnamed_options, class D = detail::unnamed_options, class E = detail::unnamed_options>
 report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},
-                         D&& d = {}) {
-  if constexpr (detail::is_collective_call<detail::taken_arguments{}, Space, Comm, Gradient, A, B, C, D>()) {
-    return detail::combine_once("adasum::combine_allreduce", space, comm, gradient, {}, a, b, c, d);
+                         D&& d = {}, E&& e = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{.shard = true}, Space, Comm, Gradient, A, B, C, D,
+                                           E>()) {
+    return detail::combine_once("adasum::combine_allreduce", space, comm, gradient, {}, a, b, c, d, e);
   } else {
     return {};
   }
 }
 
 /// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum, and its report. Segments, a
-/// schedule and options may follow.
+/// schedule, options and a shard may follow.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
-          class C = detail::unnamed_options>
-report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {}) {
-  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false}, Space, Comm, Gradient, A, B, C>()) {
-    return detail::combine_once("adasum::adasum_allreduce", space, comm, gradient, {}, a, b, c);
+          class C = detail::unnamed_options, class D = detail::unnamed_options>
+report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},
+                        D&& d = {}) {
+  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false, .shard = true}, Space, Comm, Gradient,
+                                           A, B, C, D>()) {
+    return detail::combine_once("adasum::adasum_allreduce", space, comm, gradient, {}, a, b, c, d);
   } else {
     return {};
   }

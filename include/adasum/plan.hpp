@@ -157,8 +157,8 @@ class allreduce_plan {
 
   /// For single calls, which keep their plan: whether it is that of a call with these arguments.
   bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
-              const detail::destination& to) const {
-    return state("is_for").setup().is_for(space, segments, schedule, choices, to);
+              const detail::destination& to, const shard* mine) const {
+    return state("is_for").setup().is_for(space, segments, schedule, choices, to, mine);
   }
   /// For single calls, which keep their plan: before each run, all ranks find out whether they are about to run it.
   void meet(detail::joint_set_up<Space, Comm>& together) { state("meet").meet(together); }
@@ -214,14 +214,15 @@ class allreduce_plan {
 namespace detail {
 
 /// A plan for the call that is named in messages, as a part of a larger set-up.
-/// @param pieces, to  see plan_setup
-/// @tparam Plan       its type
+/// @param pieces, to, mine  see plan_setup
+/// @tparam Plan             its type
 template <scalar T, template <class, class, class, class, class> class Plan = allreduce_plan, class Space, class Comm,
           class Rule, class Schedule, bool Checked>
 auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
                          segments_view segments, const Rule& rule, const Schedule& schedule,
                          const basic_options<Checked>& choices, plan_purpose purpose,
-                         std::vector<index_range> pieces = {}, const destination& to = {}) {
+                         std::vector<index_range> pieces = {}, const destination& to = {},
+                         const shard* mine = nullptr) {
   static_assert(schedule_for<Schedule, Rule>,
                 "this schedule combines gradients pair by pair, and the rule needs all inner products at once: use "
                 "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
@@ -230,7 +231,8 @@ auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, 
       "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
       "can work in");
   return Plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces), to),
+      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces), to,
+                                                 mine),
       rule, purpose, together);
 }
 
@@ -241,9 +243,10 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
   const auto choices = options_among(call, as...);
   return joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     return segments.visit([&](segments_view cut) {
-      return make_allreduce_plan<T, Plan>(
-          together, call, space, comm, cut, argument_or<argument::rule>(rules::adasum{}, as...),
-          argument_or<argument::schedule>(schedules::automatic{}, as...), choices, plan_purpose::of_user, {}, to);
+      return make_allreduce_plan<T, Plan>(together, call, space, comm, cut,
+                                          argument_or<argument::rule>(rules::adasum{}, as...),
+                                          argument_or<argument::schedule>(schedules::automatic{}, as...), choices,
+                                          plan_purpose::of_user, {}, to, shard_among(as...));
     });
   });
 }
@@ -251,7 +254,8 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 }  // namespace detail
 
 /// A plan for gradients of T that are cut into these segments, or of this length. Every rank makes one with the same
-/// arguments. After the segments follow, in any order and each at most once: a rule, a schedule, options.
+/// arguments. After the segments follow, in any order and each at most once: a rule, a schedule, options, a shard (then lengths
+/// differ between ranks that have other shards: combine_allreduce).
 ///
 ///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, schedules::recursive_halving{}, {.wire = …});
 ///
@@ -268,13 +272,13 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 ///                    options::check_agreement an agreement_error); options::wire is for float gradients; not all ranks
 ///                    share memory; a plan is in flight on this communicator
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
-          class C = detail::unnamed_options>
+          class C = detail::unnamed_options, class D = detail::unnamed_options>
 auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments, A&& a = {},
-                    B&& b = {}, C&& c = {}) {
-  if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>())
+                    B&& b = {}, C&& c = {}, D&& d = {}) {
+  if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false, .shard = true}, A, B, C, D>())
     if constexpr (detail::is_space_argument<Space, T>())
       if constexpr (detail::is_communicator_argument<Comm, Space>()) {
-        return detail::plan_for<T, allreduce_plan>("adasum::plan_allreduce", space, comm, segments, {}, a, b, c);
+        return detail::plan_for<T, allreduce_plan>("adasum::plan_allreduce", space, comm, segments, {}, a, b, c, d);
       }
 }
 

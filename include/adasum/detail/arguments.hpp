@@ -17,6 +17,7 @@
 #include "../core/options.hpp"
 #include "../core/parts.hpp"
 #include "../core/segments.hpp"
+#include "../core/shard.hpp"
 
 /// The arguments that may follow the data of a call: segments, a rule, a schedule, options, each at most once and in
 /// any order. They are told apart by what they are.
@@ -71,7 +72,7 @@ constexpr bool is_unnamed_options = false;
 template <bool Checked>
 constexpr bool is_unnamed_options<list_of_options<Checked>> = true;
 
-enum class argument { segments, rule, schedule, options, parts, absent, unknown };
+enum class argument { segments, rule, schedule, options, parts, shard, absent, unknown };
 
 template <class A>
 consteval argument argument_of() {
@@ -81,6 +82,8 @@ consteval argument argument_of() {
     return argument::options;
   else if constexpr (std::same_as<A, parts>)
     return argument::parts;
+  else if constexpr (std::same_as<A, shard>)
+    return argument::shard;
   else if constexpr (std::convertible_to<const A&, segments_view>)
     return argument::segments;
   else if constexpr (schedule<A>)
@@ -117,6 +120,7 @@ consteval bool is_known_argument() {
 struct taken_arguments {
   bool segments = true, rule = true, schedule = true, options = true;
   bool parts = false;
+  bool shard = false;
 };
 inline constexpr taken_arguments only_segments{.rule = false, .schedule = false, .options = false};
 
@@ -128,12 +132,14 @@ consteval bool are_arguments() {
   };
   constexpr auto segments = count(argument::segments), rules = count(argument::rule),
                  schedules = count(argument::schedule), choices = count(argument::options),
-                 dealt_out = count(argument::parts);
+                 dealt_out = count(argument::parts), cut = count(argument::shard);
   static_assert(segments <= 1, "adasum: the segments are given twice");
   static_assert(rules <= 1, "adasum: a rule is given twice");
   static_assert(schedules <= 1, "adasum: a schedule is given twice");
   static_assert(choices <= 1, "adasum: the options are given twice");
   static_assert(dealt_out <= 1, "adasum: the parts are given twice");
+  static_assert(cut <= 1, "adasum: the shard is given twice");
+  static_assert(Taken.shard || cut == 0, "adasum: this call takes no shard; allreduce and plan_allreduce do");
   static_assert(Taken.parts || dealt_out == 0,
                 "adasum: this call takes no parts; reduce_scatter does. (Lengths of segments are adasum::segments)");
   static_assert(Taken.segments || segments == 0, "adasum: the segments have been given already");
@@ -144,7 +150,7 @@ consteval bool are_arguments() {
   constexpr bool known = (is_known_argument<std::remove_cvref_t<As>>() && ...);
   return known && segments <= (Taken.segments ? 1 : 0) && rules <= (Taken.rule ? 1 : 0) &&
          schedules <= (Taken.schedule ? 1 : 0) && choices <= (Taken.options ? 1 : 0) &&
-         dealt_out <= (Taken.parts ? 1 : 0);
+         dealt_out <= (Taken.parts ? 1 : 0) && cut <= (Taken.shard ? 1 : 0);
 }
 
 /// The argument of this kind as it was given, or the default.
@@ -164,6 +170,17 @@ constexpr decltype(auto) argument_or(Default&& otherwise, A&& a, As&&... as) {
 template <class... As>
 segments_view segments_or(segments_view otherwise, const As&... as) {
   return argument_or<argument::segments>(otherwise, as...);
+}
+
+/// The shard among the arguments; null if there is none.
+template <class... As>
+const shard* shard_among(const As&... as) {
+  const shard* found = nullptr;
+  const auto note = [&](const auto& a) {
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(a)>, shard>) found = &a;
+  };
+  (note(as), ...);
+  return found;
 }
 
 /// The options among the arguments, with a name or in braces.

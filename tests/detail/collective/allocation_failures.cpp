@@ -273,6 +273,27 @@ TEST_CASE("under rules of norms and row sums, which run by sums of vectors") {
   check_run_of_sums("automatic", 4, adasum::schedules::automatic{}, unit_mean{}, unchecked, many);
 }
 
+TEST_CASE("of shards, from making the plan to the end of its first run") {
+  // Every shard of a replica has all of its gradient, so that all ranks get the same result.
+  const std::vector<std::size_t> everything{0, 1, 2, 3, 4};
+  const auto gradients = gradients_of(2, segs);
+  for (const auto& choices : {checked, unchecked}) {
+    std::vector<adasum::shard> where;
+    for (int r = 0; r < 4; ++r) where.push_back({r / 2, r % 2, everything});
+    check_every_allocation("shards", 4, adasum::schedules::automatic{}, [&](const auto& comm, auto& gradient) {
+      const auto& mine = where[static_cast<std::size_t>(comm.rank())];
+      std::ranges::copy(gradients[static_cast<std::size_t>(mine.replica)], gradient.begin());
+      adasum::plan_allreduce<double>(space, comm, segs, mine, choices)(gradient);
+    });
+    check_every_allocation("shards, a call", 4, adasum::schedules::recursive_halving{},
+                           [&](const auto& comm, auto& gradient) {
+                             const auto& mine = where[static_cast<std::size_t>(comm.rank())];
+                             std::ranges::copy(gradients[static_cast<std::size_t>(mine.replica)], gradient.begin());
+                             adasum::adasum_allreduce(space, comm, gradient, segs, mine, choices);
+                           });
+  }
+}
+
 TEST_CASE("in the first run of a plan by which one rank of a node tells many others") {
   const adasum::schedules::hierarchical order{std::vector{0, 0, 0, 0, 0, 0, 1}, adasum::rules::adasum{}};
   for (const auto in_a_row : {std::size_t{1}, failing_allocations::all})

@@ -50,6 +50,7 @@ inline std::string difference_between(std::span<const call_signature> all) {
   const compared_field fields[] = {
       {"call", [](signature c) { return call_signature::get(c.activity); }},
       {"scalar type", [](signature c) { return call_signature::get(c.scalar); }},
+      {"kind of gradients", [](signature c) { return call_signature::get(c.shards); }},
       {"length of the gradient", [](signature c) { return std::to_string(c.length); }},
       {"destination of the result", [](signature c) { return call_signature::get(c.destination); }},
       {"root", [](signature c) { return std::to_string(c.root); }},

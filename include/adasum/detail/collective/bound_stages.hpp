@@ -73,8 +73,8 @@ class bound_stages {
       const auto received_at = by_message && stage.weighed_together ? sizes.keep(stage) : 0;
       stages_.push_back({std::move(stage), {}, {}, nullptr, nullptr, received_at});
     }
-    messages_.emplace(space, comm, how.wire, sizes, report);
-    for (auto& stage : stages_) bind(stage, sizes.kept, ranks, how.records);
+    messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own);
+    for (auto& stage : stages_) bind(stage, sizes.kept, report.last().contributions(), how.records);
     if constexpr (can_share)
       if (shared_) shared_->send_records_by(*messages_);
     if (has_parts_) bind_parts(std::move(parts), in_one_stage, comm.rank());

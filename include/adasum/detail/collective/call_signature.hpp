@@ -57,7 +57,8 @@ struct call_signature {
   text<64> rule_parameters{}, inner_rule_parameters{}, schedule_parameters{};  ///< as far as there is room
   text<32> location{};                                                         ///< where the gradient lies
   text<24> destination{};                                                      ///< which ranks get the result
-  text<64> parts{};  ///< their lengths, as far as there is room
+  text<64> parts{};                    ///< their lengths, as far as there is room
+  text<24> shards{"whole gradients"};  ///< what gradients are: whole, or shards
   text<32> options{};
   text<32> space{};
   text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
@@ -87,7 +88,7 @@ struct call_signature {
            scalar == other.scalar && rule == other.rule && schedule == other.schedule &&
            inner_rule == other.inner_rule && recombines_in_double == other.recombines_in_double &&
            location == other.location && options == other.options && space == other.space &&
-           destination == other.destination && root == other.root && parts == other.parts;
+           destination == other.destination && root == other.root && parts == other.parts && shards == other.shards;
   }
 
   void set_segments(segments_view segs) {

@@ -42,7 +42,8 @@ struct transport_settings {
   wire_format wire = wire_format::same;
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
   bool in_shared_memory = false;
-  bool records = true;  ///< what is known of gradients travels with the vectors that combine them, for the report
+  bool rounds_own = false;  ///< as messages are, a rank's own elements, too
+  bool records = true;      ///< what is known of gradients travels with the vectors that combine them, for the report
   /// Called just before that memory is made: where ranks wait for each other, and may find that one of them has failed
   /// or disagrees. Whatever else can fail on one rank is done before or after both.
   std::function<void()> before_sharing{};
@@ -65,17 +66,33 @@ struct parts_of_result {
   bool to_every_rank() const { return wanted.empty(); }
 };
 
+/// What ranks know of whole gradients, where each has a shard of one (core/shard.hpp).
+struct whole_gradients {
+  std::vector<int> replica_of_rank{};  ///< whose gradient; empty: every rank has one of its own, and all of it
+  std::size_t replicas = 0;            ///< how many
+  std::vector<std::size_t> lengths{};  ///< of their segments
+  std::vector<std::size_t>
+      measured_elsewhere{};  ///< the segments that count on another rank, though they are here, too
+
+  bool are_cut() const { return !replica_of_rank.empty(); }
+  /// How many gradients are combined among so many ranks.
+  std::size_t count(int ranks) const { return are_cut() ? replicas : static_cast<std::size_t>(ranks); }
+  /// Which of them this rank has.
+  int of_rank(int rank) const { return are_cut() ? replica_of_rank[static_cast<std::size_t>(rank)] : rank; }
+};
+
 /// What an engine is told when it is made: what the stages are, and how to go about them.
 template <rule Inner>
 struct engine_settings {
   std::vector<planned_stage> stages;
   std::string_view schedule_name;
   Inner inner;                    ///< for the stages marked so
-  std::vector<int> leaf_ranks{};  ///< which rank's gradient is which leaf; empty: each its own
+  std::vector<int> leaf_ranks{};  ///< which gradient is which leaf; empty: in the order of their numbers
   bool measure = true;            ///< whether rules that need no Gram matrix are measured all the same
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
   transport_settings transport{};
   parts_of_result parts{};
+  whole_gradients gradients{};
 };
 
 /// Whether a rule may run by sums of vectors (run_of_sums.hpp), and whether it does: along several stages.
@@ -85,7 +102,9 @@ template <rule Rule, rule Inner>
 bool runs_by_sums(const engine_settings<Inner>& settings, int size) {
   const auto& first = settings.stages.front();
   return can_run_by_sums<Rule, Inner> &&
-         (first.pieces_needed > 0 ? !first.weighed_together : !is_one_stage_of_all(settings.stages, size));
+         (first.pieces_needed > 0
+              ? !first.weighed_together
+              : !is_one_stage_of_all(settings.stages, static_cast<int>(settings.gradients.count(size))));
 }
 
 }  // namespace adasum::detail

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "../../core/error.hpp"
@@ -14,21 +15,26 @@
 #include "../../core/stage.hpp"
 #include "../local/nonfinite.hpp"
 #include "allgather.hpp"
+#include "engine_settings.hpp"
 
 namespace adasum::detail {
 
-/// Which ranks take part in a reduction: all, or (nonfinite_policy::exclude and raise) those whose gradients are
-/// finite, which every rank tells all others before anything changes.
+/// Which gradients take part in a reduction: all, or (nonfinite_policy::exclude and raise) those that are finite, which
+/// every rank tells all others before anything changes. One that is cut is finite if all of its shards are.
 class exclusion {
  public:
-  /// @param leaf_ranks  which rank's gradient is which leaf; empty: each its own; must outlive this object
-  exclusion(std::size_t ranks, std::size_t segments, nonfinite_policy policy, std::span<const int> leaf_ranks)
-      : ranks_(ranks),
+  /// @param gradients   which of them each rank has; must outlive this object
+  /// @param leaf_ranks  which gradient is which leaf; empty: in the order of their numbers; must outlive this object
+  exclusion(int ranks, const whole_gradients& gradients, std::size_t segments, nonfinite_policy policy,
+            std::span<const int> leaf_ranks)
+      : ranks_(static_cast<std::size_t>(ranks)),
+        gradients_(gradients),
         segments_(segments),
         policy_(policy),
         leaf_ranks_(leaf_ranks),
-        takes_part_(ranks, true),
-        flags_(is_decided() ? (ranks + 1) * segments : 0) {}
+        takes_part_(gradients.count(ranks), true),
+        flags_(is_decided() ? (ranks_ + 1) * segments : 0),
+        of_gradients_(is_decided() && gradients.are_cut() ? takes_part_.size() * segments : 0) {}
 
   /// Whether anything is to be decided in a run.
   bool is_decided() const { return policy_ != nonfinite_policy::propagate; }
@@ -40,19 +46,26 @@ class exclusion {
     return {std::as_bytes(mine()), rank, size, std::as_writable_bytes(std::span(flags_).first(ranks_ * segments_))};
   }
 
-  /// After these exchanges. @param found  is told which ranks are left out
+  /// After these exchanges. @param found  is told which gradients are left out
   /// @throws nonfinite_error  one is, under nonfinite_policy::raise; on every rank
   void decide(report_writer& found) {
-    for (std::size_t r = 0; r < ranks_; ++r) {
-      const auto flags = all().subspan(r * segments_, segments_);
-      takes_part_[r] = std::ranges::find(flags, 1) == flags.end();
-      if (!takes_part_[r]) found.exclude(static_cast<int>(r));
+    std::ranges::fill(of_gradients_, 0);
+    for (std::size_t rank = 0; rank < ranks_ && gradients_.are_cut(); ++rank) {
+      const auto first = static_cast<std::size_t>(gradients_.of_rank(static_cast<int>(rank))) * segments_;
+      for (std::size_t k = 0; k < segments_; ++k) of_gradients_[first + k] |= flags_[rank * segments_ + k];
+    }
+    for (std::size_t i = 0; i < takes_part_.size(); ++i) {
+      const auto flags = all().subspan(i * segments_, segments_);
+      takes_part_[i] = std::ranges::find(flags, 1) == flags.end();
+      if (!takes_part_[i]) found.exclude(static_cast<int>(i));
     }
     if (policy_ == nonfinite_policy::raise && !found.get().excluded().empty())
-      throw nonfinite_error("adasum: Inf or NaN in the gradient of " + describe_nonfinite(all(), segments_, "rank"));
+      throw nonfinite_error(std::string("adasum: Inf or NaN in the ") +
+                            (gradients_.are_cut() ? "shard of " : "gradient of ") +
+                            describe_nonfinite(std::span(flags_).first(ranks_ * segments_), segments_, "rank"));
   }
 
-  bool of_rank(int rank) const { return takes_part_[static_cast<std::size_t>(rank)]; }
+  bool of_rank(int rank) const { return takes_part_[static_cast<std::size_t>(gradients_.of_rank(rank))]; }
   /// How many gradients that take part are combined in the vector that member i brings to a stage.
   std::size_t gradients(const stage& stage, std::size_t i) const {
     std::size_t count = 0;
@@ -60,17 +73,21 @@ class exclusion {
       count += takes_part_[leaf_ranks_.empty() ? leaf : static_cast<std::size_t>(leaf_ranks_[leaf])];
     return count;
   }
-  /// One flag for each segment of each rank.
+  /// One flag for each segment of each gradient.
   std::span<const unsigned char> all() const {
+    if (gradients_.are_cut()) return of_gradients_;
     return std::span(flags_).first(flags_.empty() ? 0 : ranks_ * segments_);
   }
 
  private:
-  std::size_t ranks_, segments_;
+  std::size_t ranks_;
+  const whole_gradients& gradients_;
+  std::size_t segments_;
   nonfinite_policy policy_;
   std::span<const int> leaf_ranks_;
-  std::vector<bool> takes_part_;      // by rank
-  std::vector<unsigned char> flags_;  // of every rank, and behind them this one's
+  std::vector<bool> takes_part_;             // by gradient
+  std::vector<unsigned char> flags_;         // of every rank, and behind them this one's
+  std::vector<unsigned char> of_gradients_;  // where they are cut
 };
 
 }  // namespace adasum::detail

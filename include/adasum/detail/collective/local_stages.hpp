@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -38,14 +39,15 @@ class local_stages {
                      recombination_under<Inner>::scratch_size(segments, n)});
   }
 
-  /// @param space, rule, segments  must outlive this object
-  /// @param members                the most vectors of a stage
+  /// @param space, rule, settings, segments  must outlive this object
+  /// @param members                          the most vectors of a stage
   local_stages(const Space& space, Rule& rule, const engine_settings<Inner>& settings, segments_view segments,
                std::size_t members)
       : space_(space),
         rule_(rule),
         inner_(settings.inner),
         measures_all_(settings.measure),
+        gradients_(settings.gradients),
         segments_(segments),
         gram_(segments.size() * packed_size(members)),
         inner_gram_(has_inner_pieces(settings) ? gram_.size() : 0),
@@ -100,6 +102,7 @@ class local_stages {
       measure_for<R, T>(space_, window_of(stage), vectors_of(stage), gram_of(stage).data());
     });
     space_.fence();
+    leave_to_others(stage);
   }
 
   /// Weights from the Gram matrices. @param observe  observe(k, segment_outcome) for each segment that is settled
@@ -206,6 +209,12 @@ class local_stages {
     return std::ranges::any_of(settings.stages,
                                [](const auto& stage) { return stage.inner && stage.pieces_needed > 0; });
   }
+  /// What other ranks have as well counts once.
+  void leave_to_others(const planned_stage& stage) {
+    const auto entries = packed_size(stage.members.size());
+    for (const std::size_t k : gradients_.measured_elsewhere)
+      std::ranges::fill(gram_of(stage).subspan(k * entries, entries), 0.0);
+  }
   /// One that takes no part may hold anything, and may not be read.
   void zero_absent_weights(const round_memory& memory) {
     for (std::size_t x = 0; x < memory.weights.size(); ++x)
@@ -235,8 +244,20 @@ class local_stages {
     return [this, &stage, whole_model, &pieces](std::size_t k) {
       auto found = recombined_elements(window_of(stage), k, whole_model);
       if (stage.weighed_together) found.parts = parts_in(pieces);
+      if (gradients_.are_cut()) count_whole_gradients(found, k, whole_model);
       return found;
     };
+  }
+  /// @pre the stage combines all segments
+  void count_whole_gradients(recombined_range& found, std::size_t k, bool whole_model) const {
+    const auto& lengths = gradients_.lengths;
+    found.length = whole_model ? std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}) : lengths[k];
+    for (const std::size_t elsewhere : gradients_.measured_elsewhere) {
+      if (whole_model)
+        found.measured_elsewhere.push_back(found.parts[elsewhere]);
+      else if (elsewhere == k)
+        found.measured_elsewhere.push_back({0, found.elements.size()});
+    }
   }
   /// Where the segments are.
   template <class Stages>
@@ -259,6 +280,7 @@ class local_stages {
   Rule& rule_;
   Inner inner_;
   bool measures_all_;
+  const whole_gradients& gradients_;
   segments_view segments_;
   std::vector<double> gram_, inner_gram_, weights_, norms_, total_;
   std::vector<const T*> vectors_;

@@ -21,11 +21,14 @@
 #include "../../core/node_groups.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/options.hpp"
+#include "../../core/shard.hpp"
 #include "../../schedule/all_to_all.hpp"
 #include "../../schedule/parts_of_result.hpp"
+#include "../../schedule/shard_grid.hpp"
 #include "agreement.hpp"
 #include "destination.hpp"
 #include "engine_settings.hpp"
+#include "shard_exchange.hpp"
 #include "stages_of_pieces.hpp"
 
 namespace adasum::detail {
@@ -54,11 +57,13 @@ class plan_setup {
 
   /// @param call    the user's, for messages
   /// @param pieces  the segments of each, if the gradient comes in pieces and is weighed as a whole (planned_stage)
-  /// @param to      which ranks get the result; for a gradient in pieces, all of it every rank
+  /// @param to      which ranks get the result; for a gradient in pieces or in shards, all of it every rank
+  /// @param mine    this rank's shard; null if it has a gradient of its own
   /// @throws bad_input  boundaries that do not begin at 0 or decrease; options that cannot be; parts or a root that cannot
   template <bool Checked>
   plan_setup(Space space, Comm comm, segments_view segments, Schedule schedule, const basic_options<Checked>& choices,
-             const char* call, std::vector<index_range> pieces = {}, const destination& to = {})
+             const char* call, std::vector<index_range> pieces = {}, const destination& to = {},
+             const shard* mine = nullptr)
       : space_(std::move(space)),
         comm_(std::move(comm)),
         schedule_(std::move(schedule)),
@@ -68,6 +73,7 @@ class plan_setup {
         pieces_(std::move(pieces)),
         to_(to.with({})),
         part_offsets_(to.offsets().begin(), to.offsets().end()) {
+    if (mine) shard_ = *mine;
     require_boundaries(segments, call);
     require_valid(choices, call);
     to.require_valid(length(), comm_.size(), call_);
@@ -90,9 +96,10 @@ class plan_setup {
 
   /// Whether a call with these arguments would set up the same.
   bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
-              const destination& to) const {
+              const destination& to, const shard* mine) const {
     return std::ranges::equal(offsets_, segments.offsets()) && options_ == choices && are_equal(schedule_, schedule) &&
-           are_equal(space_, space) && this->to().gives_the_same_as(to, length(), comm_.size());
+           (mine ? shard_ == *mine : !shard_) && are_equal(space_, space) &&
+           this->to().gives_the_same_as(to, length(), comm_.size());
   }
 
   /// Whether ranks compare what they are about to do.
@@ -102,15 +109,37 @@ class plan_setup {
 
   /// What the schedule may look at. @param in_place  see schedule_input
   schedule_input input(bool in_place = false) const {
-    return {.length = length(),
+    return {.length = shard_ ? longest_shard_ : length(),
             .element_size = sizeof(T),
             .segments = segments().size(),
             .along_tree = tree_rule<Rule> && pieces_.empty(),
             .on_device = device_space<Space>,
             .once = purpose == plan_purpose::one_call,
             .in_place = in_place,
-            .sums = vector_sums<Schedule, Rule>,
+            .sums = shard_ ? 0 : vector_sums<Schedule, Rule>,
             .nodes = nodes_};
+  }
+  /// The gradients that are combined: what a schedule takes for the number of ranks, and this rank's place among them.
+  int gradients() const { return shard_ ? static_cast<int>(gradients_.replicas) : comm_.size(); }
+  int own_gradient() const { return shard_ ? shard_->replica : comm_.rank(); }
+
+  /// Where gradients are cut: ranks find out who has which shard. Collective. @param meet  meet(): see joint_set_up
+  /// @throws bad_input  what they say does not fit together: the same on all ranks
+  template <class Meet>
+  void learn_shards(const Rule& rule, std::string_view location, const Meet& meet) {
+    if (!shard_) return;
+    shard_exchange others(*shard_, segments(), comm_.size(), call_);
+    if (compares()) memory_ = agreement_memory(comm_.size());
+    begin_signature(rule, location);
+    meet();
+    others.tell_places(space_, comm_);
+    grid_ = others.grid();
+    longest_shard_ = others.longest();
+    others.prepare_lengths(grid_);
+    meet();
+    others.add_lengths(space_, comm_);
+    gradients_ = std::move(others).whole();
+    nodes_.clear();
   }
 
   /// This rank's stages. A schedule that cannot be built here is a problem to tell the others, if they compare what they
@@ -119,10 +148,10 @@ class plan_setup {
     if (problem_.empty()) try {
         auto found = stages_of(schedule_, in_place);
         if (!found.empty()) return found;
-        if (comm_.size() > 1)
+        if (gradients() > 1)
           throw bad_input(std::string(call_) + ": the schedule " + std::string(Schedule::name) +
-                          " has no stage for rank " + std::to_string(comm_.rank()) + " of " +
-                          std::to_string(comm_.size()));
+                          " has no stage for rank " + std::to_string(own_gradient()) + " of " +
+                          std::to_string(gradients()));
       } catch (const bad_input& wrong) {
         if (!compares()) throw;
         problem_ = wrong.what();
@@ -132,16 +161,22 @@ class plan_setup {
 
   /// The name of the schedule that runs.
   std::string_view name(bool in_place = false) const {
-    if constexpr (requires { schedule_.chosen_name(comm_.size(), input()); })
-      return schedule_.chosen_name(comm_.size(), input(in_place));
+    if constexpr (requires { schedule_.chosen_name(gradients(), input()); })
+      return schedule_.chosen_name(gradients(), input(in_place));
     else
       return Schedule::name;
   }
 
   /// How the schedule would use memory that ranks share.
   shared_memory_use uses_shared_memory() const {
-    if constexpr (requires { schedule_.uses_shared_memory(comm_.size(), input()); }) {
-      const auto use = schedule_.uses_shared_memory(comm_.size(), input());
+    if constexpr (requires { schedule_.uses_shared_memory(gradients(), input()); }) {
+      const auto use = schedule_.uses_shared_memory(gradients(), input());
+      if (shard_) {
+        if (use == shared_memory_use::required)
+          throw bad_input(std::string(call_) + ": " + std::string(Schedule::name) +
+                          " works in shared memory only, and shards are reduced by messages");
+        return shared_memory_use::none;
+      }
       // Beside shared memory, some stages would send messages: who fails in one piece waits until nobody is at work there,
       // while the others wait for its messages of the next.
       return use == shared_memory_use::buffer && !pieces_.empty() ? shared_memory_use::none : use;
@@ -151,11 +186,12 @@ class plan_setup {
 
   engine_settings<inner_rule> settings(bool in_place) {
     engine_settings<inner_rule> found{stages(in_place), name(in_place), inner_rule_of(schedule_)};
-    if constexpr (requires { schedule_.leaf_ranks(comm_.size(), input()); })
-      if (problem_.empty()) found.leaf_ranks = schedule_.leaf_ranks(comm_.size(), input(in_place));
+    found.gradients = gradients_;
+    if constexpr (requires { schedule_.leaf_ranks(gradients(), input()); })
+      if (problem_.empty()) found.leaf_ranks = schedule_.leaf_ranks(gradients(), input(in_place));
     found.measure = options_.measure == measuring::always;
     found.nonfinite = options_.nonfinite;
-    found.transport = {options_.wire, options_.timeout, in_place};
+    found.transport = {options_.wire, options_.timeout, in_place, shard_.has_value()};
     if (!to_.is_every_rank()) found.parts = parts(in_place);
     return found;
   }
@@ -166,19 +202,17 @@ class plan_setup {
   /// about messages, and no memory.
   void prepare_agreement(const Rule& rule, std::string_view location) {
     if (comm_.size() == 1) return;
-    signature_ = signature_of<T>(segments(), rule, inner_rule_of(schedule_), schedule_, location, describe(options_));
-    if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
-    if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
+    begin_signature(rule, location);
     signature_.recombines_in_double = recombines_in_double<Space, T>;
     to().describe(signature_, length(), comm_.size());
     if (!compares()) {
       // One rank's stages mostly tell schedules of one name with different parameters apart.
-      signature_.add_stages(schedule_.stages(0, comm_.size(), input()));
+      signature_.add_stages(schedule_.stages(0, gradients(), input()));
       return;
     }
     memory_ = agreement_memory(comm_.size());
     signature_.set(signature_.space, arithmetic_of(space_));
-    if (problem_.empty()) signature_.add_stages_of(schedule_, comm_.size(), input());
+    if (problem_.empty()) signature_.add_stages_of(schedule_, gradients(), input());
     signature_.set(signature_.problem, problem_);
   }
   /// What this rank sets up.
@@ -190,7 +224,7 @@ class plan_setup {
   call_signature signature(std::size_t length, const std::string& problem) const {
     auto mine = signature_;
     mine.set(mine.activity, "running a plan");
-    mine.length = length;
+    if (!shard_) mine.length = length;
     if (!problem.empty()) mine.set(mine.problem, problem);
     return mine;
   }
@@ -209,6 +243,16 @@ class plan_setup {
   plan_purpose purpose = plan_purpose::of_user;
 
  private:
+  void begin_signature(const Rule& rule, std::string_view location) {
+    signature_ = signature_of<T>(segments(), rule, inner_rule_of(schedule_), schedule_, location, describe(options_));
+    if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
+    if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
+    if (!shard_) return;
+    // Ranks that have different shards do the same: who has which is found out apart.
+    signature_.set(signature_.shards, "shards of gradients");
+    signature_.length = signature_.segments_hash = 0;
+  }
+
   /// Only where they say something: several nodes, one of which has several ranks.
   void remember_nodes(std::span<const int> node_of_rank) {
     if (node_of_rank.size() != static_cast<std::size_t>(comm_.size()))
@@ -236,6 +280,7 @@ class plan_setup {
   template <class AnySchedule>
   std::vector<planned_stage> stages_of(const AnySchedule& order, bool in_place) const {
     auto asked = input(in_place);
+    if (shard_) return planned(stages_of_shard(order, asked), segments().size());
     asked.whole_length = pieces_.empty() ? 0 : asked.length;
     if (pieces_.empty()) return planned(order.stages(comm_.rank(), comm_.size(), asked), segments().size());
     return stages_of_pieces(
@@ -249,6 +294,23 @@ class plan_setup {
         asked.sums > 0, Schedule::name);
   }
 
+  /// @throws bad_input  shards of different lengths would have ranks meet in different ways
+  template <class AnySchedule>
+  std::vector<stage> stages_of_shard(const AnySchedule& order, schedule_input asked) const {
+    const auto replica = own_gradient();
+    const auto of_longest = order.stages(replica, gradients(), asked);
+    asked.whole_length = std::exchange(asked.length, length());
+    auto found = order.stages(replica, gradients(), asked);
+    const auto refuse = [&](const char* why) {
+      throw bad_input(std::string(call_) + ": the schedule " + std::string(AnySchedule::name) + " " + why);
+    };
+    if (!meet_alike(found, of_longest)) refuse("makes different stages for shards of different lengths");
+    if (!asked.along_tree && !is_one_stage_of_all(found, gradients()))
+      refuse("has no stage of all gradients, which the rule needs where they are cut into shards");
+    for (auto& one : found) one = grid_.widen(std::move(one), shard_->index);
+    return found;
+  }
+
   Space space_;
   Comm comm_;
   Schedule schedule_;
@@ -259,7 +321,11 @@ class plan_setup {
   std::vector<index_range> pieces_;
   destination to_;                         // without its parts
   std::vector<std::size_t> part_offsets_;  // these
-  std::string problem_;                    // with the schedule
+  std::optional<shard> shard_;             // this rank's
+  shard_grid grid_;
+  std::size_t longest_shard_ = 0;  // elements
+  whole_gradients gradients_;
+  std::string problem_;  // with the schedule
   call_signature signature_;
   agreement_memory memory_;
 };

@@ -41,6 +41,7 @@ class plan_state {
     if (setup_.choices().wire != wire_format::same && !packs<Space, T>)
       throw bad_input(std::string(setup_.call()) + ": options::wire rounds float gradients; the elements are " +
                       std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
+    setup_.learn_shards(rule_, of_caller, [&] { meet(together); });
     auto messages = setup_.settings(false);  // tells what is wrong with the schedule
     const auto use = shared_memory_use_of_schedule();
     const bool shares = use == shared_memory_use::preferred && can_share;

@@ -41,8 +41,9 @@ class run_of_stages {
         settings_(std::move(settings)),
         rule_(rule),
         local_(space_, rule_, settings_, segments, most_members(settings_.stages)),
-        report_(report_writer(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
-        exclusion_(ranks(), segments.size(), settings_.nonfinite, settings_.leaf_ranks),
+        report_(report_writer(settings_.gradients.count(comm_.size()), segments.size(), Rule::name,
+                              settings_.schedule_name)),
+        exclusion_(comm_.size(), settings_.gradients, segments.size(), settings_.nonfinite, settings_.leaf_ranks),
         stages_(space_, comm_, segments, std::move(settings_.stages), settings_.transport, std::move(settings_.parts),
                 report_, [&](std::size_t members) { return local_type::most_products(segments.size(), members); }),
         pieces_(space_, stages_.all(), segments.size()) {
@@ -120,7 +121,6 @@ class run_of_stages {
  private:
   /// Whether elements are rounded on their way.
   bool rounds() const { return settings_.transport.wire != wire_format::same && !stages_.is_in_place(); }
-  std::size_t ranks() const { return static_cast<std::size_t>(comm_.size()); }
   static std::size_t most_members(const std::vector<planned_stage>& stages) {
     std::size_t most = 1;
     for (const auto& stage : stages) most = std::max(most, stage.members.size());

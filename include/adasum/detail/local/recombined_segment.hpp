@@ -28,6 +28,8 @@ struct recombined_range {
   /// If it stands for all segments of the window: where this rank's elements of each are, counted from the first of these
   /// elements.
   std::vector<index_range> parts{};
+  /// What counts on another rank, though it is here, too: counted from the first of these elements, ascending.
+  std::vector<index_range> measured_elsewhere{};
 };
 
 /// One segment on its way through recombine.
@@ -42,7 +44,7 @@ struct recombined_segment {
         parts(range.parts),
         is_scalar(range.length == 1),
         segment(number),
-        copies(space, vectors, range.elements, with_distances ? 1 : 0),
+        copies(space, vectors, range.elements, range.measured_elsewhere, with_distances ? 1 : 0),
         norms(vectors.size()),
         weights(vectors.size(), 1),
         counts(leaf_counts.begin(), leaf_counts.end()),

@@ -69,8 +69,12 @@ template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
 class messages final : public transport<T> {
  public:
   /// @param space, comm, report  must outlive this object
-  messages(const Space& space, const Comm& comm, wire_format format, const message_sizes& sizes, report_stages& report)
+  /// @param rounds_own           whether a rank rounds what it does not send, too: whoever combines some elements then gets
+  ///                             the same
+  messages(const Space& space, const Comm& comm, wire_format format, const message_sizes& sizes, report_stages& report,
+           bool rounds_own = false)
       : rank_(comm.rank()),
+        rounds_own_(rounds_own),
         report_(report),
         received_(space.template allocate<T>(sizes.kept + sizes.received)),
         received_at_(received_.data()),
@@ -86,8 +90,8 @@ class messages final : public transport<T> {
 
   progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
-    if (turn == 0 && stage.survives() && stage.replicated() && !withdrawn())
-      round({gradient + stage.held.begin, stage.held.size()});
+    if (turn == 0 && stage.survives() && (stage.replicated() || rounds_own_) && !withdrawn())
+      round({gradient + stage.part().begin, stage.part().size()});
     return exchange(stage, stage.to_combine, turn, [&] {
       T* to = received_at_ + stage.received_at;
       for (const auto& one : stage.to_combine.sends) send(stage, one, gradient);
@@ -149,7 +153,7 @@ class messages final : public transport<T> {
   /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
   static std::size_t longest(const message_sizes& sizes, std::size_t ranks, report_stages& report) {
     return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received}) * sizeof(T),
-                     report.known_of({0, ranks}).size_bytes(), sizes.sums * sizeof(double),
+                     report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
                      ranks * sizeof(call_signature)});
   }
 
@@ -178,6 +182,7 @@ class messages final : public transport<T> {
   }
 
   int rank_;
+  bool rounds_own_;
   report_stages& report_;
   decltype(std::declval<const Space&>().template allocate<T>(0)) received_;
   T* received_at_;

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <adasum/core/error.hpp>
+#include <adasum/schedule/recursive_halving.hpp>
+#include <adasum/schedule/shard_grid.hpp>
+
+#include "support/refusal.hpp"
+
+namespace test_of_schedule_shard_grid {
+
+using adasum::detail::shard_grid;
+using adasum::detail::shard_place;
+
+namespace {
+
+shard_grid grid_of(const std::vector<shard_place>& places) { return shard_grid(places, "call"); }
+
+}  // namespace
+
+TEST_CASE("who has which shard") {
+  const auto grid = grid_of({{1, 0}, {0, 1}, {2, 1}, {0, 0}, {2, 0}, {1, 1}});
+  CHECK(grid.replicas() == 3);
+  CHECK(grid.shards() == 2);
+  CHECK(grid.rank_at({2, 1}) == 2);
+  CHECK(grid.place_of(4) == shard_place{2, 0});
+  CHECK(std::vector(grid.ranks_of(1).begin(), grid.ranks_of(1).end()) == std::vector{0, 5});
+  CHECK(shard_grid().empty());
+}
+
+TEST_CASE("places that do not fit together") {
+  using adasum::test::check_refused;
+  check_refused([] { grid_of({{0, 0}, {0, 0}}); }, "call: 1 replica of 1 shard are not 2 ranks");
+  check_refused([] { grid_of({{0, 0}, {1, 1}, {1, 1}, {0, 1}}); },
+                "rank 1 and rank 2 both say that they have shard 1 of");
+  check_refused([] { grid_of({{0, -1}}); }, "rank 0 says that it has shard -1 of replica 0");
+  check_refused([] { grid_of({{0, 0}, {65535, 65537}}); }, "65536 replicas of 65538 shards are not 2 ranks");
+}
+
+TEST_CASE("a stage of replicas, for the rank with one of their shards") {
+  // Replicas 0 to 3, of two shards each: rank 2·replica + index.
+  const auto grid = grid_of({{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {3, 0}, {3, 1}});
+  const auto stages = adasum::schedules::recursive_halving{}.stages(2, 4, {.length = 8, .element_size = 4});
+  const auto first = grid.widen(stages[0], 1);
+  CHECK(first.members == std::vector{5, 7});
+  CHECK(first.sum_over == std::vector{4, 5, 6, 7});
+  CHECK(first.parts == stages[0].parts);
+  const auto second = grid.widen(stages[1], 1);
+  CHECK(second.members == std::vector{1, 5});
+  CHECK(second.sum_over == std::vector{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST_CASE("stages are alike whatever the length, or they are not") {
+  const auto stages = [](std::size_t length, std::size_t radix) {
+    return adasum::schedules::recursive_halving{radix}.stages(0, 4, {.length = length, .element_size = 4});
+  };
+  CHECK(adasum::detail::meet_alike(stages(8, 2), stages(0, 2)));
+  CHECK_FALSE(adasum::detail::meet_alike(stages(8, 2), stages(8, 4)));
+}
+
+}  // namespace test_of_schedule_shard_grid
