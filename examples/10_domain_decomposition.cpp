@@ -25,7 +25,7 @@ std::vector<double> later(std::vector<double> now, MPI_Comm rod) {
   const int left = rank > 0 ? rank - 1 : MPI_PROC_NULL, right = rank + 1 < size ? rank + 1 : MPI_PROC_NULL;
   std::vector<double> next(now.size());
   for (int step = 0; step < 20; ++step) {
-    double before = now.front(), after = now.back();  // nothing flows out at the ends of the rod
+    double before = 0, after = 0;  // the ends of the rod are kept at 0
     MPI_Sendrecv(&now.back(), 1, MPI_DOUBLE, right, 0, &before, 1, MPI_DOUBLE, left, 0, rod, MPI_STATUS_IGNORE);
     MPI_Sendrecv(&now.front(), 1, MPI_DOUBLE, left, 0, &after, 1, MPI_DOUBLE, right, 0, rod, MPI_STATUS_IGNORE);
     for (std::size_t i = 0; i < now.size(); ++i)
