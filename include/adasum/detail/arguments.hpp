@@ -220,6 +220,12 @@ class segments_or_length {
   template <std::integral Length>
   segments_or_length(std::initializer_list<Length> lengths)
       : cut_(whole_), lengths_(lengths.begin()), count_(lengths.size()), listed_(&from_list<Length>) {}
+  template <std::ranges::range Range>
+    requires(!std::convertible_to<const Range&, segments_view>)
+  segments_or_length(const Range&) : cut_(whole_) {
+    static_assert(is_never<Range>,
+                  "a plan is made for segments or a length: write adasum::segments(lengths), or gradient.size()");
+  }
   segments_or_length(const segments_or_length&) = delete;
   segments_or_length& operator=(const segments_or_length&) = delete;
 
