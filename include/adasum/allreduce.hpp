@@ -65,7 +65,7 @@ constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Sp
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 report allreduce_as_before(const char* call, const Space& space, const Comm& comm, const Rule& rule,
                            std::span<T> elements, segments_view segments, const Schedule& schedule,
-                           const basic_options<true>& choices, const destination& to, const shard* mine) {
+                           const basic_options<true>& choices, const destination& to) {
   using call_type = call_made_before<T, Space, Comm, Rule, Schedule>;
   joint_set_up set_up(call, space, comm, choices.check_agreement);
   kept_plans& kept = *comm.kept_plans();
@@ -73,14 +73,14 @@ report allreduce_as_before(const char* call, const Space& space, const Comm& com
   set_up.run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
     made = kept.find<call_type>(
-        [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to, mine); });
+        [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to); });
     if (made) {
       made->plan.meet(together);
       return;
     }
     auto now = std::make_unique<call_type>(elements.size());
     now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
-                                       choices, plan_purpose::kept, {}, to, mine);
+                                       choices, plan_purpose::kept, {}, to);
     made = now.get();
     kept.add(std::move(now));
   });
@@ -97,10 +97,11 @@ report allreduce_once(const char* call, const Space& space, const Comm& comm, co
                       std::type_identity_t<Rule>* updated = nullptr, const destination& to = {},
                       const shard* mine = nullptr) {
   if constexpr (keeps_plans<Space, Comm, Rule, Schedule>)
-    if (choices.keep_plan && comm.size() > 1 && comm.kept_plans())
+    // Calls with shards may be alike on one rank, and not on another that has another shard.
+    if (choices.keep_plan && !mine && comm.size() > 1 && comm.kept_plans())
       return allreduce_as_before<T>(
           call, space, comm, rule, elements, segments, schedule,
-          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout}, to, mine);
+          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout}, to);
   auto plan = joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
     refuse_bad_gradient<T>(together, call, space, elements, segments);
     return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices,
@@ -153,7 +154,10 @@ consteval bool is_collective_call() {
 ///
 /// With a shard, gradients are cut over several ranks, and i goes over replicas (core/shard.hpp): each rank gets its shard of
 /// the result, gᵢ·gⱼ is added over the shards, and the report is that of the replicas' gradients. By messages. Bitwise the
-/// same on all ranks that have the same shard, and in segments that are replicated.
+/// same on all ranks that have the same shard. Ranks that have different shards may give different lengths. Such a call keeps
+/// no plan.
+/// @throws bad_input  shards that do not fit together: two ranks in one place, a place that nobody has, counterparts with
+///                    other lengths or boundaries, replicated segments that differ; on all ranks, and nothing has changed
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///

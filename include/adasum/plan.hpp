@@ -157,8 +157,8 @@ class allreduce_plan {
 
   /// For single calls, which keep their plan: whether it is that of a call with these arguments.
   bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
-              const detail::destination& to, const shard* mine) const {
-    return state("is_for").setup().is_for(space, segments, schedule, choices, to, mine);
+              const detail::destination& to) const {
+    return state("is_for").setup().is_for(space, segments, schedule, choices, to);
   }
   /// For single calls, which keep their plan: before each run, all ranks find out whether they are about to run it.
   void meet(detail::joint_set_up<Space, Comm>& together) { state("meet").meet(together); }
@@ -254,8 +254,8 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 }  // namespace detail
 
 /// A plan for gradients of T that are cut into these segments, or of this length. Every rank makes one with the same
-/// arguments. After the segments follow, in any order and each at most once: a rule, a schedule, options, a shard (then lengths
-/// differ between ranks that have other shards: combine_allreduce).
+/// arguments. After the segments follow, in any order and each at most once: a rule, a schedule, options, and a shard
+/// (combine_allreduce; ranks that have different shards may then give different lengths).
 ///
 ///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, schedules::recursive_halving{}, {.wire = …});
 ///

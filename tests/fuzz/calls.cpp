@@ -2,12 +2,13 @@
 // Public calls with arguments of any kind, on up to three ranks of which one may give others: every rank gets a result or an
 // error of the library's, no rank waits for ever, and where all give the same good input, all get the same bits.
 #include <array>
-#include <chrono>
 #include <cstring>
-#include <future>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -103,11 +104,16 @@ bool carry_out(const order& what, const adasum::thread_communicator& comm, std::
         const std::array<std::vector<float>, 3> all{gradient, out, gradient};
         adasum::combine(exec, all, out, segs, adasum::rules::geometric_median{}, what.choices);
         adasum::adasum_allreduce(exec, comm, out, segs, what.choices);
+        gradient = out;
         break;
       }
     }
     return true;
   } catch (const adasum::error&) {
+    return false;
+  } catch (const std::bad_alloc&) {  // a plan for more elements than there is memory for
+    return false;
+  } catch (const std::length_error&) {  // or can be
     return false;
   }
 }
@@ -134,14 +140,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     gradients.push_back(std::move(gradient));
   }
 
-  adasum::thread_group group(ranks);
+  auto group = adasum::thread_communicator::group(ranks);
   std::vector<char> got(static_cast<std::size_t>(ranks), 0);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
       const auto self = static_cast<std::size_t>(r);
-      const auto comm = group.communicator(r);
-      comm.set_timeout(std::chrono::seconds(20));
+      const auto comm = std::move(group[self]);  // a rank that is done leaves: who still waits for it gets an error
       try {
         got[self] = carry_out(orders[self], comm, gradients[self]);
       } catch (const std::exception& other) {

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       for (const double one : numbers)
         fuzz::require(schedules::is_constant(one), "constants are finite and not negative");
     });
-    fuzz::require(detail::machine_from_text(to_text(machine), "again") == machine,
+    fuzz::require(detail::machine_from_text(machine_text(machine), "again") == machine,
                   "a machine is read as it was written");
   } catch (const bad_input& wrong) {
     fuzz::require(std::string_view(wrong.what()).starts_with("file"), "errors name the file");

@@ -26,7 +26,6 @@ TEST_CASE("who has which shard") {
   CHECK(grid.replicas() == 3);
   CHECK(grid.shards() == 2);
   CHECK(grid.rank_at({2, 1}) == 2);
-  CHECK(grid.place_of(4) == shard_place{2, 0});
   CHECK(std::vector(grid.ranks_of(1).begin(), grid.ranks_of(1).end()) == std::vector{0, 5});
   CHECK(shard_grid().empty());
 }
@@ -57,8 +56,8 @@ TEST_CASE("stages are alike whatever the length, or they are not") {
   const auto stages = [](std::size_t length, std::size_t radix) {
     return adasum::schedules::recursive_halving{radix}.stages(0, 4, {.length = length, .element_size = 4});
   };
-  CHECK(adasum::detail::meet_alike(stages(8, 2), stages(0, 2)));
-  CHECK_FALSE(adasum::detail::meet_alike(stages(8, 2), stages(8, 4)));
+  CHECK(adasum::meet_alike(stages(8, 2), stages(0, 2)));
+  CHECK_FALSE(adasum::meet_alike(stages(8, 2), stages(8, 4)));
 }
 
 }  // namespace test_of_schedule_shard_grid

@@ -23,8 +23,8 @@ namespace adasum {
 /// alike, into one or more shards, which may differ in length, and may be empty. Segment k of each shard is the shard's part
 /// of one and the same segment of the whole gradient, so all ranks have as many segments, of which any may be empty.
 struct shard {
-  int replica = 0;  ///< whose gradient: from 0, one less than there are replicas at most
-  int index = 0;    ///< which part of it: from 0, one less than there are shards at most
+  int replica = 0;  ///< whose gradient: from 0 to the number of replicas - 1
+  int index = 0;    ///< which part of it: from 0 to the number of shards - 1
   /// The segments that every shard of a replica has whole, with equal numbers in them, as the parameters of a layer norm
   /// under tensor parallelism: they count once in inner products. In ascending order, the same on all ranks.
   std::vector<std::size_t> replicated{};

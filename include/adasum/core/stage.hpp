@@ -3,6 +3,7 @@
 
 #include "config.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -13,9 +14,11 @@
 /// A schedule as plain data: who meets whom, over which elements, in what order. No message is sent here.
 namespace adasum {
 
-/// What a schedule may look at when it decides. The same on all ranks.
+/// What a schedule may look at when it decides. The same on all ranks, but for `length` where gradients are cut into shards
+/// (core/shard.hpp): then a schedule is asked as if there were as many ranks as replicas, and whom a rank meets must follow
+/// from of_whole() alone.
 struct schedule_input {
-  std::size_t length = 0;        ///< elements of one gradient, or of the piece of it that is to be cut
+  std::size_t length = 0;        ///< elements of one gradient, or of the piece or shard of it that is to be cut
   std::size_t element_size = 0;  ///< bytes of one element
   std::size_t segments = 1;      ///< how many segments the gradient has
   bool along_tree = true;        ///< whether the rule can be applied pair by pair along the tree
@@ -29,10 +32,11 @@ struct schedule_input {
   /// The node of each rank: any numbers, equal for ranks of one node. Empty where all nodes have one rank, or all ranks are
   /// on one node, or the communicator does not say.
   std::span<const int> nodes{};
-  /// Where gradients come in pieces that are weighed together: elements of a whole one. 0 where it is all there.
+  /// Where gradients come in pieces that are weighed together: elements of a whole one. Where they are cut into shards:
+  /// elements of the longest. Otherwise 0.
   std::size_t whole_length = 0;
 
-  /// What a choice between ways of cutting should look at: the same for all pieces.
+  /// What a choice between ways of cutting should look at: the same for all pieces, and on all ranks.
   schedule_input of_whole() const {
     auto found = *this;
     if (whole_length > 0) found.length = whole_length;
@@ -85,6 +89,15 @@ struct stage {
 template <std::derived_from<stage> Stage>
 bool is_one_stage_of_all(const std::vector<Stage>& stages, int size) {
   return stages.size() == 1 && stages.front().members.size() == static_cast<std::size_t>(size);
+}
+
+/// Whether two lists of a rank's stages are alike but for the elements: then ranks with gradients of either length meet each
+/// other as they should.
+inline bool meet_alike(std::span<const stage> a, std::span<const stage> b) {
+  return std::ranges::equal(a, b, [](const stage& one, const stage& other) {
+    return one.members == other.members && one.self == other.self && one.leaf_offsets == other.leaf_offsets &&
+           one.survivors == other.survivors && one.sum_over == other.sum_over && one.inner == other.inner;
+  });
 }
 
 }  // namespace adasum

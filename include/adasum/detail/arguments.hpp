@@ -139,7 +139,8 @@ consteval bool are_arguments() {
   static_assert(choices <= 1, "adasum: the options are given twice");
   static_assert(dealt_out <= 1, "adasum: the parts are given twice");
   static_assert(cut <= 1, "adasum: the shard is given twice");
-  static_assert(Taken.shard || cut == 0, "adasum: this call takes no shard; allreduce and plan_allreduce do");
+  static_assert(Taken.shard || cut == 0,
+                "adasum: this call takes no shard; adasum_allreduce, combine_allreduce and plan_allreduce do");
   static_assert(Taken.parts || dealt_out == 0,
                 "adasum: this call takes no parts; reduce_scatter does. (Lengths of segments are adasum::segments)");
   static_assert(Taken.segments || segments == 0, "adasum: the segments have been given already");

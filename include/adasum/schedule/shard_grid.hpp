@@ -30,7 +30,7 @@ class shard_grid {
   shard_grid() = default;
   /// @param places  one for each rank
   /// @throws bad_input  a negative number, a place that two ranks have, one that none has. In words that follow `call`
-  shard_grid(std::span<const shard_place> places, const std::string& call) : places_(places.begin(), places.end()) {
+  shard_grid(std::span<const shard_place> places, const std::string& call) {
     const auto rank_name = [](std::size_t rank) { return "rank " + std::to_string(rank); };
     const auto place_name = [](shard_place place) {
       return "shard " + std::to_string(place.index) + " of replica " + std::to_string(place.replica);
@@ -61,10 +61,9 @@ class shard_grid {
   }
 
   /// Whether there is none: then every rank has a gradient of its own.
-  bool empty() const { return places_.empty(); }
-  std::size_t replicas() const { return empty() ? 0 : places_.size() / shards_; }
+  bool empty() const { return rank_at_.empty(); }
+  std::size_t replicas() const { return rank_at_.size() / shards_; }
   std::size_t shards() const { return shards_; }
-  shard_place place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
   int rank_at(shard_place place) const { return rank_at_[slot(place)]; }
   /// The ranks that have one replica's gradient, shard by shard.
   std::span<const int> ranks_of(int replica) const { return std::span(rank_at_).subspan(slot({replica, 0}), shards_); }
@@ -84,18 +83,8 @@ class shard_grid {
     return static_cast<std::size_t>(place.replica) * shards_ + static_cast<std::size_t>(place.index);
   }
 
-  std::vector<shard_place> places_;  // by rank
   std::size_t shards_ = 1;
   std::vector<int> rank_at_;  // replica by replica
 };
-
-/// Whether two lists of stages are alike but for the elements: only then ranks with shards of different lengths meet as they
-/// should.
-inline bool meet_alike(std::span<const stage> a, std::span<const stage> b) {
-  return std::ranges::equal(a, b, [](const stage& one, const stage& other) {
-    return one.members == other.members && one.self == other.self && one.leaf_offsets == other.leaf_offsets &&
-           one.survivors == other.survivors && one.sum_over == other.sum_over && one.inner == other.inner;
-  });
-}
 
 }  // namespace adasum::detail

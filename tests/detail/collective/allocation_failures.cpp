@@ -291,6 +291,17 @@ TEST_CASE("of shards, from making the plan to the end of its first run") {
                              std::ranges::copy(gradients[static_cast<std::size_t>(mine.replica)], gradient.begin());
                              adasum::adasum_allreduce(space, comm, gradient, segs, mine, choices);
                            });
+    // One replica of three shards, whose small sums take two messages in one exchange.
+    std::vector<adasum::shard> cut_in_three;
+    for (int r = 0; r < 3; ++r) cut_in_three.push_back({0, r, everything});
+    check_every_allocation(
+        "three shards", 3, adasum::schedules::automatic{},
+        [&](const auto& comm, auto& gradient) {
+          const auto& mine = cut_in_three[static_cast<std::size_t>(comm.rank())];
+          std::ranges::copy(gradients[0], gradient.begin());
+          adasum::plan_allreduce<double>(space, comm, segs, mine, choices)(gradient);
+        },
+        2);
   }
 }
 

@@ -24,12 +24,12 @@ TEST_CASE("ranks learn who has what, and how long the segments of whole gradient
       const auto ranks = on_ranks(static_cast<int>(where.size()), [&](const adasum::thread_communicator& comm) {
         const auto& mine = where[static_cast<std::size_t>(comm.rank())];
         const auto segs = cut.segments_of(static_cast<std::size_t>(mine.index));
-        adasum::detail::shard_exchange exchange(mine, segs, comm.size(), "call");
         const adasum::serial_space exec;
-        exchange.tell_places(exec, comm);
+        adasum::detail::shard_exchange exchange(exec, comm, mine, segs, "call");
+        exchange.tell_places();
         const auto grid = exchange.grid();
         exchange.prepare_lengths(grid);
-        exchange.add_lengths(exec, comm);
+        exchange.add_lengths();
         return std::pair(grid.rank_at({mine.replica, mine.index}), std::move(exchange).whole());
       });
       for (std::size_t r = 0; r < ranks.size(); ++r) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect only: this call takes no shard; allreduce and plan_allreduce do
+// expect only: this call takes no shard; adasum_allreduce, combine_allreduce and plan_allreduce do
 #include <adasum/allreduce.hpp>
 #include <adasum/comm/self.hpp>
 #include <adasum/core/shard.hpp>

@@ -48,9 +48,9 @@ inline std::string difference_between(std::span<const call_signature> all) {
   if (std::ranges::all_of(all, same)) return {};
   using signature = const call_signature&;
   const compared_field fields[] = {
+      {"kind of gradients", [](signature c) { return call_signature::get(c.shards); }},
       {"call", [](signature c) { return call_signature::get(c.activity); }},
       {"scalar type", [](signature c) { return call_signature::get(c.scalar); }},
-      {"kind of gradients", [](signature c) { return call_signature::get(c.shards); }},
       {"length of the gradient", [](signature c) { return std::to_string(c.length); }},
       {"destination of the result", [](signature c) { return call_signature::get(c.destination); }},
       {"root", [](signature c) { return std::to_string(c.root); }},

@@ -71,8 +71,8 @@ struct whole_gradients {
   std::vector<int> replica_of_rank{};  ///< whose gradient; empty: every rank has one of its own, and all of it
   std::size_t replicas = 0;            ///< how many
   std::vector<std::size_t> lengths{};  ///< of their segments
-  std::vector<std::size_t>
-      measured_elsewhere{};  ///< the segments that count on another rank, though they are here, too
+  /// The segments that count on another rank, though they are here, too.
+  std::vector<std::size_t> measured_elsewhere{};
 
   bool are_cut() const { return !replica_of_rank.empty(); }
   /// How many gradients are combined among so many ranks.

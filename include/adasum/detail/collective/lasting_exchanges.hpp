@@ -61,21 +61,37 @@ class lasting_exchanges {
     for (auto& one : blocks) one.is_there = 0;
     allgather run(std::as_bytes(std::span(&own, 1)), comm_.rank(), comm_.size(),
                   std::as_writable_bytes(std::span(blocks)));
-    for (out_.clear(), in_.clear(); run.next(out_, in_); out_.clear(), in_.clear()) make();
+    make_all([&](auto& out, auto& in) { return run.next(out, in); });
     if (failure_) return false;
     for (const auto& one : blocks)
       if (one.is_there != 1) return false;
     return true;
   }
 
+  /// The same. @throws what failed on this rank; communication_error  another rank has failed
+  template <class Block>
+  void gather_all(const std::optional<Block>& mine, std::vector<Block>& blocks, const std::string& call) {
+    const bool all_are_there = gather(mine, blocks);
+    require_success();
+    if (!all_are_there) throw communication_error(call + ": another rank has failed");
+  }
+
   /// The block of rank 0, on all ranks. Nothing follows, so that nobody need be told of what fails at the end of it.
-  /// @throws what failed on this rank; communication_error  another rank has failed
+  /// @throws what gather_all throws
   template <class Block>
   Block of_first(const std::optional<Block>& mine, std::vector<Block>& blocks, const char* call) {
-    const bool all_are_there = gather(mine, blocks);
-    if (failure_) std::rethrow_exception(failure_);
-    if (!all_are_there) throw communication_error(std::string(call) + ": another rank has failed");
+    gather_all(mine, blocks, call);
     return blocks.front();
+  }
+
+  /// One exchange after another, as long as next(out, in) appends one.
+  template <class Next>
+  void make_all(const Next& next) {
+    for (out_.clear(), in_.clear(); next(out_, in_); out_.clear(), in_.clear()) make();
+  }
+  /// @throws what failed on this rank
+  void require_success() const {
+    if (failure_) std::rethrow_exception(failure_);
   }
 
  private:

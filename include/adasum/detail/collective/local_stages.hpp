@@ -209,7 +209,7 @@ class local_stages {
     return std::ranges::any_of(settings.stages,
                                [](const auto& stage) { return stage.inner && stage.pieces_needed > 0; });
   }
-  /// What other ranks have as well counts once.
+  /// What other ranks have as well counts once. (It has been measured here, too: such segments are mostly short.)
   void leave_to_others(const planned_stage& stage) {
     const auto entries = packed_size(stage.members.size());
     for (const std::size_t k : gradients_.measured_elsewhere)
@@ -244,12 +244,12 @@ class local_stages {
     return [this, &stage, whole_model, &pieces](std::size_t k) {
       auto found = recombined_elements(window_of(stage), k, whole_model);
       if (stage.weighed_together) found.parts = parts_in(pieces);
-      if (gradients_.are_cut()) count_whole_gradients(found, k, whole_model);
+      if (gradients_.are_cut()) describe_whole_gradients(found, k, whole_model);
       return found;
     };
   }
   /// @pre the stage combines all segments
-  void count_whole_gradients(recombined_range& found, std::size_t k, bool whole_model) const {
+  void describe_whole_gradients(recombined_range& found, std::size_t k, bool whole_model) const {
     const auto& lengths = gradients_.lengths;
     found.length = whole_model ? std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}) : lengths[k];
     for (const std::size_t elsewhere : gradients_.measured_elsewhere) {

@@ -96,10 +96,9 @@ class plan_setup {
 
   /// Whether a call with these arguments would set up the same.
   bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
-              const destination& to, const shard* mine) const {
+              const destination& to) const {
     return std::ranges::equal(offsets_, segments.offsets()) && options_ == choices && are_equal(schedule_, schedule) &&
-           (mine ? shard_ == *mine : !shard_) && are_equal(space_, space) &&
-           this->to().gives_the_same_as(to, length(), comm_.size());
+           are_equal(space_, space) && this->to().gives_the_same_as(to, length(), comm_.size());
   }
 
   /// Whether ranks compare what they are about to do.
@@ -117,7 +116,8 @@ class plan_setup {
             .once = purpose == plan_purpose::one_call,
             .in_place = in_place,
             .sums = shard_ ? 0 : vector_sums<Schedule, Rule>,
-            .nodes = nodes_};
+            .nodes = nodes_,
+            .whole_length = longest_shard_};
   }
   /// The gradients that are combined: what a schedule takes for the number of ranks, and this rank's place among them.
   int gradients() const { return shard_ ? static_cast<int>(gradients_.replicas) : comm_.size(); }
@@ -128,16 +128,15 @@ class plan_setup {
   template <class Meet>
   void learn_shards(const Rule& rule, std::string_view location, const Meet& meet) {
     if (!shard_) return;
-    shard_exchange others(*shard_, segments(), comm_.size(), call_);
-    if (compares()) memory_ = agreement_memory(comm_.size());
+    shard_exchange others(space_, comm_, *shard_, segments(), call_);
     begin_signature(rule, location);
     meet();
-    others.tell_places(space_, comm_);
+    others.tell_places();
     grid_ = others.grid();
     longest_shard_ = others.longest();
     others.prepare_lengths(grid_);
     meet();
-    others.add_lengths(space_, comm_);
+    others.add_lengths();
     gradients_ = std::move(others).whole();
     nodes_.clear();
   }
@@ -203,15 +202,11 @@ class plan_setup {
   void prepare_agreement(const Rule& rule, std::string_view location) {
     if (comm_.size() == 1) return;
     begin_signature(rule, location);
-    signature_.recombines_in_double = recombines_in_double<Space, T>;
-    to().describe(signature_, length(), comm_.size());
     if (!compares()) {
       // One rank's stages mostly tell schedules of one name with different parameters apart.
       signature_.add_stages(schedule_.stages(0, gradients(), input()));
       return;
     }
-    memory_ = agreement_memory(comm_.size());
-    signature_.set(signature_.space, arithmetic_of(space_));
     if (problem_.empty()) signature_.add_stages_of(schedule_, gradients(), input());
     signature_.set(signature_.problem, problem_);
   }
@@ -247,6 +242,12 @@ class plan_setup {
     signature_ = signature_of<T>(segments(), rule, inner_rule_of(schedule_), schedule_, location, describe(options_));
     if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
     if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
+    signature_.recombines_in_double = recombines_in_double<Space, T>;
+    to().describe(signature_, length(), comm_.size());
+    if (compares()) {
+      signature_.set(signature_.space, arithmetic_of(space_));
+      if (memory_.empty()) memory_ = agreement_memory(comm_.size());
+    }
     if (!shard_) return;
     // Ranks that have different shards do the same: who has which is found out apart.
     signature_.set(signature_.shards, "shards of gradients");
@@ -299,13 +300,14 @@ class plan_setup {
   std::vector<stage> stages_of_shard(const AnySchedule& order, schedule_input asked) const {
     const auto replica = own_gradient();
     const auto of_longest = order.stages(replica, gradients(), asked);
-    asked.whole_length = std::exchange(asked.length, length());
+    asked.length = length();
     auto found = order.stages(replica, gradients(), asked);
     const auto refuse = [&](const char* why) {
       throw bad_input(std::string(call_) + ": the schedule " + std::string(AnySchedule::name) + " " + why);
     };
-    if (!meet_alike(found, of_longest)) refuse("makes different stages for shards of different lengths");
-    if (!asked.along_tree && !is_one_stage_of_all(found, gradients()))
+    if (!meet_alike(found, of_longest))
+      refuse("makes different stages for shards of different lengths (it should choose by schedule_input::of_whole())");
+    if (!asked.along_tree && std::ranges::count(found, false, &stage::inner) > 1)
       refuse("has no stage of all gradients, which the rule needs where they are cut into shards");
     for (auto& one : found) one = grid_.widen(std::move(one), shard_->index);
     return found;
