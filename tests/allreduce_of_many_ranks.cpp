@@ -45,8 +45,8 @@ std::vector<std::vector<reduced<float>>> three_runs(int size, const Schedule& or
     auto plan = plan_allreduce<float>(serial_space{}, comm, segs, order, unchecked);
     std::vector<reduced<float>> runs;
     for (std::uint64_t run = 0; run < 3; ++run) {
-      auto mine =
-          random_gradients<float>(static_cast<std::size_t>(size), segs.total(), run)[static_cast<std::size_t>(comm.rank())];
+      auto mine = random_gradients<float>(static_cast<std::size_t>(size), segs.total(),
+                                          run)[static_cast<std::size_t>(comm.rank())];
       const auto& found = plan(mine);
       runs.push_back({mine, found});
     }
@@ -79,6 +79,23 @@ TEST_CASE("many ranks by levels: the bits and the reports of messages by the sam
     }
 }
 
+TEST_CASE("by levels: groups that recombine segments meet groups that do not, which have added less often") {
+  for (const int size : {8, 12, 24}) {
+    CAPTURE(size);
+    // In two segments, the second gradient nearly cancels the first, and the last one its neighbour.
+    auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 29);
+    const auto last = gradients.size() - 1;
+    for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradients[1][x] = -gradients[0][x] + 1e-12 * gradients[1][x];
+    for (auto x = segs.offset(4); x < segs.offset(5); ++x)
+      gradients[last - 1][x] = -gradients[last][x] + 1e-12 * gradients[last - 1][x];
+    const auto in_place = reduce_on_threads<double>(gradients, segs, rules::adasum{}, schedules::shared_memory{2}),
+               sent = reduce_on_threads<double>(gradients, segs, rules::adasum{}, schedules::recursive_halving{2});
+    CHECK(sent.front().found.recombined_segments() > 0);
+    for (std::size_t rank = 0; rank < gradients.size(); ++rank)
+      CHECK(same_bits(in_place[rank].gradient, sent[rank].gradient));
+  }
+}
+
 TEST_CASE("many ranks: the default works in memory that they share") {
   for (const int size : sizes) {
     CAPTURE(size);
@@ -102,7 +119,8 @@ TEST_CASE("many ranks: rules of the whole Gram matrix, in one stage") {
     const auto gradients = random_gradients<double>(static_cast<std::size_t>(size), segs.total(), 5);
     std::vector<double> expected(segs.total());
     combine(serial_space{}, gradients, expected, rules::geometric_median{}, segs);
-    const auto ranks = reduce_on_threads<double>(gradients, segs, rules::geometric_median{}, schedules::shared_memory{});
+    const auto ranks =
+        reduce_on_threads<double>(gradients, segs, rules::geometric_median{}, schedules::shared_memory{});
     check_same_on_all_ranks(ranks);
     double error = 0, largest = 0;
     for (std::size_t x = 0; x < expected.size(); ++x) {
@@ -124,8 +142,7 @@ TEST_CASE("many ranks by levels: a part for each rank, with the bits of an allre
       for (int run = 0; run < 3; ++run) {
         auto mine = gradients[static_cast<std::size_t>(comm.rank())];
         plan(mine);
-        for (auto x = plan.part().begin; x < plan.part().end; ++x)
-          all = all && mine[x] == whole.front().gradient[x];
+        for (auto x = plan.part().begin; x < plan.part().end; ++x) all = all && mine[x] == whole.front().gradient[x];
       }
       return all;
     }));

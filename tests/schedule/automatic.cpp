@@ -77,9 +77,9 @@ TEST_CASE("automatic in memory that all ranks share: up to eight in one stage, m
   using numbers = std::vector<std::size_t>;
   const auto long_ones = floats(1 << 20);
   for (int size = 2; size <= 8; ++size) CHECK(members(size, long_ones) == numbers{static_cast<std::size_t>(size)});
-  CHECK(members(64, long_ones) == numbers{4, 4, 4});          // less arithmetic than 8 · 8
-  CHECK(members(64, floats(4 << 10)) == numbers{8, 8});       // fewer barriers
-  CHECK(members(97, long_ones) == numbers{97});               // nobody is folded
+  CHECK(members(64, long_ones) == numbers{4, 4, 4});                   // less arithmetic than 8 · 8
+  CHECK(members(64, floats(4 << 10)) == numbers{8, 8});                // fewer barriers
+  CHECK(members(97, long_ones) == numbers{97});                        // nobody is folded
   CHECK(members(64, {1 << 20, float_size, 1, false}) == numbers{64});  // the whole Gram matrix
   for (const int size : {9, 16, 24, 48, 64, 96, 100, 128})
     for (const std::size_t length : {2000u, 100'000u, 10'000'000u}) {

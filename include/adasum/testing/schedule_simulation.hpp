@@ -194,7 +194,8 @@ class schedule_simulation {
             "some stages are grouped and others are not, or ranks do not have equally many");
     for (std::size_t i = 1; i < stages.size(); ++i)
       for (const int one : stages[i - 1].sum_over)
-        require(std::ranges::count(stages[i].sum_over, one) == 1, "a grouped stage adds over fewer ranks than the last");
+        require(std::ranges::count(stages[i].sum_over, one) == 1,
+                "a grouped stage adds over fewer ranks than the last");
   }
 
   /// Runs every stage at which all members have arrived, until none is left. current(rank) is where a rank stands.

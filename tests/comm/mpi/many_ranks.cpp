@@ -28,7 +28,8 @@ const adasum::segments segs{7, 0, 1001, 1, 3000};
 constexpr adasum::options unchecked{.check_agreement = false};
 
 std::vector<float> gradient_of(int rank, std::uint64_t run) {
-  return random_gradients<float>(static_cast<std::size_t>(world_size()), segs.total(), run)[static_cast<std::size_t>(rank)];
+  return random_gradients<float>(static_cast<std::size_t>(world_size()), segs.total(),
+                                 run)[static_cast<std::size_t>(rank)];
 }
 
 }  // namespace
@@ -85,8 +86,8 @@ TEST_CASE("many processes: the default, and a rule of the whole Gram matrix") {
 
 TEST_CASE("many processes: one that is refused keeps nobody waiting, and the plan works again") {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
-  auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::schedules::shared_memory{},
-                                            unchecked);
+  auto plan =
+      adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, adasum::schedules::shared_memory{}, unchecked);
   for (const int culprit : {0, world_size() - 2}) {
     std::vector<float> wrong(comm.rank() == culprit ? 3 : segs.total(), 1.0f);
     CHECK_THROWS_AS(plan(wrong), adasum::error);

@@ -143,8 +143,8 @@ class bound_stages {
     for (const auto& stage : stages) {
       found.sums = std::max(found.sums, most_products(stage.members.size()));
       if (stage.grouped || stage.sum_over == stage.members)
-        found.rounds = std::max(
-            found.rounds, sum_order(stage.sum_over.size(), 0, sum_radix(stage.members.size())).exchanges());
+        found.rounds =
+            std::max(found.rounds, sum_order(stage.sum_over.size(), 0, sum_radix(stage.members.size())).exchanges());
       found.record_bytes += transport_in_memory::record_bytes_of(stage, segments.size());
     }
     return found;

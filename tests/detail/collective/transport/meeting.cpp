@@ -30,7 +30,8 @@ std::size_t rounds(std::size_t count, std::size_t radix) {
 
 }  // namespace
 
-TEST_CASE("meetings: after the last round, every rank has heard from every other, once, and in the order of the parts") {
+TEST_CASE(
+    "meetings: after the last round, every rank has heard from every other, once, and in the order of the parts") {
   for (const std::size_t count : {2u, 3u, 7u, 8u, 9u, 11u, 16u, 24u, 48u, 63u, 64u, 96u, 97u, 128u})
     for (const std::size_t radix : {2u, 4u, 8u}) {
       CAPTURE(count);

@@ -191,7 +191,8 @@ TEST_CASE("one that fails before a meeting, or between its rounds, lets nobody o
     }
 }
 
-TEST_CASE("a limit that begins once all have begun: a rank that then does not go on is late, one that computes is not") {
+TEST_CASE(
+    "a limit that begins once all have begun: a rank that then does not go on is late, one that computes is not") {
   constexpr int size = 12;
   const auto texts_of_others = [](bool first_begins) {
     const std::chrono::duration<double> limit(first_begins ? 0.05 : 1);

@@ -34,8 +34,8 @@ class meeting {
       : ranks_(ranks.begin(), ranks.end()) {
     const sum_order order(ranks.size(), self, radix);
     for (std::size_t round = 0; round < order.exchanges(); ++round) {
-      const auto before = order.visit(
-          round, [](std::size_t) {}, [&](std::size_t place) { heard_.push_back(ranks_[place]); });
+      const auto before =
+          order.visit(round, [](std::size_t) {}, [&](std::size_t place) { heard_.push_back(ranks_[place]); });
       rounds_.push_back({heard_.size(), before});
     }
   }

@@ -218,7 +218,8 @@ class shared_access {
   /// Copies bytes to where the others may read them, between the next meeting and the one after it.
   /// @throws communication_error  a rank with another plan has made the memory, and there is no room
   void publish_copy(std::span<const std::byte> bytes) {
-    if (!blocks_.fit()) throw communication_error("adasum: another rank made a different plan, with less shared memory");
+    if (!blocks_.fit())
+      throw communication_error("adasum: another rank made a different plan, with less shared memory");
     turn_ = 1 - turn_;
     std::ranges::copy(bytes, slot_of(self(), 0));
   }
@@ -242,8 +243,7 @@ class shared_access {
     const auto heard = with_->heard_in(round_);
     const auto before = with_->before_own(round_);
     std::array<const double*, meeting::widest> from{};
-    for (std::size_t i = 0; i < heard.size(); ++i)
-      from[i] = reinterpret_cast<const double*>(slot_of(heard[i], round_));
+    for (std::size_t i = 0; i < heard.size(); ++i) from[i] = reinterpret_cast<const double*>(slot_of(heard[i], round_));
     for (std::size_t x = 0; x < values.size(); ++x) {
       double sum = 0;
       for (std::size_t i = 0; i < before; ++i) sum += from[i][x];

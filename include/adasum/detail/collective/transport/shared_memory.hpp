@@ -242,7 +242,8 @@ class shared_memory final : public transport<T> {
   void take_records(const bound_stage<T>& stage, const meetings& where) {
     for (const auto& one : stage.to_combine.receives) {
       const auto known = std::as_writable_bytes(by_message_->known_of(one.leaves));
-      std::copy_n(shared_.records_of(where.members.ranks()[one.member]) + where.records_at, known.size(), known.begin());
+      std::copy_n(shared_.records_of(where.members.ranks()[one.member]) + where.records_at, known.size(),
+                  known.begin());
     }
   }
 
@@ -270,7 +271,7 @@ class shared_memory final : public transport<T> {
   T* callers_ = nullptr;  // the caller's gradient, if the run works on a copy in shared memory
   T* mine_ = nullptr;
   bool withdrawn_ = false;
-  bool early_ = false;    // the result has already been written to every member's gradient
+  bool early_ = false;                    // the result has already been written to every member's gradient
   time_limit limit_ = time_limit::never;  // to waiting at the barrier
   pending pending_ = pending::barrier;
 };
