@@ -59,10 +59,13 @@ class bound_stages {
         shared_.emplace(space, comm, segments.all().end, published, sizes_in_memory(stages, segments, most_products),
                         plan, how.timeout);
       }
-    // One stage of all ranks writes to each its part; whatever else there is, messages follow.
+    // One stage of all ranks, or levels in memory that all share, write to each its part; whatever else there is,
+    // messages follow.
     const bool in_one_stage =
         is_one_stage_of_all(stages, comm.size()) && stages.front().survivors == ranks && is_shared(stages.front());
-    if (in_one_stage) parts.to_owners = {};
+    const bool by_levels =
+        std::ranges::all_of(stages, [&](const auto& stage) { return stage.grouped && is_shared(stage); });
+    if (in_one_stage || by_levels) parts.to_owners = {};
     if (!how.records) parts.to_owners = elements_of(std::move(parts.to_owners));
     message_sizes sizes;
     sizes.include(parts.to_owners);
@@ -77,7 +80,7 @@ class bound_stages {
     for (auto& stage : stages_) bind(stage, sizes.kept, ranks, how.records, segments.size());
     if constexpr (can_share)
       if (shared_) shared_->send_records_by(*messages_);
-    if (has_parts_) bind_parts(std::move(parts), in_one_stage, comm.rank());
+    if (has_parts_) bind_parts(std::move(parts), in_one_stage, by_levels, comm.rank());
   }
   bound_stages(const bound_stages&) = delete;
   bound_stages& operator=(const bound_stages&) = delete;
@@ -179,14 +182,15 @@ class bound_stages {
   }
 
   /// @param in_one_stage  whether the one stage there is writes to each rank its part
-  void bind_parts(parts_of_result parts, bool in_one_stage, int rank) {
+  /// @param by_levels     whether the last of several stages does
+  void bind_parts(parts_of_result parts, bool in_one_stage, bool by_levels, int rank) {
     const auto self = static_cast<std::size_t>(rank);
     for (std::size_t i = 0; i < parts.wanted.size(); ++i) to_owners_.members.push_back(static_cast<int>(i));
     to_owners_.self = self;
     to_owners_.elements = to_owners_.products = &*messages_;
     to_owners_.to_deliver = std::move(parts.to_owners);
     if constexpr (can_share)
-      if (shared_) shared_->set_result(parts.wanted[self]);
+      if (shared_) shared_->set_wanted(parts.wanted, rank, by_levels);
     for (auto& bound : stages_) {
       if (!bound.in_place) continue;
       bound.to_deliver = {};  // who stays behind is told by to_owners

@@ -68,8 +68,13 @@ class shared_memory final : public transport<T> {
   }
 
   void send_records_by(messages<T, Space, Comm>& by_message) { by_message_ = &by_message; }
-  /// What this rank gets of the result, if not all of it.
-  void set_result(index_range wanted) { result_ = wanted; }
+  /// What each rank gets of the result, if not all of it: of all ranks of the communicator. By levels, those that share
+  /// memory are all of them, and each writes its part of the last level's result to whom it belongs. (A rank's element is
+  /// not read any more then: whoever read it had a part in the result of that element, before it was there.)
+  void set_wanted(const std::vector<index_range>& wanted, int rank, bool by_levels) {
+    result_ = wanted[static_cast<std::size_t>(rank)];
+    if (by_levels) wanted_ = wanted;
+  }
 
   /// Whether the stage's members read and write each other's gradients.
   bool carries(const stage& stage) const {
@@ -251,16 +256,29 @@ class shared_memory final : public transport<T> {
     return reinterpret_cast<T*>(shared_.published(group_of(stage).members.ranks()[i]));
   }
   void copy_to_others(const bound_stage<T>& stage, const T* gradient, index_range range) {
-    for (std::size_t i = 0; i < stage.members.size(); ++i) {
-      const auto [begin, end] = stage.wanted_by(i, range);
-      if (i != stage.self && begin < end) space_.copy(gradient + begin, gradient_of(stage, i) + begin, end - begin);
+    const auto copy = [&](index_range some, T* to) {
+      if (!some.empty()) space_.copy(gradient + some.begin, to + some.begin, some.size());
+    };
+    if (wanted_.empty()) {
+      for (std::size_t i = 0; i < stage.members.size(); ++i)
+        if (i != stage.self) copy(stage.wanted_by(i, range), gradient_of(stage, i));
+    } else if (stage.group + 1 == groups_.size()) {
+      for (std::size_t i = 0; i < shared_.size(); ++i)
+        if (i != shared_.self())
+          copy(common(wanted_[static_cast<std::size_t>(shared_.ranks()[i])], range),
+               reinterpret_cast<T*>(shared_.published(i)));
     }
     space_.fence();
+  }
+  static index_range common(index_range a, index_range b) {
+    const auto begin = std::max(a.begin, b.begin);
+    return {begin, std::max(begin, std::min(a.end, b.end))};
   }
 
   const Space& space_;
   std::size_t length_;
-  index_range result_;  // what this rank gets
+  index_range result_;               // what this rank gets
+  std::vector<index_range> wanted_;  // what each gets, by levels; empty: all of it
   bool published_;
   access shared_;
   std::vector<meetings> groups_;  // the first: all ranks
