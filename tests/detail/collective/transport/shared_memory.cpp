@@ -270,6 +270,21 @@ TEST_CASE("a rank that withdraws makes the others fail at the barrier, and is le
     }
 }
 
+TEST_CASE("options::timeout does not limit how long a rank takes for the next piece of its gradient") {
+  const auto ranks = on_ranks(2, [](const thread_communicator& comm) {
+    memory_of_rank<thread_communicator> rank(comm, 9, false, std::chrono::milliseconds(10));
+    rank.bound.pieces_needed = 1;
+    rank.begin(false);
+    rank.bring();
+    if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    rank.bound.pieces_needed = 2;
+    rank.bring();
+    rank.by.end_run();
+    return true;
+  });
+  for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
+}
+
 TEST_CASE("processes: a rank that gave up waiting for another to leave it alone publishes nothing until it has") {
   std::atomic<int> stage = 0;
   const auto await = [&](int which) {

@@ -139,7 +139,8 @@ class shared_memory final : public transport<T> {
         shared_.begin_level(stage.group - 1);
         publish_records(stage, group);
       }
-      return meet(group, time_limit::once_all_have_begun);  // others may still compute their gradients
+      // Others may still compute their gradients, or this piece of them.
+      return meet(group, stage.pieces_needed > 0 ? time_limit::never : time_limit::once_all_have_begun);
     }
     if (shared_.next_round()) return progress::waits;
     if (!is_grouped(stage)) return records(stage, stage.to_combine, turn - group.members.rounds());
