@@ -62,7 +62,7 @@ namespace adasum::detail {
 enum class time_limit {
   always,
   once_all_have_begun,  ///< this run: until then, they may still compute their gradients
-  never,                ///< others may be at work elsewhere
+  never,                ///< others may be at work elsewhere, or compute the next piece of their gradients
 };
 
 template <class Memory>
