@@ -34,7 +34,7 @@ inline constexpr std::size_t longest_across = schedules::rate::lengths[1];
 template <std::floating_point T, class Space, class Comm, class Exchanges>
 void time_in_place(Exchanges& exchanges, const Space& space, const Comm& comm, std::span<T> gradient,
                    machine_times& found) {
-  constexpr std::size_t rounds = 15, short_length = 64, short_runs = 8;
+  constexpr std::size_t rounds = 15, short_runs = 8;
   const auto seconds_of = [&](std::size_t length, std::size_t runs) {
     auto plan = plan_allreduce<T>(space, comm, segments::whole(length), schedules::automatic{},
                                   options{.check_agreement = false});
@@ -50,7 +50,7 @@ void time_in_place(Exchanges& exchanges, const Space& space, const Comm& comm, s
     });
     return std::max(seconds, 1e-9);  // there was a plan
   };
-  found.barrier = seconds_of(std::min(short_length, gradient.size()), short_runs);
+  found.barrier = seconds_of(std::min(machine_times::short_length, gradient.size()), short_runs);
   if (found.barrier == 0) return;
   for (std::size_t i = 0; i < found.in_place.size(); ++i)
     if (const auto length = schedules::rate::lengths[i] / sizeof(T); length <= gradient.size())

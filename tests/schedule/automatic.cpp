@@ -50,14 +50,47 @@ TEST_CASE("automatic works in place where that pays, and only if it may") {
   CHECK(use({}, 4, long_ones) == shared_memory_use::preferred);
   CHECK(use({.in_place = false}, 4, long_ones) == shared_memory_use::none);
   CHECK(use({}, 1, long_ones) == shared_memory_use::buffer_if_all);
-  CHECK(use({}, automatic::most_ranks_in_place, long_ones) == shared_memory_use::preferred);
-  CHECK(use({}, automatic::most_ranks_in_place + 1, long_ones) == shared_memory_use::buffer_if_all);
+  // By the model beyond 16 ranks: while gradients are in the caches.
+  for (const int size : {16, 17, 24, 48, 64, 96, 128, 256})
+    for (const std::size_t bytes : {4u << 10, 64u << 10, 1u << 20, 4u << 20}) {
+      CAPTURE(size);
+      CAPTURE(bytes);
+      const bool pays = size > 16 || bytes > (4u << 10);  // of 16 ranks the Gram matrices are larger than 4 KiB
+      CHECK((use({}, size, floats(bytes / float_size)) == shared_memory_use::preferred) == pays);
+    }
+  CHECK(use({}, 64, floats(1 << 24)) == shared_memory_use::buffer_if_all);
   auto once = long_ones;
   once.once = true;  // making the memory takes longer than one reduction
   CHECK(use({}, 4, once) == shared_memory_use::buffer_if_all);
   // The Gram matrices of 4 ranks: 10 · 8 · 4 bytes for each segment.
   CHECK(use({}, 4, {800'000, 4, 10'000, true}) == shared_memory_use::preferred);
   CHECK(use({}, 4, {799'999, 4, 10'000, true}) == shared_memory_use::buffer_if_all);
+}
+
+TEST_CASE("automatic in memory that all ranks share: up to eight in one stage, more by the levels that cost least") {
+  const auto members = [](int size, schedule_input what) {
+    what.in_place = true;
+    std::vector<std::size_t> found;
+    for (const auto& one : automatic{}.stages(0, size, what)) found.push_back(one.members.size());
+    return found;
+  };
+  using numbers = std::vector<std::size_t>;
+  const auto long_ones = floats(1 << 20);
+  for (int size = 2; size <= 8; ++size) CHECK(members(size, long_ones) == numbers{static_cast<std::size_t>(size)});
+  CHECK(members(64, long_ones) == numbers{4, 4, 4});                   // less arithmetic than 8 · 8
+  CHECK(members(64, floats(4 << 10)) == numbers{8, 8});                // fewer barriers
+  CHECK(members(97, long_ones) == numbers{97});                        // nobody is folded
+  CHECK(members(64, {1 << 20, float_size, 1, false}) == numbers{64});  // the whole Gram matrix
+  for (const int size : {9, 16, 24, 48, 64, 96, 100, 128})
+    for (const std::size_t length : {2000u, 100'000u, 10'000'000u}) {
+      CAPTURE(size);
+      CAPTURE(length);
+      const auto time = [&](const shared_memory& order) {
+        return seconds(in_place_cost(size, floats(length), order), machine{});
+      };
+      for (const std::size_t radix : {2u, 4u, 8u, 16u, 128u})
+        CHECK(time(automatic::levels_in_place(size, floats(length))) <= time(shared_memory{radix}));
+    }
 }
 
 TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
@@ -181,7 +214,7 @@ TEST_CASE("automatic on a machine that was measured: copies to shared memory whe
   machine on{.across = {.per_byte = 0.2e-9}, .shared = {.per_byte = 0.01e-9}};
   for (const std::size_t length : {100u, 10'000u, 4'000'000u})
     for (const int size : {2, 5, 16}) CHECK(use(on, size, floats(length)) == shared_memory_use::preferred);
-  CHECK(use(on, 17, floats(100)) == shared_memory_use::buffer_if_all);
+  for (const int size : {17, 64, 96}) CHECK(use(on, size, floats(10'000)) == shared_memory_use::preferred);
   on.shared.per_byte.at.back() = 0.2e-9;  // where nothing fits into the caches
   CHECK(use(on, 2, floats(4'000'000)) == shared_memory_use::buffer_if_all);
   CHECK(use(on, 2, floats(10'000)) == shared_memory_use::preferred);

@@ -26,6 +26,34 @@ TEST_CASE("a long gradient is copied there and back, and each rank works on its 
   CHECK(of.terms == 4 * length / 4);
 }
 
+TEST_CASE("by levels, no rank reads all gradients' numbers, and waits for few") {
+  // 64 = 8 · 8 ranks: slices of N/8, then of N/64.
+  constexpr std::size_t length = 64'000, segments = 5, gram = 8 * 9 / 2 * 8 * segments, record = 16 * segments;
+  const in_place_cost of(64, {.length = length, .element_size = 4, .segments = segments});
+  constexpr auto slices = 7 * (length / 8 + length / 64) * 4;  // 63/64 N
+  CHECK(of.copied == 2 * length * 4);
+  CHECK(of.read == 2 * slices);
+  CHECK(of.written == slices);
+  // A₁, B₁, C₁ and A₂, C₂ of one round, B₂ over 64 ranks of two.
+  CHECK(of.barriers == 7);
+  CHECK(of.heard == 7 * 7);
+  CHECK(of.numbers == (7 + 14) * gram + 7 * 8 * record);
+  CHECK(of.products == 36 * (length / 8 + length / 64));
+  CHECK(of.terms == 8 * (length / 8 + length / 64));
+  CHECK(of.bytes == of.copied + of.read + of.numbers + of.written);
+}
+
+TEST_CASE("a rule of the whole Gram matrix of 64 ranks: as many bytes of gradients, and matrices of 64 · 65/2") {
+  constexpr std::size_t length = 64'000, gram = 64 * 65 / 2 * 8;
+  const in_place_cost of(64, {.length = length, .element_size = 4, .along_tree = false});
+  CHECK(of.read == 2 * 63 * (length / 64) * 4);
+  CHECK(of.written == 63 * (length / 64) * 4);
+  CHECK(of.barriers == 2 + 6 + 2);  // two rounds of 8 · 8, and for the sum six of 2
+  CHECK(of.heard == 14 + 6 + 14);
+  CHECK(of.numbers == 6 * gram);
+  CHECK(of.products == 64 * 65 / 2 * length / 64);
+}
+
 TEST_CASE("seconds are linear in what is counted") {
   const machine on{
       .shared = {.barrier = 1, .per_byte = 10}, .per_pair_element = 100, .per_product = 1e3, .per_term = 1e4};

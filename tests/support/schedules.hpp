@@ -27,6 +27,7 @@ template <class Visitor>
 void for_each_schedule(Visitor&& visit) {
   for_each_message_schedule(visit);
   visit(schedules::shared_memory{}, std::string("shared_memory"));
+  visit(schedules::shared_memory{.radix = 2}, std::string("shared_memory{.radix = 2}"));  // levels among few ranks
 }
 
 }  // namespace adasum::test

@@ -74,6 +74,9 @@ struct stage {
   std::vector<int> sum_over;  ///< ranks whose partial Gram matrices add up to the whole one; this one included
   bool published = false;     ///< in shared memory: all members copy `held` to where the others read it (replicated)
   bool inner = false;         ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
+  /// In shared memory: the members are some of the ranks that share it (levels). Then all stages of all ranks are such, as
+  /// many on each; all members survive, and `sum_over` contains that of the stage before.
+  bool grouped = false;
 
   bool survives() const { return self < survivors; }
   /// Whether every survivor combines all of `held` by itself. (Then `sum_over` is this rank alone, or those that hold the

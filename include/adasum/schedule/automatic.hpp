@@ -46,18 +46,38 @@ struct automatic {
   std::optional<machine> on{};
   friend constexpr bool operator==(const automatic&, const automatic&) = default;
 
-  /// In place, the work of measuring grows with the number of ranks as P·N, and every rank reads all Gram matrices. So
-  /// there is a limit to the number of ranks, and the Gram matrices must not be larger than the gradients.
-  static constexpr int most_ranks_in_place = 16;
+  /// Whether copying a gradient to memory that all ranks share, reducing it there and copying it back pays. Up to so many
+  /// ranks, as measured: where the Gram matrices of all ranks are not larger than the gradients. Beyond, and on a machine that
+  /// was measured, by the model: messages between ranks of one node against in_place_cost.
+  static constexpr int most_ranks_measured = 16;
   static bool pays_in_place(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
-    if (size < 2 || size > most_ranks_in_place) return false;
-    if (on)
-      return seconds(in_place_cost(size, input), *on) <=
-             seconds(cost_counter(stages_of(choose(size, input, on), 0, size, input), 0, size, input, *on).total(),
-                     *on);
-    if (shared_memory::is_short(size, input)) return true;
+    if (size < 2) return false;
     const auto ranks = static_cast<std::size_t>(size);
-    return input.segments * packed_size(ranks) * sizeof(double) * ranks <= input.length * input.element_size;
+    if (!on && size <= most_ranks_measured)
+      return shared_memory::is_short(size, input) ||
+             input.segments * packed_size(ranks) * sizeof(double) * ranks <= input.length * input.element_size;
+    auto node = on.value_or(machine{});
+    if (!on) node.across = node.inside;  // all ranks are on one
+    const auto messages = stages_of(choose(size, input, on), 0, size, input);
+    return seconds(in_place_cost(size, input, levels_in_place(size, input, on)), node) <=
+           seconds(cost_counter(messages, 0, size, input, node).total(), node);
+  }
+
+  /// In memory that all ranks share, more ranks than take one stage in any case: the radix that costs least.
+  static shared_memory levels_in_place(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
+    constexpr shared_memory usual;
+    if (!input.along_tree || shared_memory::is_short(size, input) || static_cast<std::size_t>(size) <= usual.radix)
+      return usual;
+    const machine node = on.value_or(machine{});
+    shared_memory best;
+    double least = seconds(in_place_cost(size, input, best), node);
+    for (const auto radix : radices(size)) {
+      const shared_memory one{radix};
+      const double time = seconds(in_place_cost(size, input, one), node);
+      if (time < least) best = one;
+      least = std::min(least, time);
+    }
+    return best;
   }
 
   /// Copying a gradient to shared memory and back is less work than messages, whose bytes are copied too. But making
@@ -85,14 +105,14 @@ struct automatic {
   enum class kind { doubling, halving, all_to_all, shared_memory };
   struct choice {
     kind which;                        ///< across the nodes, where `by_node` is there
-    std::size_t radix = 2;             ///< of halving
+    std::size_t radix = 2;             ///< of halving, and in shared memory
     std::optional<carried> by_node{};  ///< nodes first, which then carry this
     friend constexpr bool operator==(const choice&, const choice&) = default;
   };
 
   static choice choose(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
     if (is_by_node(input)) return cheapest_by_node(size, input, on);
-    if (input.in_place) return {kind::shared_memory};
+    if (input.in_place) return {kind::shared_memory, levels_in_place(size, input, on).radix};
     if (!input.along_tree) return input.sums > 0 && size > 2 ? cheapest(size, input, on) : choice{kind::all_to_all};
     if (size == 1 || is_short(size, input, on)) return {kind::doubling};
     return size == 2 && !on ? choice{kind::halving} : cheapest(size, input, on);
@@ -152,7 +172,7 @@ struct automatic {
   static std::vector<stage> stages_of(choice one, int rank, int size, const schedule_input& input) {
     if (one.by_node) return by_node_stages_of(one, node_leaves(node_groups(input.nodes)), rank, input);
     switch (one.which) {
-      case kind::shared_memory: return shared_memory{}.stages(rank, size, input);
+      case kind::shared_memory: return shared_memory{one.radix}.stages(rank, size, input);
       case kind::all_to_all: return all_to_all{}.stages(rank, size, input);
       case kind::halving: return recursive_halving{one.radix}.stages(rank, size, input);
       case kind::doubling: break;

@@ -3,36 +3,85 @@
 
 #include "../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "../core/gram.hpp"
+#include "../core/report.hpp"
 #include "../core/stage.hpp"
 #include "machine.hpp"
 #include "shared_memory.hpp"
+#include "sum_order.hpp"
+#include "transfers.hpp"
 
 namespace adasum::schedules {
 
-/// What one rank does in one reduction by schedules::shared_memory, of a gradient that is copied there and back: P ranks, N
-/// bytes each.
+/// What one rank does in one reduction in memory that all ranks share, of a gradient that is copied there and back: counted
+/// from its stages, under a rule that looks at inner products. N bytes each:
 ///
-///     short gradients   N bytes copied, those of P - 1 others read; each rank combines all of them whole; 1 barrier
-///     others            2 N bytes copied, N/P bytes of each other rank read twice and written once, and Gram matrices;
-///                       each rank combines N/P bytes of all; 3 barriers
+///     published        N bytes copied, those of P - 1 others read; each rank combines all of them whole; 1 barrier
+///     others           2 N bytes copied; for each stage of q ranks with slices of n bytes: n bytes of each other member read
+///                      twice and written once, and Gram matrices; each rank combines n bytes of all; 3 barriers
+///
+/// A barrier, or a sum, of more than 8 ranks takes several rounds, one after another (sum_order.hpp).
 struct in_place_cost {
   std::size_t gradient_bytes = 0;
-  std::size_t barriers = 0, bytes = 0, pair_elements = 0, products = 0, terms = 0;
+  std::size_t barriers = 0;  ///< rounds of barriers and sums, one after another
+  std::size_t heard = 0;     ///< Σ over the rounds of the ranks that this one waits for, reading a flag of each
+  std::size_t copied = 0;    ///< bytes that this rank copies there and back
+  std::size_t read = 0;      ///< bytes of others' vectors
+  std::size_t numbers = 0;   ///< bytes that it reads of others for sums, and of records for the report
+  std::size_t written = 0;   ///< bytes of the result that this rank writes to others
+  std::size_t bytes = 0;     ///< all of these
+  std::size_t pair_elements = 0, products = 0, terms = 0;  ///< see cost
 
-  in_place_cost(int size, const schedule_input& input) : gradient_bytes(input.length * input.element_size) {
-    const auto ranks = static_cast<std::size_t>(size), others = ranks - 1;
-    const bool is_short = shared_memory::is_short(size, input);
-    const auto part = is_short ? input.length : (input.length + others) / ranks;
-    barriers = is_short ? 1 : 3;
-    bytes = is_short ? ranks * gradient_bytes
-                     : 2 * gradient_bytes + 3 * others * part * input.element_size +
-                           others * input.segments * packed_size(ranks) * sizeof(double);
-    if (ranks == 2) pair_elements = part;
-    if (ranks > 2) products = packed_size(ranks) * part;
-    if (ranks > 2) terms = ranks * part;
+  in_place_cost() = default;
+  /// @param stages  of the rank
+  in_place_cost(const std::vector<stage>& stages, int rank, const schedule_input& input)
+      : gradient_bytes(input.length * input.element_size) {
+    const bool published = stages.size() == 1 && stages.front().published;
+    copied = published ? gradient_bytes : 2 * gradient_bytes;
+    for (const auto& stage : stages) {
+      const auto n = stage.members.size(), others = n - 1, part = stage.part().size();
+      if (others == 0) continue;
+      const auto slice = part * input.element_size;
+      meet(n, stage.self, detail::sum_radix(2), 0);
+      read += (published ? 1 : 2) * others * slice;
+      if (stage.grouped)
+        for (const auto& one : detail::transfers_to_combine(stage).receives)
+          numbers += one.leaves.size() * input.segments * sizeof(report::entry);
+      if (stage.sum_over.size() > 1) {
+        const auto self = std::ranges::find(stage.sum_over, rank) - stage.sum_over.begin();
+        meet(stage.sum_over.size(), static_cast<std::size_t>(self), detail::sum_radix(n),
+             input.segments * packed_size(n) * sizeof(double));
+      }
+      if (!published) {
+        written += others * slice;
+        meet(n, stage.self, detail::sum_radix(2), 0);
+      }
+      if (n == 2) pair_elements += part;
+      if (n > 2) products += packed_size(n) * part;
+      if (n > 2) terms += n * part;
+    }
+    bytes = copied + read + numbers + written;
+  }
+  /// Of rank 0 by this schedule.
+  in_place_cost(int size, const schedule_input& input, const shared_memory& order = {})
+      : in_place_cost(order.stages(0, size, input), 0, input) {}
+
+ private:
+  /// @param bytes  that are read of each rank heard from
+  void meet(std::size_t ranks, std::size_t self, std::size_t radix, std::size_t bytes_of_each) {
+    const detail::sum_order order(ranks, self, radix);
+    barriers += order.exchanges();
+    for (std::size_t round = 0; round < order.exchanges(); ++round)
+      order.visit(
+          round, [](std::size_t) {},
+          [&](std::size_t) {
+            ++heard;
+            numbers += bytes_of_each;
+          });
   }
 };
 

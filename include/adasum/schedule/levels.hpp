@@ -44,14 +44,15 @@ struct level {
 
 /// The levels for a number of ranks. Prime factors are taken in ascending order, and consecutive ones are one level as long
 /// as their product is at most the radix.
-inline std::vector<level> levels_of(std::size_t ranks, std::size_t radix) {
+/// @param widest  prime factors above this one, and above the radix, are folded
+inline std::vector<level> levels_of(std::size_t ranks, std::size_t radix, std::size_t widest = widest_prime) {
   std::vector<level> levels;
   for (std::size_t span = 1, factor = 2; span < ranks; span *= factor) {
     factor = smallest_factor(ranks / span, factor);
     if (!levels.empty() && levels.back().radix * factor <= radix)
       levels.back().radix *= factor;
     else
-      levels.push_back({span, factor, factor > std::max(radix, widest_prime)});
+      levels.push_back({span, factor, factor > std::max(radix, widest)});
   }
   return levels;
 }
@@ -65,10 +66,11 @@ enum class exchanged {
 /// One rank's way up the levels.
 class level_walk {
  public:
-  /// @param all  the elements of a gradient
-  level_walk(int rank, int size, std::size_t radix, index_range all, exchanged what)
+  /// @param all     the elements of a gradient
+  /// @param widest  see levels_of
+  level_walk(int rank, int size, std::size_t radix, index_range all, exchanged what, std::size_t widest = widest_prime)
       : rank_(static_cast<std::size_t>(rank)),
-        levels_(levels_of(static_cast<std::size_t>(size), radix)),
+        levels_(levels_of(static_cast<std::size_t>(size), radix, widest)),
         radix_(radix),
         what_(what),
         held_(all) {}

@@ -61,7 +61,7 @@ struct machine {
 
   /// Where the ranks of one node work in memory that they share.
   struct shared_memory {
-    double barrier = 0.3e-6;  ///< seconds, of as many ranks as were measured
+    double barrier = 0.3e-6;  ///< seconds, of one round, in which a rank hears from up to seven others
     /// Seconds for a byte that is copied there or back, or that lies with another rank when it is read or written.
     rate per_byte = std::array{0.01e-9, 0.015e-9, 0.03e-9, 0.05e-9};
     friend constexpr bool operator==(const shared_memory&, const shared_memory&) = default;

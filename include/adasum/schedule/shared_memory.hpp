@@ -3,26 +3,41 @@
 
 #include "../core/config.hpp"
 
+#include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "../core/error.hpp"
 #include "../core/stage.hpp"
 #include "all_to_all.hpp"
+#include "levels.hpp"
 
 namespace adasum::schedules {
 
-/// schedules::all_to_all without messages: ranks that share memory measure and mix their slices of all gradients in place.
-/// It takes three barriers and no scratch memory, each rank reads or writes about 3N elements, and any rule works. Short
-/// gradients are copied to where all ranks read them, and each rank computes the whole result: one barrier.
+/// Without messages: ranks that share memory measure and mix slices of each other's gradients in place.
+///
+/// Up to `radix` ranks do so in one stage, as all_to_all: it takes three barriers and no scratch memory, and each rank reads
+/// or writes about 3N elements of the others. More ranks walk up the tree level by level, as recursive_halving{radix}, with
+/// as many ranks at a level as the radix allows (64 = 8 · 8; 96 = 8 · 4 · 3): three barriers for each level, of the ranks that
+/// meet and of those whose inner products are summed, as many bytes, less arithmetic, and Gram matrices of the level's ranks.
+/// The results have the same bits as those of recursive_halving with the same levels. Nobody is folded: a prime factor of
+/// the number of ranks is a level, however large. A rule that is not applied along the tree takes one stage of all ranks.
+///
+/// Short gradients are copied to where all ranks read them, and each rank computes the whole result: one barrier.
 ///
 /// For all ranks of one process (thread_communicator), or of one node with gradients in plan.buffer()
 /// (mpi_communicator); a gradient that lies elsewhere is copied into the plan's buffer and back. The other ranks notice
-/// when a rank fails or leaves. At the first barrier of a run they wait as long as it takes, since it may still be
-/// computing its gradient; at the others for at most options.timeout.
+/// when a rank fails or leaves. Until all ranks have begun a run they wait as long as it takes, since some may still be
+/// computing their gradients; after that for at most options.timeout.
 struct shared_memory {
   static constexpr std::string_view name = "shared_memory";
   static constexpr bool supports_gram_rules = true;
+
+  /// The most ranks that meet at a level, at least 2; a prime factor that is larger is a level all the same.
+  std::size_t radix = 8;
+  friend constexpr bool operator==(const shared_memory&, const shared_memory&) = default;
 
   /// Where all ranks' gradients together have at most this many bytes, each rank combines them whole: that costs less than
   /// two more barriers.
@@ -36,7 +51,17 @@ struct shared_memory {
     return shared_memory_use::required;
   }
 
+  /// @throws bad_input if the radix is less than 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
+    if (radix < 2)
+      throw bad_input("adasum::schedules::shared_memory: the radix " + std::to_string(radix) + " is less than 2");
+    const auto ranks = static_cast<std::size_t>(size);
+    if (!is_short(size, input) && input.along_tree && ranks > radix) {
+      auto levels = detail::level_walk(rank, size, radix, {0, input.length}, detail::exchanged::parts, ranks).stages();
+      if (levels.size() > 1)
+        for (auto& one : levels) one.grouped = true;
+      return levels;
+    }
     auto all = all_to_all{}.stages(rank, size, input);
     if (is_short(size, input)) {
       auto& stage = all.front();
@@ -46,6 +71,9 @@ struct shared_memory {
     }
     return all;
   }
+
+  /// See the concept schedule: stages of short gradients do not tell radices apart.
+  std::array<double, 1> parameters() const { return {static_cast<double>(radix)}; }
 };
 
 }  // namespace adasum::schedules

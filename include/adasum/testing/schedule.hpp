@@ -64,7 +64,7 @@ class schedule_check {
       const auto same = [](const stage& a, const stage& b) {
         return a.members == b.members && a.self == b.self && a.leaf_offsets == b.leaf_offsets &&
                a.survivors == b.survivors && a.held == b.held && a.parts == b.parts && a.sum_over == b.sum_over &&
-               a.published == b.published && a.inner == b.inner;
+               a.published == b.published && a.inner == b.inner && a.grouped == b.grouped;
       };
       require(std::ranges::equal(first, second, same),
               "stages() gives " + rank_number(static_cast<std::size_t>(rank)) + " others when it is asked again");

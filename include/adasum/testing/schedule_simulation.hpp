@@ -63,6 +63,7 @@ class schedule_simulation {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       require(size == 1 || !ranks_[r].stages.empty(), rank_number(r) + " has no stage");
       for (const auto& stage : ranks_[r].stages) require_sound(stage, r);
+      require_sound_groups(r);
     }
   }
 
@@ -180,6 +181,21 @@ class schedule_simulation {
     require(each_has_all || partition(stage.parts, stage.held), "the parts are neither a partition nor everything");
     require(!stage.published || (each_has_all && ranks_[rank].stages.size() == 1),
             "a stage is published, but is not the only one, or not replicated");
+    require(!stage.grouped || (stage.survivors == count && !stage.replicated()),
+            "a stage is grouped, but not all members survive with parts of their own");
+  }
+
+  /// In memory that ranks share, groups meet at the same stage, and the ranks that add numbers become more.
+  void require_sound_groups(std::size_t rank) const {
+    const auto& stages = ranks_[rank].stages;
+    const auto grouped = std::ranges::count(stages, true, &stage::grouped);
+    if (grouped == 0) return;
+    require(static_cast<std::size_t>(grouped) == stages.size() && stages.size() == ranks_.front().stages.size(),
+            "some stages are grouped and others are not, or ranks do not have equally many");
+    for (std::size_t i = 1; i < stages.size(); ++i)
+      for (const int one : stages[i - 1].sum_over)
+        require(std::ranges::count(stages[i].sum_over, one) == 1,
+                "a grouped stage adds over fewer ranks than the last");
   }
 
   /// Runs every stage at which all members have arrived, until none is left. current(rank) is where a rank stands.
@@ -207,7 +223,7 @@ class schedule_simulation {
       const auto& theirs = member.stages[member.done];
       require(theirs.self == i && theirs.leaf_offsets == stage.leaf_offsets && theirs.survivors == stage.survivors &&
                   theirs.held == stage.held && theirs.parts == stage.parts && theirs.published == stage.published &&
-                  theirs.inner == stage.inner,
+                  theirs.inner == stage.inner && theirs.grouped == stage.grouped,
               "the members of a stage disagree");
       require(member.leaves == index_range{stage.leaf_offsets[i], stage.leaf_offsets[i + 1]},
               rank_number(static_cast<std::size_t>(stage.members[i])) + " brings other gradients to a stage");

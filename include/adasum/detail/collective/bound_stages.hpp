@@ -4,7 +4,6 @@
 #include "../../core/config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/segments.hpp"
+#include "../../schedule/sum_order.hpp"
 #include "../../schedule/transfers.hpp"
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
@@ -37,6 +37,7 @@ class bound_stages {
   struct shared_transport<false, C> {
     using type = nothing;
   };
+  using transport_in_memory = typename shared_transport<can_share, Comm>::type;
 
  public:
   /// Collective with how.in_shared_memory. @throws shared_memory_error
@@ -48,21 +49,23 @@ class bound_stages {
                const MostProducts& most_products)
       : has_parts_(!parts.to_every_rank()) {
     const auto ranks = static_cast<std::size_t>(comm.size());
-    std::size_t products = 0;
-    for (const auto& stage : stages) products = std::max(products, most_products(stage.members.size()));
     // Whether gradients are copied to where the others read them, so that every rank computes the whole result in its
     // own memory: where there is one stage, and it says so.
     const bool published = stages.size() == 1 && stages.front().published;
     if constexpr (can_share)
       if (how.in_shared_memory) {
+        const auto plan = signature(segments, stages);
         how.before_sharing();
-        shared_.emplace(space, comm, segments.all().end, published, products, signature(segments, published),
-                        how.timeout);
+        shared_.emplace(space, comm, segments.all().end, published, sizes_in_memory(stages, segments, most_products),
+                        plan, how.timeout);
       }
-    // One stage of all ranks writes to each its part; whatever else there is, messages follow.
+    // One stage of all ranks, or levels in memory that all share, write to each its part; whatever else there is,
+    // messages follow.
     const bool in_one_stage =
         is_one_stage_of_all(stages, comm.size()) && stages.front().survivors == ranks && is_shared(stages.front());
-    if (in_one_stage) parts.to_owners = {};
+    const bool by_levels =
+        std::ranges::all_of(stages, [&](const auto& stage) { return stage.grouped && is_shared(stage); });
+    if (in_one_stage || by_levels) parts.to_owners = {};
     if (!how.records) parts.to_owners = elements_of(std::move(parts.to_owners));
     message_sizes sizes;
     sizes.include(parts.to_owners);
@@ -74,10 +77,10 @@ class bound_stages {
       stages_.push_back({std::move(stage), {}, {}, nullptr, nullptr, received_at});
     }
     messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own);
-    for (auto& stage : stages_) bind(stage, sizes.kept, report.last().contributions(), how.records);
+    for (auto& stage : stages_) bind(stage, sizes.kept, report.last().contributions(), how.records, segments.size());
     if constexpr (can_share)
       if (shared_) shared_->send_records_by(*messages_);
-    if (has_parts_) bind_parts(std::move(parts), in_one_stage, comm.rank());
+    if (has_parts_) bind_parts(std::move(parts), in_one_stage, by_levels, comm.rank());
   }
   bound_stages(const bound_stages&) = delete;
   bound_stages& operator=(const bound_stages&) = delete;
@@ -129,8 +132,25 @@ class bound_stages {
   }
 
  private:
-  static std::uint64_t signature(segments_view segments, bool published) {
-    return hash(std::array{std::size_t{published}, static_cast<std::size_t>(format_of<T>)}, hash(segments.offsets()));
+  static std::uint64_t signature(segments_view segments, const std::vector<planned_stage>& stages) {
+    std::vector<std::size_t> what{std::size_t{stages.size() == 1 && stages.front().published},
+                                  static_cast<std::size_t>(format_of<T>)};
+    for (const auto& stage : stages)
+      if (stage.grouped) what.push_back(stage.members.size());
+    return hash(what, hash(segments.offsets()));
+  }
+  template <class MostProducts>
+  static shared_sizes sizes_in_memory(const std::vector<planned_stage>& stages, segments_view segments,
+                                      const MostProducts& most_products) {
+    shared_sizes found;
+    for (const auto& stage : stages) {
+      found.sums = std::max(found.sums, most_products(stage.members.size()));
+      if (stage.grouped || stage.sum_over == stage.members)
+        found.rounds =
+            std::max(found.rounds, sum_order(stage.sum_over.size(), 0, sum_radix(stage.members.size())).exchanges());
+      found.record_bytes += transport_in_memory::record_bytes_of(stage, segments.size());
+    }
+    return found;
   }
   bool is_shared(const stage& stage) const {
     if constexpr (can_share)
@@ -142,7 +162,7 @@ class bound_stages {
     return [this](const bound_stage<T>& stage) { return stage.elements == &*messages_; };
   }
 
-  void bind(bound_stage<T>& bound, std::size_t kept, std::size_t leaves, bool records) {
+  void bind(bound_stage<T>& bound, std::size_t kept, std::size_t leaves, bool records, std::size_t segments) {
     bound.elements = bound.products = &*messages_;
     if (!bound.weighed_together) bound.received_at = kept;
     bound.to_combine = transfers_to_combine(bound);
@@ -154,6 +174,7 @@ class bound_stages {
     if constexpr (can_share) {
       if (shared_ && shared_->carries(bound)) {
         bound.elements = &*shared_;
+        bound.group = shared_->add_group(bound, segments);
         bound.in_place = !bound.replicated();
       }
       if (shared_ && shared_->adds(bound)) bound.products = &*shared_;
@@ -161,14 +182,15 @@ class bound_stages {
   }
 
   /// @param in_one_stage  whether the one stage there is writes to each rank its part
-  void bind_parts(parts_of_result parts, bool in_one_stage, int rank) {
+  /// @param by_levels     whether the last of several stages does
+  void bind_parts(parts_of_result parts, bool in_one_stage, bool by_levels, int rank) {
     const auto self = static_cast<std::size_t>(rank);
     for (std::size_t i = 0; i < parts.wanted.size(); ++i) to_owners_.members.push_back(static_cast<int>(i));
     to_owners_.self = self;
     to_owners_.elements = to_owners_.products = &*messages_;
     to_owners_.to_deliver = std::move(parts.to_owners);
     if constexpr (can_share)
-      if (shared_) shared_->set_result(parts.wanted[self]);
+      if (shared_) shared_->set_wanted(parts.wanted, rank, by_levels);
     for (auto& bound : stages_) {
       if (!bound.in_place) continue;
       bound.to_deliver = {};  // who stays behind is told by to_owners
@@ -178,7 +200,7 @@ class bound_stages {
   }
 
   bool has_parts_;
-  std::optional<typename shared_transport<can_share, Comm>::type> shared_;
+  std::optional<transport_in_memory> shared_;
   std::optional<messages_type> messages_;
   std::vector<bound_stage<T>> stages_;
   bound_stage<T> to_owners_{};

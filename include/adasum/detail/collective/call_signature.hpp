@@ -106,7 +106,7 @@ struct call_signature {
       schedule_hash = hash(stage.leaf_offsets, schedule_hash);
       schedule_hash = hash(stage.sum_over, schedule_hash);
       schedule_hash = hash(std::array{stage.survivors, stage.held.begin, stage.held.end, std::size_t{stage.inner},
-                                      std::size_t{stage.published}},
+                                      std::size_t{stage.published}, std::size_t{stage.grouped}},
                            schedule_hash);
       for (const auto part : stage.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
     }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../../schedule/automatic.hpp"
 #include "../../schedule/in_place_cost.hpp"
 #include "../../schedule/machine.hpp"
 #include "../local/kernel_times.hpp"
@@ -20,6 +21,7 @@ namespace adasum::detail {
 /// Seconds on one rank; 0 for what it did not measure.
 struct machine_times {
   static constexpr std::size_t rates = schedules::rate::lengths.size();
+  static constexpr std::size_t short_length = 64;  ///< elements of a short gradient
   std::uint64_t is_there = 0;
   link_times across{}, inside{};
   double barrier = 0;                    ///< a short gradient in shared memory
@@ -67,7 +69,11 @@ inline schedules::machine machine_from(const machine_times& times, int size, std
 
   if (times.barrier > 0) {
     constexpr double least = 1e-14;
-    found.shared.barrier = times.barrier;
+    const auto cost_of = [&](std::size_t length) {
+      const schedule_input what{.length = length, .element_size = element_size};
+      return schedules::in_place_cost(size, what, schedules::automatic::levels_in_place(size, what));
+    };
+    found.shared.barrier = times.barrier / static_cast<double>(cost_of(machine_times::short_length).barriers);
     auto without_bytes = found;
     without_bytes.shared.per_byte = 0;
     for (std::size_t i = 0; i < machine_times::rates; ++i) {
@@ -75,7 +81,7 @@ inline schedules::machine machine_from(const machine_times& times, int size, std
       rate = i > 0 ? found.shared.per_byte.at[i - 1] : least;
       if (times.in_place[i] <= 0) continue;
       const auto length = schedules::rate::lengths[i] / element_size;
-      const schedules::in_place_cost what(size, {.length = length, .element_size = element_size});
+      const auto what = cost_of(length);
       const double for_bytes = times.in_place[i] - seconds(what, without_bytes);
       rate = std::max(for_bytes / static_cast<double>(what.bytes), least);
     }

@@ -4,6 +4,7 @@
 #include <adasum/exec/serial.hpp>
 #include <adasum/schedule/all_to_all.hpp>
 #include <adasum/schedule/recursive_doubling.hpp>
+#include <adasum/schedule/recursive_halving.hpp>
 #include <adasum/schedule/shared_memory.hpp>
 
 #include <doctest/doctest.h>
@@ -51,7 +52,7 @@ struct memory_of_rank {
 
   memory_of_rank(const Comm& comm, std::size_t length, bool published, std::chrono::duration<double> timeout = patience)
       : report(empty_report(comm.size())),
-        by(space, comm, length, published, 4, 1, timeout),
+        by(space, comm, length, published, {.sums = 4}, 1, timeout),
         by_message(space, comm, wire_format::same, {}, report),
         bound(bound_to<float>(by, one_stage(comm.rank(), comm.size(), length, published),
                               static_cast<std::size_t>(comm.size()))),
@@ -97,7 +98,7 @@ std::vector<Comm> communicators(int size) {
 
 }  // namespace
 
-TEST_CASE("it carries a stage of exactly the ranks that share memory, in slices or published") {
+TEST_CASE("it carries a stage of exactly the ranks that share memory, in slices or published, or of a group of them") {
   const auto right = results_of(on_ranks(3, [](const thread_communicator& comm) {
     const memory_of_rank<thread_communicator> sliced(comm, 12, false), published(comm, 12, true);
     const auto slices = one_stage(comm.rank(), 3, 12, false), whole = one_stage(comm.rank(), 3, 12, true);
@@ -107,10 +108,13 @@ TEST_CASE("it carries a stage of exactly the ranks that share memory, in slices 
     waiting.parts = {{0, 6}, {6, 12}};
     waiting.sum_over = {0, 1};
     unpublished.published = false;
+    auto grouped = schedules::recursive_halving{}.stages(comm.rank(), 4, {12, 4, 1, true}).front();
+    grouped.grouped = comm.rank() < 2;  // with rank 0 or 1; rank 2 would meet rank 3, which shares no memory
     return sliced.by.carries(slices) && sliced.by.adds(slices) &&       //
            published.by.carries(whole) && !published.by.adds(whole) &&  // nothing to add
            sliced.by.carries(waiting) && !sliced.by.adds(waiting) &&    // one that waits brings no product
-           !sliced.by.carries(of_two) && !sliced.by.carries(unpublished);
+           !sliced.by.carries(of_two) && !sliced.by.carries(unpublished) &&
+           sliced.by.carries(grouped) == grouped.grouped && sliced.by.adds(grouped) == grouped.grouped;
   }));
   for (const bool one : right) CHECK(one);
 }
@@ -266,6 +270,21 @@ TEST_CASE("a rank that withdraws makes the others fail at the barrier, and is le
     }
 }
 
+TEST_CASE("options::timeout does not limit how long a rank takes for the next piece of its gradient") {
+  const auto ranks = on_ranks(2, [](const thread_communicator& comm) {
+    memory_of_rank<thread_communicator> rank(comm, 9, false, std::chrono::milliseconds(10));
+    rank.bound.pieces_needed = 1;
+    rank.begin(false);
+    rank.bring();
+    if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    rank.bound.pieces_needed = 2;
+    rank.bring();
+    rank.by.end_run();
+    return true;
+  });
+  for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
+}
+
 TEST_CASE("processes: a rank that gave up waiting for another to leave it alone publishes nothing until it has") {
   std::atomic<int> stage = 0;
   const auto await = [&](int which) {
@@ -341,7 +360,7 @@ TEST_CASE("ranks with different plans refuse each other at the first barrier") {
   const auto ranks = on_ranks(2, [](const thread_communicator& comm) {
     auto report = empty_report(2);
     detail::shared_memory<float, serial_space, thread_communicator> by(
-        space, comm, 8, false, 4, static_cast<std::uint64_t>(comm.rank()), patience);
+        space, comm, 8, false, {.sums = 4}, static_cast<std::uint64_t>(comm.rank()), patience);
     const auto bound = bound_to<float>(by, one_stage(comm.rank(), 2, 8, false), 2);
     auto gradient = numbered<float>(comm.rank(), 8);
     by.begin_run(gradient.data(), false);

@@ -138,6 +138,8 @@ class messages final : public transport<T> {
   progress exchange_records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
     return exchange(stage, list, turn, [] {});
   }
+  /// See report_stages.
+  std::span<report::entry> known_of(index_range leaves) { return report_.known_of(leaves); }
   /// The next of the exchanges of a small sum or allgather. Done when all have been made.
   template <class Exchanges>
   progress next_of(Exchanges& exchanges) {

@@ -4,12 +4,12 @@
 #include "../../../core/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <span>
 #include <string>
 #include <thread>
@@ -20,13 +20,16 @@
 #include "../../../core/concepts.hpp"
 #include "../../../core/error.hpp"
 #include "../../../core/waiting_time.hpp"
+#include "meeting.hpp"
+#include "shared_blocks.hpp"
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
-/// Memory order. Every rank has a step number that only it writes, and only upwards. A barrier stores one's own number
-/// (release) and waits until it has read (acquire) at least that number from everyone. So all that a rank wrote before
-/// a barrier is visible to every rank after it. Between two barriers, an element is written by one rank at most, and
-/// read by no other:
+/// Memory order. Every rank has a step number that only it writes, and only upwards. At a meeting (meeting.hpp) of some of the
+/// ranks it stores its own number (release), and waits until it has read (acquire) at least that number from those that it
+/// hears from. In each further round it does so with a number of that round, on a cache line of its own, which a few ranks
+/// read. So all that a rank wrote before a meeting is visible to every rank after it, directly or through others. Between
+/// two meetings, an element is written by one rank at most, and read by no other:
 ///
 ///     publish address ── A ── measure slice r of all, write partial sums
 ///                     ── B ── read all sums, mix slice r into all ── C
@@ -36,65 +39,63 @@
 /// (Where ranks get parts of the result only, it is written only where it belongs; C is still needed, since others may read
 /// this rank's gradient until then.)
 ///
-/// What ranks publish for each other, sums or short gradients, alternates between two slots, so that a rank that is ahead
-/// does not overwrite what a rank behind still reads: the next barrier is between them. So a short gradient needs one
+/// By levels (stage::grouped), ranks meet in groups, A₁ and B₁, A₂ and B₂, …, and then …, C₂, C₁:
+///
+///     ── A₁ ── measure slice r of the group's gradients ── B₁ ── mix it into one's own ── A₂ ── … slice r of that slice …
+///     … ── mix it into all of the last group ── C₂ ── copy the slice of level 1 into all of the first group ── C₁
+///
+/// At level l, member r reads slice r of what the members hold, and writes it: first in its own gradient, later in those of
+/// the other members. Slices of one level are disjoint, and those of the next level lie in the member's own. So nobody but
+/// r touches slice r of any member between A₁ and C₁, other than r's own groups of later levels, within their slices.
+///
+/// Steps. Groups that have not met yet may have met differently often, so each level's steps begin at a number of its own.
+///
+/// What ranks publish for each other, sums or short gradients, alternates between two slots (two for each round of a sum), so
+/// that a rank that is ahead does not overwrite what a rank behind still reads: the next sum, over these ranks and perhaps
+/// more, is between them, or the C's, after all of which all ranks have read all sums. So a short gradient needs one
 /// barrier only:
 ///
 ///     publish a copy ── A ── measure and mix all copies, into one's own memory
 namespace adasum::detail {
 
-/// For communicators without shared memory.
-struct no_shared_memory {
-  static constexpr bool same_address_space = false;
-  std::span<const int> ranks() const { return {}; }
-  std::byte* of(std::size_t) const { return nullptr; }
-};
-
-template <class Comm>
-struct memory_shared_by {
-  using type = no_shared_memory;
-};
-template <shared_memory_communicator Comm>
-struct memory_shared_by<Comm> {
-  using type = decltype(std::declval<const Comm&>().share(std::size_t{}));
+/// When a wait is limited by options::timeout.
+enum class time_limit {
+  always,
+  once_all_have_begun,  ///< this run: until then, they may still compute their gradients
+  never,                ///< others may be at work elsewhere, or compute the next piece of their gradients
 };
 
 template <class Memory>
 class shared_access {
  public:
-  /// Bytes of each rank: its control block, two slots for so many doubles, and a gradient.
-  static std::size_t bytes_for(std::size_t sums, std::size_t gradient_bytes) {
-    return sizeof(control) + sums_bytes(sums) + (Memory::same_address_space ? 0 : gradient_bytes);
-  }
-
-  /// @param sums      the most doubles that are published at once
   /// @param timeout  how long one rank waits for another within a reduction
   /// @param signature tells plans apart that cannot work together
-  shared_access(Memory memory, int rank, std::size_t sums, std::uint64_t signature,
+  shared_access(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
                 std::chrono::duration<double> timeout)
-      : memory_(std::move(memory)), signature_(signature), timeout_(timeout) {
-    const auto ranks = memory_.ranks();
-    self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
-    control_of(self_).sums.store(sums, std::memory_order_relaxed);  // others ask after a barrier
-    control_of(self_).signature.store(signature, std::memory_order_relaxed);
-    if constexpr (requires { memory_.bytes(); }) fits_ = memory_.bytes() >= bytes_for(sums, 0);
+      : blocks_(std::move(memory), rank, sizes), signature_(signature), timeout_(timeout) {
+    control_of(self()).signature.store(signature, std::memory_order_relaxed);  // others ask after a barrier
   }
   shared_access(const shared_access&) = delete;
   shared_access& operator=(const shared_access&) = delete;
   /// Whoever still waits for this rank is told that it has left.
   ~shared_access() {
     if constexpr (requires {
-                    { memory_.alive() } -> std::same_as<bool>;
+                    { memory().alive() } -> std::same_as<bool>;
                   })
-      if (!memory_.alive()) return;
-    control_of(self_).left.store(1, std::memory_order_release);
+      if (!memory().alive()) return;
+    control_of(self()).left.store(1, std::memory_order_release);
   }
 
-  std::span<const int> ranks() const { return memory_.ranks(); }
+  std::span<const int> ranks() const { return memory().ranks(); }
   std::size_t size() const { return ranks().size(); }
-  std::size_t self() const { return self_; }
+  std::size_t self() const { return blocks_.self(); }
   /// This rank's gradient memory; null where every address can be reached and none is needed.
-  std::byte* gradient() const { return Memory::same_address_space ? nullptr : gradient_of(self_); }
+  std::byte* gradient() const { return Memory::same_address_space ? nullptr : blocks_.gradient_of(self()); }
+
+  /// A rank's place in ranks(); size() if it is not there.
+  std::size_t place_of(int rank) const {
+    return static_cast<std::size_t>(std::ranges::find(ranks(), rank) - ranks().begin());
+  }
 
   /// Every rank counts its runs alike. A failure belongs to one run.
   void begin_run() {
@@ -103,33 +104,48 @@ class shared_access {
     turn_ = run_ % 2;  // after a failure, some ranks have published more often than others
     exposed_ = false;
   }
+  /// The steps of a level begin: those of level 0 with the run.
+  void begin_level(std::size_t number) { step_ = std::max(step_, begin_of_run() + number * steps_per_level); }
 
   /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
   void end_run() {
-    control_of(self_).good_run.store(run_, std::memory_order_relaxed);
+    control_of(self()).good_run.store(run_, std::memory_order_relaxed);
     leave_run();
   }
 
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
   void publish(const void* gradient) {
-    control_of(self_).address.store(reinterpret_cast<std::uintptr_t>(gradient), std::memory_order_relaxed);
+    control_of(self()).address.store(reinterpret_cast<std::uintptr_t>(gradient), std::memory_order_relaxed);
   }
   /// The gradient of rank ranks()[i].
   std::byte* published(std::size_t i) const {
     if constexpr (Memory::same_address_space)
       return reinterpret_cast<std::byte*>(control_of(i).address.load(std::memory_order_relaxed));
     else
-      return gradient_of(i);
+      return blocks_.gradient_of(i);
   }
 
-  /// The first half of a barrier: tells all ranks that this one is there.
-  void arrive() { control_of(self_).step.store(++step_, std::memory_order_release); }
+  // A meeting: arrive, and then wait, once for each round.
 
-  /// The second half: whether all ranks are there. Does not block.
+  /// Begins the first round: tells that this rank is there. @param with  must outlive the meeting
+  void arrive(const meeting& with) {
+    with_ = &with;
+    round_ = 0;
+    control_of(self()).step.store(++step_, std::memory_order_release);
+  }
+  /// After a round: begins the next one, if there is one. If not, all have come.
+  bool next_round() {
+    if (round_ + 1 >= with_->rounds()) return false;
+    ++round_;
+    blocks_.flag_of(self(), round_).store(step_, std::memory_order_release);
+    return true;
+  }
+
+  /// Whether those that this rank hears from in this round have come. Does not block.
   /// @throws communication_error  a rank failed or left in this run
-  bool all_arrived() const {
+  bool all_arrived() {
     bool all = true;
-    for (std::size_t i = 0; i < size(); ++i) {
+    for (const auto i : with_->heard_in(round_)) {
       if (!is_behind(i))
         require_good(i);
       else if (has_left(i) && is_behind(i))
@@ -137,26 +153,33 @@ class shared_access {
       else
         all = false;
     }
-    if (!all) progress();
-    return all;
+    if (all) return true;
+    if (++polls_ % 64 == 0) require_none_failed();
+    progress();
+    return false;
   }
 
-  /// The same, waiting. @param bounded  whether options::timeout counts; not where others may still be at work elsewhere
+  /// The same, waiting.
   /// @throws communication_error  a rank failed or left in this run, or did not come in time
-  void await_all(bool bounded) const {
-    const auto start = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < size(); ++i) {
+  void await_all(time_limit limit) const {
+    const auto no_clock = std::chrono::steady_clock::time_point();
+    auto start = no_clock;
+    for (const auto i : with_->heard_in(round_)) {
       for (unsigned turns = 0; is_behind(i); ++turns) {
         if (turns < 200) continue;
+        if (start == no_clock) start = std::chrono::steady_clock::now();
         std::this_thread::yield();
         progress();
-        if (turns % 100 == 0)
-          require_in_time(i, std::chrono::steady_clock::now() - start,
-                          bounded ? longest_wait() : timeout_of_communicator());
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
-        for (std::size_t other = i + 1; other < size(); ++other)  // a failure is no reason to wait for a late rank
-          if (!is_behind(other)) require_good(other);
+        if (turns % 100 != 0) continue;
+        require_none_failed();
+        if (limit == time_limit::once_all_have_begun && all_have_begun()) {
+          limit = time_limit::always;
+          start = std::chrono::steady_clock::now();
+        }
+        require_in_time(i, std::chrono::steady_clock::now() - start,
+                        limit == time_limit::always ? longest_wait() : timeout_of_communicator());
       }
       require_good(i);
     }
@@ -165,8 +188,8 @@ class shared_access {
   /// Lets no rank wait for this one for the rest of the run. Some may still be at work on its gradient: those will find
   /// out at their next barrier, and fail too. One that has not come yet will not begin.
   void fail() {
-    exposed_ = step_ > run_ * steps_per_run;
-    control_of(self_).failed_run.store(run_, std::memory_order_release);
+    exposed_ = step_ > begin_of_run();
+    control_of(self()).failed_run.store(run_, std::memory_order_release);
     leave_run();
   }
   /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it published before.
@@ -192,90 +215,115 @@ class shared_access {
     if (at_work < size()) give_up(at_work, "is still at work in a reduction that failed");
   }
 
-  /// Copies bytes to where the others may read them, between the next barrier and the one after it.
+  /// Copies bytes to where the others may read them, between the next meeting and the one after it.
   /// @throws communication_error  a rank with another plan has made the memory, and there is no room
   void publish_copy(std::span<const std::byte> bytes) {
-    if (!fits_) throw communication_error("adasum: another rank made a different plan, with less shared memory");
+    if (!blocks_.fit())
+      throw communication_error("adasum: another rank made a different plan, with less shared memory");
     turn_ = 1 - turn_;
-    std::ranges::copy(bytes, reinterpret_cast<std::byte*>(sums_of(self_)));
+    std::ranges::copy(bytes, slot_of(self(), 0));
   }
   /// What rank ranks()[i] has published a copy of last.
-  const std::byte* published_copy(std::size_t i) const { return reinterpret_cast<const std::byte*>(sums_of(i)); }
+  const std::byte* published_copy(std::size_t i) const { return slot_of(i, 0); }
 
-  // A sum over the ranks, in their order, with the same bits on each: contribute, wait for the barrier, collect.
+  /// Memory for what is known of gradients: rank ranks()[i]'s, which it writes once in a run before others may read it.
+  std::byte* records_of(std::size_t i) const { return blocks_.records_of(i); }
 
-  /// Arrives at the barrier, too.
-  void contribute(std::span<const double> values) {
+  // A sum over ranks that meet, with the same bits on each, and the same as by messages (sum_order.hpp): contribute; in each
+  // round wait, and add.
+
+  /// Arrives, too.
+  void contribute(std::span<const double> values, const meeting& with) {
     publish_copy(std::as_bytes(values));
-    arrive();
+    arrive(with);
   }
-  void collect(std::span<double> values) const {
-    std::ranges::fill(values, 0.0);
-    for (std::size_t i = 0; i < size(); ++i) {
-      const double* const partial = sums_of(i);
-      for (std::size_t x = 0; x < values.size(); ++x) values[x] += partial[x];
+  /// After a round: adds what was heard, in the order of the parts, and begins the next round, if there is one. If not,
+  /// `values` are the sums.
+  bool add_round(std::span<double> values) {
+    const auto heard = with_->heard_in(round_);
+    const auto before = with_->before_own(round_);
+    std::array<const double*, meeting::widest> from{};
+    for (std::size_t i = 0; i < heard.size(); ++i) from[i] = reinterpret_cast<const double*>(slot_of(heard[i], round_));
+    for (std::size_t x = 0; x < values.size(); ++x) {
+      double sum = 0;
+      for (std::size_t i = 0; i < before; ++i) sum += from[i][x];
+      sum += values[x];
+      for (std::size_t i = before; i < heard.size(); ++i) sum += from[i][x];
+      values[x] = sum;
     }
+    if (round_ + 1 >= with_->rounds()) return false;
+    std::ranges::copy(std::as_bytes(std::span<const double>(values)), slot_of(self(), round_ + 1));
+    return next_round();
   }
 
  private:
-  static constexpr std::size_t line = 64;
-  static constexpr std::uint64_t steps_per_run = std::uint64_t{1} << 20;
+  static constexpr std::uint64_t steps_per_run = std::uint64_t{1} << 20, steps_per_level = std::uint64_t{1} << 14;
 
-  struct alignas(line) control {
-    std::atomic<std::uint64_t> step;
-    std::atomic<std::uint64_t> failed_run;  // the last
-    std::atomic<std::uint64_t> good_run;    // the last
-    std::atomic<std::uint64_t> signature;
-    std::atomic<std::uint64_t> left;
-    std::atomic<std::uintptr_t> address;
-    std::atomic<std::uint64_t> sums;  // room for so many doubles at a time; not the same on all ranks
-  };
-  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
+  const Memory& memory() const { return blocks_.memory(); }
 
+  std::uint64_t begin_of_run() const { return run_ * steps_per_run; }
+  std::uint64_t end_of_run() const { return begin_of_run() + steps_per_run - 1; }
   void leave_run() {
-    step_ = (run_ + 1) * steps_per_run - 1;
-    control_of(self_).step.store(step_, std::memory_order_release);
+    step_ = end_of_run();
+    control_of(self()).step.store(step_, std::memory_order_release);
   }
 
-  bool is_behind(std::size_t i) const { return control_of(i).step.load(std::memory_order_acquire) < step_; }
+  std::uint64_t step_of(std::size_t i) const { return control_of(i).step.load(std::memory_order_acquire); }
+  /// In this round. One that has left the run keeps nobody waiting.
+  bool is_behind(std::size_t i) const {
+    if (round_ == 0) return step_of(i) < step_;
+    return blocks_.flag_of(i, round_).load(std::memory_order_acquire) < step_ && step_of(i) < end_of_run();
+  }
+  bool all_have_begun() const {
+    for (std::size_t i = 0; i < size(); ++i)
+      if (step_of(i) <= begin_of_run()) return false;
+    return true;
+  }
 
   /// Of the ranks between the first and the last barrier of a run: of this one if this rank took part in it, or of an
   /// earlier one. size() if there is none.
   std::size_t first_at_work() const {
-    const auto end = exposed_ ? step_ : run_ * steps_per_run + 1;
+    const auto end = exposed_ ? step_ : begin_of_run() + 1;
     for (std::size_t i = 0; i < size(); ++i) {
-      const auto step = control_of(i).step.load(std::memory_order_acquire);
+      const auto step = step_of(i);
       const bool between_runs = step % steps_per_run == 0 || (step + 1) % steps_per_run == 0;
       if (!between_runs && step < end && !has_left(i)) return i;
     }
     return size();
   }
 
-  /// For a rank that has come to this barrier.
+  /// For a rank that has come to this round.
   /// @throws communication_error  it has failed in this run, or works by another plan
   void require_good(std::size_t i) const {
+    if (has_failed(i)) give_up(i, "failed in this reduction, or heard that another one had");
+    if (control_of(i).signature.load(std::memory_order_relaxed) != signature_)
+      give_up(i, "made a different plan (another length, element type, segments or schedule)");
+  }
+  bool has_failed(std::size_t i) const {
     const auto& peer = control_of(i);
     // One that has failed may have gone on, and failed again: then this run is not the last that failed, nor has it
     // ended well.
-    const bool is_done = peer.step.load(std::memory_order_acquire) >= (run_ + 1) * steps_per_run - 1;
-    if (peer.failed_run.load(std::memory_order_acquire) == run_ ||
-        (is_done && peer.good_run.load(std::memory_order_acquire) < run_))
-      give_up(i, "failed in this reduction, or heard that another one had");
-    if (peer.signature.load(std::memory_order_relaxed) != signature_)
-      give_up(i, "made a different plan (another length, element type, segments or schedule)");
+    const bool is_done = step_of(i) >= end_of_run();
+    return peer.failed_run.load(std::memory_order_acquire) == run_ ||
+           (is_done && peer.good_run.load(std::memory_order_acquire) < run_);
+  }
+  /// A failure is no reason to wait for a late rank.
+  void require_none_failed() const {
+    for (std::size_t i = 0; i < size(); ++i)
+      if (has_failed(i)) require_good(i);
   }
 
   /// Messages of the program's own may have to move before the others come.
   void progress() const {
-    if constexpr (requires { memory_.progress(); }) memory_.progress();
+    if constexpr (requires { memory().progress(); }) memory().progress();
   }
 
   bool has_left(std::size_t i) const {
     if (control_of(i).left.load(std::memory_order_acquire)) return true;
     if constexpr (requires {
-                    { memory_.has_left(i) } -> std::same_as<bool>;
+                    { memory().has_left(i) } -> std::same_as<bool>;
                   })
-      return memory_.has_left(i);
+      return memory().has_left(i);
     else
       return false;
   }
@@ -284,34 +332,34 @@ class shared_access {
     return "adasum: rank " + std::to_string(ranks()[i]) + " " + why;
   }
 
+  /// @param i  this rank waits for it; it may itself wait for the one that is late
   void require_in_time(std::size_t i, std::chrono::duration<double> waited, std::chrono::duration<double> limit) const {
-    if (waited > limit)
-      throw timeout_error(text(i, "did not come within " + std::to_string(limit.count()) + " seconds"), ranks()[i]);
+    if (waited <= limit) return;
+    for (std::size_t other = 0; other < size(); ++other)
+      if (step_of(other) < std::min(step_of(i), step_)) i = other;
+    throw timeout_error(text(i, "did not come within " + std::to_string(limit.count()) + " seconds"), ranks()[i]);
   }
 
   std::chrono::duration<double> timeout_of_communicator() const {
-    if constexpr (requires { std::chrono::duration<double>(memory_.timeout()); })
-      return memory_.timeout();
+    if constexpr (requires { std::chrono::duration<double>(memory().timeout()); })
+      return memory().timeout();
     else
       return no_timeout;
   }
   /// In the middle of a reduction.
   std::chrono::duration<double> longest_wait() const { return std::min(timeout_, timeout_of_communicator()); }
-  static std::size_t sums_bytes(std::size_t sums) { return (2 * sums * sizeof(double) + line - 1) / line * line; }
-  control& control_of(std::size_t i) const { return *std::launder(reinterpret_cast<control*>(memory_.of(i))); }
-  double* sums_of(std::size_t i) const {
-    return reinterpret_cast<double*>(memory_.of(i) + sizeof(control)) + turn_ * sums_at(i);
-  }
-  std::byte* gradient_of(std::size_t i) const { return memory_.of(i) + sizeof(control) + sums_bytes(sums_at(i)); }
-  std::size_t sums_at(std::size_t i) const { return control_of(i).sums.load(std::memory_order_relaxed); }
 
-  Memory memory_;
+  auto& control_of(std::size_t i) const { return blocks_.control_of(i); }
+  std::byte* slot_of(std::size_t i, std::size_t round) const { return blocks_.slot_of(i, 2 * round + turn_); }
+
+  shared_blocks<Memory> blocks_;
   std::uint64_t signature_;
   std::chrono::duration<double> timeout_;
-  std::size_t self_ = 0;
-  bool fits_ = true;
   std::uint64_t run_ = 0, step_ = 0;
   std::size_t turn_ = 0;
+  const meeting* with_ = nullptr;  // and its round
+  std::size_t round_ = 0;
+  unsigned polls_ = 0;
   bool exposed_ = false;          // whether others may have begun to work with this rank before it failed in this run
   bool gave_up_waiting_ = false;  // to be left alone
 };

@@ -8,11 +8,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../../../core/concepts.hpp"
+#include "../../../core/report.hpp"
+#include "../../../schedule/sum_order.hpp"
+#include "../../../schedule/transfers.hpp"
+#include "meeting.hpp"
 #include "messages.hpp"
 #include "shared_access.hpp"
 #include "transport.hpp"
@@ -28,40 +34,75 @@ constexpr bool shares_gradients = [] {
     return false;
 }();
 
-/// The transport in memory that ranks share: a stage whose members are all the ranks that share it sends nothing. Each
-/// rank combines its part of all gradients where they lie and writes it into all of them; or, where the stage says
-/// `published`, reads copies of all gradients and combines everything in its own memory. Records still travel by message.
+/// The transport in memory that ranks share: a stage whose members are all the ranks that share it, or by levels a group of
+/// them, sends nothing. Each rank combines its part of all members' gradients where they lie and writes it into all of them;
+/// or, where the stage says `published`, reads copies of all gradients and combines everything in its own memory. Records
+/// travel by message, or by levels in that memory, too.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
 class shared_memory final : public transport<T> {
-  using access = shared_access<typename memory_shared_by<Comm>::type>;
+  using window = typename memory_shared_by<Comm>::type;
+  using access = shared_access<window>;
 
  public:
   /// Collective. @throws shared_memory_error  there is no room; on all ranks
   /// @param space, by_message  must outlive this object
   /// @param published  whether the one stage there is says so
-  /// @param sums       the most doubles that are added at once
+  /// @param sizes      of sums; with record_bytes_of() of all stages
   /// @param signature  tells plans apart that cannot work together
-  shared_memory(const Space& space, const Comm& comm, std::size_t length, bool published, std::size_t sums,
+  shared_memory(const Space& space, const Comm& comm, std::size_t length, bool published, shared_sizes sizes,
                 std::uint64_t signature, std::chrono::duration<double> timeout)
       : space_(space),
         length_(length),
         result_{0, length},
         published_(published),
-        shared_(comm.share(access::bytes_for(slot_size(length, published, sums), length * sizeof(T))), comm.rank(),
-                slot_size(length, published, sums), signature, timeout) {}
+        shared_(window_of(comm, sizes = with_gradient(sizes, length, published)), comm.rank(), sizes, signature,
+                timeout) {
+    std::vector<std::size_t> all(shared_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    groups_.push_back({{all, shared_.self(), barrier_radix}, {all, shared_.self(), sum_radix(all.size())}});
+  }
+
+  /// What is known before a stage of the gradients that this rank's vector combines, where that lies in shared memory.
+  static std::size_t record_bytes_of(const stage& stage, std::size_t segments) {
+    return stage.grouped ? known_leaves(stage, stage.self).size() * segments * sizeof(report::entry) : 0;
+  }
 
   void send_records_by(messages<T, Space, Comm>& by_message) { by_message_ = &by_message; }
-  /// What this rank gets of the result, if not all of it.
-  void set_result(index_range wanted) { result_ = wanted; }
+  /// What each rank gets of the result, if not all of it: of all ranks of the communicator. By levels, those that share
+  /// memory are all of them, and each writes its part of the last level's result to whom it belongs. (A rank's element is
+  /// not read any more then: whoever read it had a part in the result of that element, before it was there.)
+  void set_wanted(const std::vector<index_range>& wanted, int rank, bool by_levels) {
+    result_ = wanted[static_cast<std::size_t>(rank)];
+    if (by_levels) wanted_ = wanted;
+  }
 
   /// Whether the stage's members read and write each other's gradients.
   bool carries(const stage& stage) const {
-    return stage.members.size() > 1 && (!stage.replicated() || published_) &&
-           std::ranges::equal(stage.members, shared_.ranks());
+    if (stage.members.size() < 2 || (stage.replicated() && !published_)) return false;
+    return is_of_all(stage) || (stage.grouped && share_memory(stage.members) && share_memory(stage.sum_over));
   }
   /// Whether their inner products are added there, too.
   bool adds(const stage& stage) const {
-    return carries(stage) && stage.survivors == stage.members.size() && stage.sum_over == stage.members;
+    return carries(stage) && stage.survivors == stage.members.size() &&
+           (!is_of_all(stage) || stage.sum_over == stage.members);
+  }
+  /// A stage that it carries: who meets there. Called for each of them, in their order. @return their number
+  std::size_t add_group(const stage& stage, std::size_t segments) {
+    if (is_of_all(stage)) return 0;
+    const auto places = [&](const std::vector<int>& members) {
+      std::vector<std::size_t> found;
+      for (const int member : members) found.push_back(shared_.place_of(member));
+      return found;
+    };
+    const auto self_in = [&](const std::vector<std::size_t>& some) {
+      return static_cast<std::size_t>(std::ranges::find(some, shared_.self()) - some.begin());
+    };
+    const auto members = places(stage.members), adding = places(stage.sum_over);
+    groups_.push_back({{members, self_in(members), barrier_radix},
+                       {adding, self_in(adding), sum_radix(members.size())},
+                       records_end_});
+    records_end_ += record_bytes_of(stage, segments);
+    return groups_.size() - 1;
   }
 
   /// This rank's gradient memory; null where every address can be reached and none is needed.
@@ -85,45 +126,58 @@ class shared_memory final : public transport<T> {
   }
 
   progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
-    if (turn == 0 && !withdrawn_) {
+    if (withdrawn_) return records(stage, stage.to_combine, turn);
+    const auto& group = group_of(stage);
+    if (turn == 0) {
       shared_.require_left_alone();
       if (published_)
         shared_.publish_copy(std::as_bytes(std::span(gradient + stage.held.begin, stage.held.size())));
       else
         shared_.publish(gradient);
       if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
-      return meet(false);                                 // others may still compute their gradients
+      if (is_grouped(stage)) {
+        shared_.begin_level(stage.group - 1);
+        publish_records(stage, group);
+      }
+      // Others may still compute their gradients, or this piece of them.
+      return meet(group, stage.pieces_needed > 0 ? time_limit::never : time_limit::once_all_have_begun);
     }
-    return records(stage, stage.to_combine, turn);
+    if (shared_.next_round()) return progress::waits;
+    if (!is_grouped(stage)) return records(stage, stage.to_combine, turn - group.members.rounds());
+    take_records(stage, group);
+    return progress::done;
   }
 
   const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const override {
     if (i == stage.self) return gradient + stage.part().begin;
     if (published_) return reinterpret_cast<const T*>(shared_.published_copy(i));
-    return gradient_of(i) + stage.part().begin;
+    return gradient_of(stage, i) + stage.part().begin;
   }
 
-  progress sum(const bound_stage<T>&, std::span<double> values, std::size_t turn) override {
+  progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) override {
     if (withdrawn_) return progress::done;
     if (turn == 0) {
-      shared_.contribute(values);
-      return wait(pending::barrier, true);
+      shared_.contribute(values, group_of(stage).adding);
+      return wait(pending::barrier, time_limit::always);
     }
-    shared_.collect(values);
-    return progress::done;
+    return shared_.add_round(values) ? progress::waits : progress::done;
   }
 
   progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
-    if (turn == 0 && !withdrawn_) {
+    if (withdrawn_) return records(stage, stage.to_deliver, turn);
+    const auto& group = group_of(stage);
+    if (turn == 0) {
       if (stage.survives() && !std::exchange(early_, false)) copy_to_others(stage, gradient, stage.part());
-      return meet(stage.survives());  // one that waits does so until the others come back from later stages
+      // One that waits does so until the others come back from later stages.
+      return meet(group, stage.survives() ? time_limit::always : time_limit::never);
     }
-    return records(stage, stage.to_deliver, turn);
+    if (shared_.next_round()) return progress::waits;
+    return is_grouped(stage) ? progress::done : records(stage, stage.to_deliver, turn - group.members.rounds());
   }
 
   bool arrived(bool block) override {
     switch (pending_) {
-      case pending::barrier: return block ? (shared_.await_all(bounded_), true) : shared_.all_arrived();
+      case pending::barrier: return block ? (shared_.await_all(limit_), true) : shared_.all_arrived();
       case pending::isolation: return block ? (shared_.await_left_alone(), true) : shared_.is_left_alone();
       case pending::records: break;
     }
@@ -143,53 +197,101 @@ class shared_memory final : public transport<T> {
     withdrawn_ = true;
     shared_.fail();
   }
-  progress leave() override { return wait(pending::isolation, true); }
+  progress leave() override { return wait(pending::isolation, time_limit::always); }
 
  private:
   enum class pending { barrier, isolation, records };
 
-  static std::size_t slot_size(std::size_t length, bool published, std::size_t sums) {
-    return std::max(sums, published ? (length * sizeof(T) + sizeof(double) - 1) / sizeof(double) : 0);
+  /// Who meets at a stage.
+  struct meetings {
+    meeting members, adding;
+    std::size_t records_at = 0;  // in the memory for records
+  };
+
+  static shared_sizes with_gradient(shared_sizes sizes, std::size_t length, bool published) {
+    if (published) sizes.sums = std::max(sizes.sums, (length * sizeof(T) + sizeof(double) - 1) / sizeof(double));
+    sizes.gradient_bytes = length * sizeof(T);
+    return sizes;
+  }
+  static window window_of(const Comm& comm, const shared_sizes& sizes) {
+    return comm.share(shared_blocks<window>::bytes_for(sizes, static_cast<std::size_t>(comm.size())));
   }
 
-  progress wait(pending what, bool bounded) {
+  bool is_of_all(const stage& stage) const { return std::ranges::equal(stage.members, shared_.ranks()); }
+  bool share_memory(const std::vector<int>& some) const {
+    return std::ranges::all_of(some, [&](int rank) { return shared_.place_of(rank) < shared_.size(); });
+  }
+  static bool is_grouped(const bound_stage<T>& stage) { return stage.group > 0; }
+  const meetings& group_of(const bound_stage<T>& stage) const { return groups_[stage.group]; }
+
+  progress wait(pending what, time_limit limit) {
     pending_ = what;
-    bounded_ = bounded;
+    limit_ = limit;
     return progress::waits;
   }
-  /// @param bounded  see shared_access::await_all
-  progress meet(bool bounded) {
-    shared_.arrive();
-    return wait(pending::barrier, bounded);
+  progress meet(const meetings& with, time_limit limit) {
+    shared_.arrive(with.members);
+    return wait(pending::barrier, limit);
   }
-  /// After the barrier, if there was one.
+  /// By message. After the barrier, if there was one.
   progress records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
+    if (is_grouped(stage)) return progress::done;
     pending_ = pending::records;
-    return by_message_->exchange_records(stage, list, withdrawn_ ? turn : turn - 1);
+    return by_message_->exchange_records(stage, list, turn);
+  }
+  /// What is known of the gradients in this rank's vector.
+  void publish_records(const bound_stage<T>& stage, const meetings& where) {
+    if (stage.to_combine.sends.empty()) return;
+    const auto known = std::as_bytes(by_message_->known_of(stage.to_combine.sends.front().leaves));
+    std::ranges::copy(known, shared_.records_of(shared_.self()) + where.records_at);
+  }
+  void take_records(const bound_stage<T>& stage, const meetings& where) {
+    for (const auto& one : stage.to_combine.receives) {
+      const auto known = std::as_writable_bytes(by_message_->known_of(one.leaves));
+      std::copy_n(shared_.records_of(where.members.ranks()[one.member]) + where.records_at, known.size(),
+                  known.begin());
+    }
   }
 
-  T* gradient_of(std::size_t i) const { return reinterpret_cast<T*>(shared_.published(i)); }
+  T* gradient_of(const bound_stage<T>& stage, std::size_t i) const {
+    return reinterpret_cast<T*>(shared_.published(group_of(stage).members.ranks()[i]));
+  }
   void copy_to_others(const bound_stage<T>& stage, const T* gradient, index_range range) {
-    for (std::size_t i = 0; i < stage.members.size(); ++i) {
-      const auto [begin, end] = stage.wanted_by(i, range);
-      if (i != stage.self && begin < end) space_.copy(gradient + begin, gradient_of(i) + begin, end - begin);
+    const auto copy = [&](index_range some, T* to) {
+      if (!some.empty()) space_.copy(gradient + some.begin, to + some.begin, some.size());
+    };
+    if (wanted_.empty()) {
+      for (std::size_t i = 0; i < stage.members.size(); ++i)
+        if (i != stage.self) copy(stage.wanted_by(i, range), gradient_of(stage, i));
+    } else if (stage.group + 1 == groups_.size()) {
+      for (std::size_t i = 0; i < shared_.size(); ++i)
+        if (i != shared_.self())
+          copy(common(wanted_[static_cast<std::size_t>(shared_.ranks()[i])], range),
+               reinterpret_cast<T*>(shared_.published(i)));
     }
     space_.fence();
+  }
+  static index_range common(index_range a, index_range b) {
+    const auto begin = std::max(a.begin, b.begin);
+    return {begin, std::max(begin, std::min(a.end, b.end))};
   }
 
   const Space& space_;
   std::size_t length_;
-  index_range result_;  // what this rank gets
+  index_range result_;               // what this rank gets
+  std::vector<index_range> wanted_;  // what each gets, by levels; empty: all of it
   bool published_;
   access shared_;
+  std::vector<meetings> groups_;  // the first: all ranks
+  std::size_t records_end_ = 0;
   messages<T, Space, Comm>* by_message_ = nullptr;
 
   // Of the run that is under way.
   T* callers_ = nullptr;  // the caller's gradient, if the run works on a copy in shared memory
   T* mine_ = nullptr;
   bool withdrawn_ = false;
-  bool early_ = false;    // the result has already been written to every member's gradient
-  bool bounded_ = false;  // whether there is a limit to waiting at the barrier
+  bool early_ = false;                    // the result has already been written to every member's gradient
+  time_limit limit_ = time_limit::never;  // to waiting at the barrier
   pending pending_ = pending::barrier;
 };
 

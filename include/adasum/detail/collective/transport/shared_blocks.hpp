@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../../core/config.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "../../../core/concepts.hpp"
+
+namespace adasum::detail {
+
+/// For communicators without shared memory.
+struct no_shared_memory {
+  static constexpr bool same_address_space = false;
+  std::span<const int> ranks() const { return {}; }
+  std::byte* of(std::size_t) const { return nullptr; }
+};
+
+template <class Comm>
+struct memory_shared_by {
+  using type = no_shared_memory;
+};
+template <shared_memory_communicator Comm>
+struct memory_shared_by<Comm> {
+  using type = decltype(std::declval<const Comm&>().share(std::size_t{}));
+};
+
+/// What each rank has in shared memory, besides its control block.
+struct shared_sizes {
+  std::size_t sums = 0;            ///< the most doubles that are published at once
+  std::size_t rounds = 1;          ///< of the sum that takes the most
+  std::size_t record_bytes = 0;    ///< of what is known of gradients, for the report; the same on all ranks
+  std::size_t gradient_bytes = 0;  ///< where not every address can be reached
+};
+
+/// What lies where in the memory that ranks share. Each of them has, on cache lines of its own,
+///
+///     control block │ a flag for each round of a meeting but the first │ slots for sums │ records │ gradient
+///
+/// and writes there what the others read. How, is in shared_access.hpp.
+template <class Memory>
+class shared_blocks {
+  static constexpr std::size_t line = 64;
+
+ public:
+  struct alignas(line) control {
+    std::atomic<std::uint64_t> step;
+    std::atomic<std::uint64_t> failed_run;  // the last
+    std::atomic<std::uint64_t> good_run;    // the last
+    std::atomic<std::uint64_t> signature;
+    std::atomic<std::uint64_t> left;
+    std::atomic<std::uintptr_t> address;
+    std::atomic<std::uint64_t> slot_bytes, gradient_at;  // not the same on all ranks
+  };
+  static_assert(sizeof(control) == line);
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
+
+  /// Bytes of each of so many ranks.
+  static std::size_t bytes_for(const shared_sizes& sizes, std::size_t ranks) {
+    return gradient_at(sizes, ranks) + (Memory::same_address_space ? 0 : sizes.gradient_bytes);
+  }
+
+  shared_blocks(Memory memory, int rank, const shared_sizes& sizes)
+      : memory_(std::move(memory)), record_bytes_(in_lines(sizes.record_bytes)) {
+    const auto ranks = memory_.ranks();
+    size_ = std::size(ranks);
+    self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - std::ranges::begin(ranks));
+    auto& mine = control_of(self_);
+    mine.slot_bytes.store(slot_bytes(sizes), std::memory_order_relaxed);
+    mine.gradient_at.store(gradient_at(sizes, size_), std::memory_order_relaxed);
+    if constexpr (requires { memory_.bytes(); }) fit_ = memory_.bytes() >= gradient_at(sizes, size_);
+  }
+
+  const Memory& memory() const { return memory_; }
+  std::size_t self() const { return self_; }
+  /// Whether there is as much memory as this rank has asked for; another one may have made it.
+  bool fit() const { return fit_; }
+
+  // Of rank ranks()[i]. What depends on its sizes may be asked for once it has published them.
+
+  control& control_of(std::size_t i) const { return *std::launder(reinterpret_cast<control*>(memory_.of(i))); }
+  /// The step at which it has begun a certain round. @pre round > 0
+  std::atomic<std::uint64_t>& flag_of(std::size_t i, std::size_t round) const {
+    auto* const first = std::launder(reinterpret_cast<flag*>(memory_.of(i) + sizeof(control)));
+    return first[round - 1].step;
+  }
+  std::byte* slot_of(std::size_t i, std::size_t number) const {
+    return memory_.of(i) + slots_at(size_) + number * control_of(i).slot_bytes.load(std::memory_order_relaxed);
+  }
+  std::byte* records_of(std::size_t i) const { return gradient_of(i) - record_bytes_; }
+  std::byte* gradient_of(std::size_t i) const {
+    return memory_.of(i) + control_of(i).gradient_at.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct alignas(line) flag {
+    std::atomic<std::uint64_t> step;
+  };
+
+  static constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+  static constexpr std::size_t slots_at(std::size_t ranks) {
+    const auto most_rounds = static_cast<std::size_t>(std::bit_width(ranks - 1));  // of radix 2
+    return sizeof(control) + (std::max<std::size_t>(most_rounds, 1) - 1) * sizeof(flag);
+  }
+  static constexpr std::size_t slot_bytes(const shared_sizes& sizes) { return in_lines(sizes.sums * sizeof(double)); }
+  static constexpr std::size_t gradient_at(const shared_sizes& sizes, std::size_t ranks) {
+    return slots_at(ranks) + 2 * sizes.rounds * slot_bytes(sizes) + in_lines(sizes.record_bytes);
+  }
+
+  Memory memory_;
+  std::size_t record_bytes_, size_ = 0, self_ = 0;
+  bool fit_ = true;
+};
+
+}  // namespace adasum::detail
