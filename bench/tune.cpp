@@ -64,9 +64,12 @@ struct always {
 constexpr auto in_shared_memory = "shared_memory";
 
 std::string label(const automatic::choice& one) {
-  std::string name = one.which == automatic::kind::doubling     ? "doubling"
-                     : one.which == automatic::kind::all_to_all ? "all_to_all"
-                                                                : "halving{" + std::to_string(one.radix) + "}";
+  const auto radix = std::to_string(one.radix);
+  const bool has_all_parts = one.most_parts == adasum::detail::any_number_of_parts;
+  std::string name = one.which == automatic::kind::doubling ? one.radix == 2 ? "doubling" : "doubling{" + radix + "}"
+                     : one.which == automatic::kind::all_to_all
+                         ? "all_to_all"
+                         : "halving{" + radix + (has_all_parts ? "" : ", " + std::to_string(one.most_parts)) + "}";
   if (one.by_node) name = std::string("by node, ") + (*one.by_node == carried::whole ? "whole, " : "shards, ") + name;
   return name;
 }
@@ -95,10 +98,15 @@ std::vector<automatic::choice> choices(const ranks& world) {
   using kind = automatic::kind;
   std::vector<automatic::choice> all;
   const auto append = [&](int size, std::optional<carried> by_node) {
-    all.push_back({kind::doubling, 2, by_node});
-    if (by_node == carried::whole || size < 2) return;
-    for (const auto radix : automatic::radices(size)) all.push_back({kind::halving, radix, by_node});
-    if (size > 2) all.push_back({kind::all_to_all, 2, by_node});
+    auto some = automatic::ways_of_doubling(size);
+    if (by_node != carried::whole && size > 1) {
+      for (const auto& one : automatic::ways_of_halving(size)) some.push_back(one);
+      if (size > 2) some.push_back({kind::all_to_all});
+    }
+    for (auto& one : some) {
+      one.by_node = by_node;
+      all.push_back(one);
+    }
   };
   append(world.comm.size(), {});
   if (world.has_nodes) append(static_cast<int>(world.nodes), carried::shard);

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "../noise.hpp"
+#include "choice_names.hpp"
 #include "modelled_space.hpp"
 
 namespace {
@@ -109,15 +110,18 @@ void time_schedule(const std::string& name, const adasum::mpi_communicator& comm
 
 constexpr int ranks_per_node = 8;  // of hierarchical
 
-/// visit(name, schedule) for each schedule that combines pair by pair.
+/// visit(name, schedule) for each schedule that combines pair by pair. Among many ranks, radix 2 is simulated to the end
+/// only: with a limit to the parts, radix 4 takes fewer exchanges.
 template <class Visitor>
 void for_each_tree_schedule(int ranks, std::size_t widest, Visitor&& visit) {
   using namespace adasum::schedules;
-  visit("recursive_doubling", recursive_doubling{});
-  for (const auto radix : automatic::radices(ranks))
-    if (radix <= widest)
-      visit(radix == 2 ? "recursive_halving" : "recursive_halving{" + std::to_string(radix) + "}",
-            recursive_halving{radix});
+  for (const auto& one : automatic::ways_of_doubling(ranks))
+    if (one.radix <= widest) visit(scale::name_of(one), recursive_doubling{one.radix});
+  for (const auto& one : automatic::ways_of_halving(ranks)) {
+    const bool to_the_end = one.most_parts == adasum::detail::any_number_of_parts;
+    if (one.radix <= widest && (to_the_end || one.radix > 2 || ranks <= 64))
+      visit(scale::name_of(one), recursive_halving{one.radix, one.most_parts});
+  }
 }
 
 /// visit(name, schedule) for each schedule that is worth its simulation at so many ranks.

@@ -19,32 +19,23 @@
 #include <cstdlib>
 #include <string>
 
+#include "choice_names.hpp"
+
 namespace {
 
 using namespace adasum::schedules;
-
-std::string name_of(automatic::choice one) {
-  switch (one.which) {
-    case automatic::kind::all_to_all: return "all_to_all";
-    case automatic::kind::halving:
-      return "recursive_halving" + (one.radix == 2 ? std::string() : "{" + std::to_string(one.radix) + "}");
-    case automatic::kind::shared_memory: return "shared_memory";
-    case automatic::kind::doubling: break;
-  }
-  return "recursive_doubling";
-}
 
 void print(int ranks, std::size_t bytes) {
   using kind = automatic::kind;
   const adasum::schedule_input what{bytes / sizeof(float), sizeof(float), 1, true};
   const auto predict = [&](automatic::choice one) {
     const double time = seconds(cost_counter(automatic::stages_of(one, 0, ranks, what), 0, ranks, what).total());
-    std::printf("%d %zu %s %.9g\n", ranks, bytes, name_of(one).c_str(), time);
+    std::printf("%d %zu %s %.9g\n", ranks, bytes, scale::name_of(one).c_str(), time);
   };
-  predict({kind::doubling});
-  for (const auto radix : automatic::radices(ranks)) predict({kind::halving, radix});
+  for (const auto& one : automatic::ways_of_doubling(ranks)) predict(one);
+  for (const auto& one : automatic::ways_of_halving(ranks)) predict(one);
   if (ranks <= automatic::most_ranks_all_to_all) predict({kind::all_to_all});
-  std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(automatic::choose(ranks, what)).c_str());
+  std::printf("%d %zu automatic %s\n", ranks, bytes, scale::name_of(automatic::choose(ranks, what)).c_str());
 }
 
 void print_speeds() {

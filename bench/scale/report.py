@@ -19,9 +19,10 @@ VECTOR_SUMS = {"adacons": 2, "unit_mean": 1}
 
 
 def short(name):
-    """D, H, H8, A."""
+    """D, D4, H, H8, H4/16 (radix 4, at most 16 parts), A."""
     letters = {"recursive_doubling": "D", "recursive_halving": "H", "all_to_all": "A"}
-    return letters.get(name) or "H" + name.removeprefix("recursive_halving").strip("{}")
+    schedule, _, parameters = name.strip("}").partition("{")
+    return letters[schedule] + parameters.replace(",", "/")
 
 
 def cell(entry):
@@ -71,10 +72,11 @@ def print_row_sums(results):
 
 
 def place(name):
-    """In tables: whole vectors, halves, wider and wider."""
-    if name.startswith("recursive_halving"):
-        return 1, int(name.removeprefix("recursive_halving").strip("{}") or 2)
-    return {"recursive_doubling": 0, "all_to_all": 2, HIERARCHICAL: 3}[name], 0
+    """In tables: whole vectors, halves, wider and wider, more and more parts."""
+    schedule, _, parameters = name.strip("}").partition("{")
+    radix, _, parts = parameters.partition(",")
+    order = {"recursive_doubling": 0, "recursive_halving": 1, "all_to_all": 2, HIERARCHICAL: 3}
+    return order[schedule], int(radix or 2), int(parts) if parts else float("inf")
 
 
 def judge(results, scenario):

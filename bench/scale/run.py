@@ -53,7 +53,7 @@ def sizes_for(ranks, sizes):
 
 
 def widest_radix(mode, ranks):
-    return 16 if mode == "adasum" and ranks <= 256 else 8
+    return 16 if mode == "adasum" and ranks <= 64 else 8
 
 
 # Those of SMPI's algorithms that were the fastest for some size at some number of ranks. Where one is left out, the

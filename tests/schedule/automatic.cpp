@@ -33,13 +33,14 @@ TEST_CASE("automatic runs what it says") {
     }
   };
   const schedule_input few{10, 4, 1, true}, many{1'000'000, 4, 1, true}, not_pairwise{10, 4, 1, false};
-  same(recursive_doubling{}, 4, few);
+  same(recursive_doubling{.radix = 4}, 4, few);
   same(recursive_halving{}, 2, many);
   same(recursive_halving{.radix = 4}, 4, many);
   same(all_to_all{}, 4, not_pairwise);
   same(recursive_halving{}, 7, many);
   const schedule_input middle{16'000, 4, 1, true};
-  same(recursive_halving{.radix = automatic::choose(64, middle).radix}, 64, middle);
+  const auto chosen = automatic::choose(64, middle);
+  same(recursive_halving{chosen.radix, chosen.most_parts}, 64, middle);
 }
 
 TEST_CASE("automatic works in place where that pays, and only if it may") {
@@ -127,6 +128,35 @@ TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
   }
   CHECK(automatic::choose(16, {1000, float_size, 1, false}).which ==
         kind::all_to_all);  // another rule than a pairwise one
+}
+
+TEST_CASE("automatic: between doubling and halving, halving at the first levels and doubling above") {
+  using kind = automatic::kind;
+  for (const int size : {64, 96, 256, 1000, 1024}) {
+    CAPTURE(size);
+    const auto what = floats((64 << 10) / float_size);
+    const auto chosen = automatic::choose(size, what);
+    CHECK(chosen.which == kind::halving);
+    CHECK(chosen.most_parts < static_cast<std::size_t>(size));
+    const auto time = [&](const auto& order) { return seconds(cost_of(order, 0, size, what)); };
+    CHECK(time(automatic{}) < 0.98 * time(recursive_doubling{}));
+    for (const auto radix : automatic::radices(size)) CHECK(time(automatic{}) < 0.98 * time(recursive_halving{radix}));
+  }
+  // Long gradients are cut among all ranks, or all but those that meet last.
+  const auto parts = automatic::choose(64, floats(100'000'000 / float_size)).most_parts;
+  CHECK(parts >= 16);
+}
+
+TEST_CASE("automatic: very short gradients in fewer exchanges of more messages, whatever the segments") {
+  for (const int size : {4, 16, 64, 100, 1024}) {
+    CAPTURE(size);
+    const schedule_input one{256, float_size, 1, true}, many{256, float_size, 200, true};
+    CHECK(automatic::choose(size, one).which == automatic::kind::doubling);
+    CHECK(automatic::choose(size, one).radix == 4);
+    CHECK(automatic::choose(size, one) == automatic::choose(size, many));
+  }
+  for (const int size : {2, 3, 5, 7}) CHECK(automatic::choose(size, floats(256)).radix == 2);
+  CHECK(automatic::choose(64, floats(256), machine{.across = {.per_message = 5e-6}}).radix == 2);
 }
 
 TEST_CASE("automatic: rules of norms and row sums by one stage of all ranks or by sums of vectors, as the model says") {

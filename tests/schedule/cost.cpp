@@ -187,6 +187,44 @@ TEST_CASE("exchanges, one after another") {
   }
 }
 
+TEST_CASE("halving in m parts: elements, exchanges, sums and arithmetic of the levels that do not cut") {
+  // 2(m-1)/m · N elements as far as vectors are cut, (q-1)·N/m at each level above; no way back from there, and sums of
+  // q(q+1)/2 numbers over m ranks.
+  struct sample {
+    std::size_t radix, parts;
+    int size;
+    std::size_t above;  ///< levels that do not cut
+  };
+  for (const auto& [radix, parts, size, above] : {sample{2, 4, 64, 4}, sample{4, 4, 64, 2}, sample{4, 16, 1024, 3},
+                                                  sample{8, 8, 512, 2}, sample{8, 64, 512, 1}}) {
+    CAPTURE(radix);
+    CAPTURE(parts);
+    const std::size_t length = 10'240, part = length / parts;
+    const recursive_halving limited{radix, parts}, inside{radix};
+    const auto cut = cost_of(inside, 0, static_cast<int>(parts), floats(length)),
+               all = cost_of(inside, 0, size, floats(length));
+    const auto sum = sum_exchanges(parts, radix * (radix + 1) / 2);
+    for (const auto& one : costs(limited, size, length)) {
+      CHECK(one.elements == cut.elements + above * (radix - 1) * part);
+      CHECK(one.exchanges == cut.exchanges + above * (1 + sum));
+      CHECK(one.exchanges < all.exchanges);
+      CHECK(one.pair_elements == cut.pair_elements + (radix == 2 ? above * part : 0));
+      CHECK(one.terms == cut.terms + (radix == 2 ? 0 : above * radix * part));
+      CHECK(one.products == cut.products + (radix == 2 ? 0 : above * radix * (radix + 1) / 2 * part));
+    }
+  }
+}
+
+TEST_CASE("halving that leaves the last pairs whole sends what halving sends, with one exchange less") {
+  for (const int size : {4, 16, 64}) {
+    const auto ranks = static_cast<std::size_t>(size);
+    const auto all = cost_of(recursive_halving{}, 0, size, floats(6400)),
+               but_last = cost_of(recursive_halving{2, ranks / 2}, 0, size, floats(6400));
+    CHECK(but_last.elements == all.elements);
+    CHECK(but_last.exchanges < all.exchanges);
+  }
+}
+
 TEST_CASE("arithmetic of one stage") {
   const auto two = cost_of(recursive_halving{}, 0, 2, floats(1000));
   CHECK(two.pair_elements == 500);

@@ -19,7 +19,7 @@ namespace test_of_schedule_levels {
 
 using adasum::index_range;
 using adasum::stage;
-using adasum::detail::exchanged;
+using adasum::detail::any_number_of_parts;
 using adasum::detail::level;
 using adasum::detail::level_walk;
 using adasum::detail::levels_of;
@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::size_t length = 2310;  // 2 · 3 · 5 · 7 · 11: parts are equal
 
-std::vector<stage> stages(int rank, int size, std::size_t radix, exchanged what) {
-  return level_walk(rank, size, radix, {0, length}, what).stages();
+std::vector<stage> stages(int rank, int size, std::size_t radix, std::size_t most_parts = any_number_of_parts) {
+  return level_walk(rank, size, radix, {0, length}, most_parts).stages();
 }
 
 std::vector<std::size_t> radices(std::size_t ranks, std::size_t radix) {
@@ -41,7 +41,7 @@ std::vector<std::size_t> radices(std::size_t ranks, std::size_t radix) {
 /// How many ranks wait for the result somewhere.
 int waiting(int size, std::size_t radix) {
   int count = 0;
-  for (int rank = 0; rank < size; ++rank) count += !stages(rank, size, radix, exchanged::parts).back().survives();
+  for (int rank = 0; rank < size; ++rank) count += !stages(rank, size, radix).back().survives();
   return count;
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("levels: only a prime above 7 and above the radix is folded") {
 
 TEST_CASE("levels: those ranks meet that differ in one digit, with their gradients in order") {
   // 30 = 2 · 3 · 5; rank 17 is 1 + 2 · (2 + 3 · 2).
-  const auto of_17 = stages(17, 30, 2, exchanged::parts);
+  const auto of_17 = stages(17, 30, 2);
   REQUIRE(of_17.size() == 3);
   CHECK(of_17[0].members == std::vector{16, 17});
   CHECK(of_17[0].leaf_offsets == numbers{16, 17, 18});
@@ -115,7 +115,7 @@ TEST_CASE("levels: those ranks meet that differ in one digit, with their gradien
   CHECK(of_17[2].part() == index_range{2079, 2156});
   for (const auto& one : of_17) CHECK(one.survivors == one.members.size());
 
-  const auto whole = stages(17, 30, 2, exchanged::whole);
+  const auto whole = stages(17, 30, 2, 1);
   REQUIRE(whole.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(whole[i].members == of_17[i].members);
@@ -128,7 +128,7 @@ TEST_CASE("levels: those ranks meet that differ in one digit, with their gradien
 
 TEST_CASE("levels: a large prime folds parts, among the ranks that hold the same one") {
   // 22 = 2 · 11, and of 11 vectors the first six are folded in pairs. Rank 5 is 1 + 2 · 2, rank 7 is 1 + 2 · 3.
-  const auto keeper = stages(5, 22, 2, exchanged::parts), waits = stages(7, 22, 2, exchanged::parts);
+  const auto keeper = stages(5, 22, 2), waits = stages(7, 22, 2);
   REQUIRE(keeper.size() == 5);  // a pair; the fold; 8 vectors by two
   REQUIRE(waits.size() == 2);
   for (const auto& one : {keeper[1], waits[1]}) {
@@ -148,8 +148,59 @@ TEST_CASE("levels: a large prime folds parts, among the ranks that hold the same
   CHECK(keeper[4].sum_over == std::vector{0, 1, 4, 5, 8, 9, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21});
 }
 
+TEST_CASE("levels: above the last that cuts, parts are exchanged whole, and summed over those that hold the others") {
+  // 30 = 2 · 3 · 5; rank 17 is 1 + 2 · (2 + 3 · 2). Its pair's six ranks, 12 … 17, hold the six parts of one vector.
+  const auto all = stages(17, 30, 2), six = stages(17, 30, 2, 6), two = stages(17, 30, 2, 5);
+  REQUIRE(six.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(six[i].members == all[i].members);
+    CHECK(six[i].leaf_offsets == all[i].leaf_offsets);
+    CHECK(six[i].survivors == all[i].survivors);
+    CHECK(six[i].replicated() == (i > 1));
+    CHECK(two[i].replicated() == (i > 0));  // two parts: three times as many would be more than five
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(six[i].parts == all[i].parts);
+    CHECK(six[i].sum_over == all[i].sum_over);
+  }
+  CHECK(six[2].held == all[1].part());
+  CHECK(six[2].part() == all[1].part());
+  CHECK(six[2].sum_over == std::vector{12, 13, 14, 15, 16, 17});
+  for (std::size_t i = 1; i < 3; ++i) {
+    CHECK(two[i].part() == all[0].part());
+    CHECK(two[i].sum_over == std::vector{16, 17});
+  }
+  // 24 = 2 · 2 · 2 · 3: once a level does not cut, none above it does.
+  const auto halved = stages(23, 24, 2, 3);
+  REQUIRE(halved.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(halved[i].replicated() == (i > 0));
+}
+
+TEST_CASE("levels: a large prime folds parts that are exchanged whole") {
+  // As above, where all levels cut: 22 = 2 · 11. Rank 7 gives its half to rank 5, which goes on with that half.
+  const auto keeper = stages(5, 22, 2, 2), waits = stages(7, 22, 2, 2);
+  REQUIRE(keeper.size() == 5);
+  REQUIRE(waits.size() == 2);
+  CHECK_FALSE(waits[1].survives());
+  CHECK(waits[1].sum_over == std::vector{4, 5});
+  CHECK(keeper[2].members == std::vector{1, 5});
+  for (std::size_t i = 1; i < 5; ++i) {
+    CHECK(keeper[i].held == index_range{1155, 2310});
+    CHECK(keeper[i].part() == keeper[i].held);
+    CHECK(keeper[i].sum_over == std::vector{4, 5});
+  }
+  // Of 11 vectors in four parts, three of the eight that are left meet others at the third distance with whole parts.
+  const auto of_eleven = stages(0, 11, 2, 4);
+  REQUIRE(of_eleven.size() == 4);
+  CHECK(of_eleven[2].sum_over == std::vector{0, 2, 4, 6});
+  CHECK(of_eleven[2].part() == index_range{0, 577});
+  CHECK(of_eleven[3].sum_over == std::vector{0, 2, 4, 6});
+  CHECK(of_eleven[3].members == std::vector{0, 7});
+  CHECK(of_eleven[3].part() == of_eleven[2].part());
+}
+
 TEST_CASE("levels: a rank alone meets itself") {
-  const auto alone = stages(0, 1, 2, exchanged::parts);
+  const auto alone = stages(0, 1, 2);
   REQUIRE(alone.size() == 1);
   CHECK(alone.front().members == std::vector{0});
   CHECK(alone.front().survives());
@@ -198,6 +249,11 @@ void for_each_schedule_of_levels(Visitor&& visit) {
   adasum::test::for_each_schedule(visit);
   for (const std::size_t radix : {3u, 6u, 12u})
     visit(adasum::schedules::recursive_halving{radix}, "recursive_halving of " + std::to_string(radix));
+  for (const std::size_t parts : {4u, 6u})
+    for (const std::size_t radix : {2u, 4u})
+      visit(adasum::schedules::recursive_halving{radix, parts},
+            "recursive_halving of " + std::to_string(radix) + " in " + std::to_string(parts) + " parts");
+  visit(adasum::schedules::recursive_doubling{4}, "recursive_doubling of 4");
 }
 
 // Without folding, and with: 22 = 2 · 11 folds parts, 33 = 3 · 11 of three ranks.

@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <string>
 #include <vector>
+
+#include <adasum/core/error.hpp>
 
 namespace test_of_schedule_recursive_doubling {
 
@@ -45,6 +49,22 @@ TEST_CASE("doubling: one exchange for each prime factor; only a large prime is f
     CHECK(one.survivors == 3);
     CHECK(one.sum_over == std::vector{4});
   }
+}
+
+TEST_CASE("doubling: with a wider radix, more ranks meet at once") {
+  const auto stages = recursive_doubling{.radix = 4}.stages(5, 32, {1000, 4, 1, true});
+  REQUIRE(stages.size() == 3);
+  CHECK(stages[0].members == std::vector{4, 5, 6, 7});
+  CHECK(stages[1].members == std::vector{1, 5, 9, 13});
+  CHECK(stages[2].members == std::vector{5, 21});
+  for (const auto& one : stages) {
+    CHECK(one.replicated());
+    CHECK(one.part() == index_range{0, 1000});
+    CHECK(one.sum_over == std::vector{5});
+  }
+  for (const std::size_t radix : {0u, 1u})
+    CHECK_THROWS_WITH_AS((recursive_doubling{.radix = radix}.stages(0, 4, {1000, 4, 1, true})),
+                         doctest::Contains(("radix " + std::to_string(radix)).c_str()), adasum::bad_input);
 }
 
 }  // namespace test_of_schedule_recursive_doubling

@@ -63,6 +63,29 @@ TEST_CASE("halving: thirds and fifths") {
   CHECK(of_seven[1].sum_over.size() == 15);
 }
 
+TEST_CASE("halving up to a number of parts, doubling above") {
+  const auto of = [](recursive_halving order, int rank, int size) {
+    return order.stages(rank, size, schedule_input{1000, 4, 1, true});
+  };
+  const auto stages = of({.radix = 4, .most_parts = 16}, 37, 256);  // 1 + 4 · (1 + 4 · 2)
+  REQUIRE(stages.size() == 4);
+  CHECK(stages[1].members == std::vector{33, 37, 41, 45});
+  CHECK(stages[1].part() == index_range{312, 375});
+  CHECK_FALSE(stages[1].replicated());
+  const std::vector block{32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47};
+  CHECK(stages[1].sum_over == block);
+  CHECK(stages[2].members == std::vector{5, 21, 37, 53});
+  CHECK(stages[3].members == std::vector{37, 101, 165, 229});
+  for (const std::size_t i : {2u, 3u}) {
+    CHECK(stages[i].replicated());
+    CHECK(stages[i].part() == stages[1].part());
+    CHECK(stages[i].sum_over == block);
+  }
+  CHECK(of({.radix = 4, .most_parts = 15}, 37, 256)[1].replicated());
+  CHECK(of({.radix = 4, .most_parts = 1}, 37, 256)[0].replicated());
+  CHECK_THROWS_WITH_AS(of({.most_parts = 0}, 0, 4), doctest::Contains("0 parts"), adasum::bad_input);
+}
+
 TEST_CASE("the radix of halving is at least 2") {
   for (const std::size_t radix : {0u, 1u}) {
     CAPTURE(radix);

@@ -18,6 +18,7 @@ void for_each_message_schedule(Visitor&& visit) {
   visit(schedules::recursive_halving{}, std::string("recursive_halving"));
   visit(schedules::recursive_halving{.radix = 4}, std::string("recursive_halving{.radix = 4}"));
   visit(schedules::recursive_halving{.radix = 8}, std::string("recursive_halving{.radix = 8}"));
+  visit(schedules::recursive_halving{.most_parts = 2}, std::string("recursive_halving{.most_parts = 2}"));
   visit(schedules::all_to_all{}, std::string("all_to_all"));
   visit(schedules::automatic{.in_place = false}, std::string("automatic"));
 }

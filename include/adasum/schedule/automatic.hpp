@@ -93,20 +93,22 @@ struct automatic {
 
   /// Gradients of at most this many bytes are exchanged whole. The limit for two ranks was measured on one node
   /// (bench/allreduce): below it, the exchanges that halving needs for its sums and for gathering cost more than the bytes
-  /// that it saves. For more ranks the model is not asked: its answer depends on the number of segments, and schedules of
-  /// short gradients cost so nearly the same that a rank whose segments are wrong would often choose another schedule
-  /// than the other ranks.
+  /// that it saves. For more ranks the model is asked for the radix only, as for one segment: its answer depends on the
+  /// number of segments, and schedules of short gradients cost so nearly the same that a rank whose segments are wrong would
+  /// often choose another schedule than the other ranks.
   static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 1) * 1024; }
   /// What more than two ranks choose from, besides doubling.
   static constexpr std::size_t widest_radix = 32;
+  static constexpr std::size_t widest_radix_of_doubling = 8;
   static constexpr std::size_t widest_prime_radix = 128;  ///< see radices()
   static constexpr int most_ranks_all_to_all = 256;       ///< the Gram matrix of more is a message of megabytes
 
   enum class kind { doubling, halving, all_to_all, shared_memory };
   struct choice {
-    kind which;                        ///< across the nodes, where `by_node` is there
-    std::size_t radix = 2;             ///< of halving, and in shared memory
-    std::optional<carried> by_node{};  ///< nodes first, which then carry this
+    kind which;                                            ///< across the nodes, where `by_node` is there
+    std::size_t radix = 2;                                 ///< of doubling, halving, and levels in shared memory
+    std::optional<carried> by_node{};                      ///< nodes first, which then carry this
+    std::size_t most_parts = detail::any_number_of_parts;  ///< of halving
     friend constexpr bool operator==(const choice&, const choice&) = default;
   };
 
@@ -114,7 +116,8 @@ struct automatic {
     if (is_by_node(input)) return cheapest_by_node(size, input, on);
     if (input.in_place) return {kind::shared_memory, levels_in_place(size, input, on).radix};
     if (!input.along_tree) return input.sums > 0 && size > 2 ? cheapest(size, input, on) : choice{kind::all_to_all};
-    if (size == 1 || is_short(size, input, on)) return {kind::doubling};
+    if (size == 1) return {kind::doubling};
+    if (is_short(size, input, on)) return cheapest_doubling(size, input, on);
     return size == 2 && !on ? choice{kind::halving} : cheapest(size, input, on);
   }
   /// Whether it is exchanged whole in any case. On a machine that was measured, only where some part of it would be empty.
@@ -133,8 +136,8 @@ struct automatic {
   /// elements but needs P²/2 inner products of N/P elements on each rank and a sum of as many numbers, with two sums of
   /// vectors, which send twice as much (norms alone: as much) and need 3N products.
   static choice cheapest(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
-    std::vector<choice> candidates{{kind::doubling}};
     // The model asks rank 0, whose parts of short gradients among many ranks are empty.
+    auto candidates = ways_of_doubling(size);
     append_sliced(candidates, size, !is_short(size, input, on));
     // One stage of all ranks is all_to_all for a rule that is not applied along the tree.
     if (!input.along_tree)
@@ -144,15 +147,28 @@ struct automatic {
     return cheapest_of(candidates, size, input, on, [&](const choice& one) { return stages_of(one, 0, size, input); });
   }
 
-  /// The same where nodes are combined first. In place, every rank has a part of its own.
-  static choice cheapest_by_node(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
-    constexpr auto whole = carried::whole, shard = carried::shard;
-    if (!input.in_place && is_short(size, input, on)) return {kind::doubling, 2, whole};
-    std::vector<choice> candidates{{kind::doubling}};
+  /// Of exchanging whole gradients. Whatever the radix, each rank gets as much of what the report needs.
+  static choice cheapest_doubling(int size, schedule_input input, const std::optional<machine>& on = {}) {
+    input.segments = 1;
+    return cheapest_of(ways_of_doubling(size), size, input, on,
+                       [&](const choice& one) { return stages_of(one, 0, size, input); });
+  }
+
+  /// The schedule with the least seconds where nodes are combined first. In place, every rank has a part of its own.
+  static choice cheapest_by_node(int size, schedule_input input, const std::optional<machine>& on = {}) {
     const node_leaves leaves{node_groups(input.nodes)};
-    append_sliced(candidates, static_cast<int>(leaves.groups().size()), true);
-    for (auto& one : candidates) one.by_node = shard;
-    if (!input.in_place) candidates.push_back({kind::doubling, 2, whole});
+    const auto nodes = static_cast<int>(leaves.groups().size());
+    const bool goes_whole = !input.in_place && is_short(size, input, on);
+    std::vector<choice> candidates;
+    if (goes_whole) {
+      input.segments = 1;  // as in cheapest_doubling
+    } else {
+      candidates = ways_of_doubling(nodes);
+      append_sliced(candidates, nodes, true);
+    }
+    for (auto& one : candidates) one.by_node = carried::shard;
+    if (!input.in_place)
+      for (const auto& one : ways_of_doubling(nodes)) candidates.push_back({one.which, one.radix, carried::whole});
     return cheapest_of(candidates, size, input, on,
                        [&](const choice& one) { return by_node_stages_of(one, leaves, 0, input); });
   }
@@ -169,15 +185,36 @@ struct automatic {
     return found;
   }
 
+  /// Doubling with each of these radices that is not too wide for its memory, of (radix - 1)·N elements.
+  static std::vector<choice> ways_of_doubling(int size) {
+    std::vector<choice> found{{kind::doubling}};
+    for (const auto radix : radices(size))
+      if (radix > 2 && radix <= widest_radix_of_doubling) found.push_back({kind::doubling, radix});
+    return found;
+  }
+  /// Halving with each of these radices: to the end, and up to each level.
+  static std::vector<choice> ways_of_halving(int size) {
+    std::vector<choice> found;
+    for (const auto radix : radices(size)) {
+      found.push_back({kind::halving, radix});
+      std::size_t parts = 1;
+      for (const auto& one : detail::levels_of(static_cast<std::size_t>(size), radix)) {
+        if (parts > 1) found.push_back({kind::halving, radix, {}, parts});
+        parts *= one.radix;
+      }
+    }
+    return found;
+  }
+
   static std::vector<stage> stages_of(choice one, int rank, int size, const schedule_input& input) {
     if (one.by_node) return by_node_stages_of(one, node_leaves(node_groups(input.nodes)), rank, input);
     switch (one.which) {
       case kind::shared_memory: return shared_memory{one.radix}.stages(rank, size, input);
       case kind::all_to_all: return all_to_all{}.stages(rank, size, input);
-      case kind::halving: return recursive_halving{one.radix}.stages(rank, size, input);
+      case kind::halving: return recursive_halving{one.radix, one.most_parts}.stages(rank, size, input);
       case kind::doubling: break;
     }
-    return recursive_doubling{}.stages(rank, size, input);
+    return recursive_doubling{one.radix}.stages(rank, size, input);
   }
 
   /// @throws bad_input  a constant of the machine is negative or not finite
@@ -223,7 +260,7 @@ struct automatic {
 
   static void append_sliced(std::vector<choice>& candidates, int size, bool halved) {
     if (halved && size > 1)
-      for (const auto radix : radices(size)) candidates.push_back({kind::halving, radix});
+      for (const auto& one : ways_of_halving(size)) candidates.push_back(one);
     if (size <= most_ranks_all_to_all) candidates.push_back({kind::all_to_all});
   }
 
@@ -231,7 +268,7 @@ struct automatic {
                                               const schedule_input& input) {
     return stages_by_node(leaves, rank, input, {.each = *one.by_node},
                           [&](int node, int nodes, const schedule_input& among_nodes) {
-                            return stages_of({one.which, one.radix}, node, nodes, among_nodes);
+                            return stages_of({one.which, one.radix, {}, one.most_parts}, node, nodes, among_nodes);
                           });
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -57,23 +58,27 @@ inline std::vector<level> levels_of(std::size_t ranks, std::size_t radix, std::s
   return levels;
 }
 
-/// What ranks that meet give to each other.
-enum class exchanged {
-  parts,  ///< each combines one part of what they hold, and goes on with that
-  whole,  ///< each combines all of it
-};
+/// As many parts as there are ranks. One part: vectors are never cut.
+inline constexpr std::size_t any_number_of_parts = std::numeric_limits<std::size_t>::max();
 
 /// One rank's way up the levels.
+///
+/// As long as vectors may be cut, each of the ranks that meet combines one part of what they hold, and goes on with that;
+/// its inner products are added over all ranks that hold parts of the same vectors. Above, each combines all of what they
+/// hold, and the ranks over which inner products are added stay the same.
 class level_walk {
  public:
-  /// @param all     the elements of a gradient
-  /// @param widest  see levels_of
-  level_walk(int rank, int size, std::size_t radix, index_range all, exchanged what, std::size_t widest = widest_prime)
+  /// @param all         the elements of a gradient
+  /// @param most_parts  into which a vector may be cut
+  /// @param widest      see levels_of
+  level_walk(int rank, int size, std::size_t radix, index_range all, std::size_t most_parts,
+             std::size_t widest = widest_prime)
       : rank_(static_cast<std::size_t>(rank)),
         levels_(levels_of(static_cast<std::size_t>(size), radix, widest)),
         radix_(radix),
-        what_(what),
-        held_(all) {}
+        most_parts_(most_parts),
+        held_(all),
+        holders_{rank} {}
 
   std::vector<stage> stages() {
     // A rank alone meets itself.
@@ -107,7 +112,9 @@ class level_walk {
     one.parts = {held_};
     for (const auto digit : {first, first + 1}) one.members.push_back(rank_with(on, digit));
     for (const auto digit : {first, first + 1, first + 2}) one.leaf_offsets.push_back(leaf_of(on, digit));
-    one.sum_over = what_ == exchanged::parts ? holders(on, nodes, {node, node + 1}) : std::vector{one.members.front()};
+    // Those that hold the other parts of the first vector: as many ranks further down.
+    one.sum_over = holders_;
+    for (auto& holder : one.sum_over) holder -= static_cast<int>(place * on.span);
     stages_.push_back(std::move(one));
     return place == 0;
   }
@@ -120,14 +127,21 @@ class level_walk {
     one.self = node / distance % count;
     one.survivors = count;
     one.held = held_;
+    const bool cuts = parts_ <= most_parts_ / count;
     for (std::size_t i = 0; i < count; ++i) {
       one.members.push_back(rank_with(on, nodes.first_leaf(first + i * distance + node % distance)));
       one.leaf_offsets.push_back(leaf_of(on, nodes.first_leaf(first + i * distance)));
-      one.parts.push_back(what_ == exchanged::parts ? part_of(held_, count, i) : held_);
+      one.parts.push_back(cuts ? part_of(held_, count, i) : held_);
     }
     const auto last = first + count * distance;
     one.leaf_offsets.push_back(leaf_of(on, nodes.first_leaf(last)));
-    one.sum_over = what_ == exchanged::parts ? holders(on, nodes, {first, last}) : std::vector{static_cast<int>(rank_)};
+    if (cuts) {
+      parts_ *= count;
+      holders_ = holders(on, nodes, {first, last});
+    } else {
+      most_parts_ = parts_;  // whole parts from here on
+    }
+    one.sum_over = holders_;
     held_ = one.part();
     stages_.push_back(std::move(one));
   }
@@ -158,9 +172,10 @@ class level_walk {
 
   std::size_t rank_;
   std::vector<level> levels_;
-  std::size_t radix_;
-  exchanged what_;
-  index_range held_;  // of the vector that this rank has combined
+  std::size_t radix_, most_parts_;
+  index_range held_;          // of the vector that this rank has combined
+  std::size_t parts_ = 1;     // into which that vector has been cut
+  std::vector<int> holders_;  // of parts of the same vector, which together make all of it
   std::vector<stage> stages_;
 };
 

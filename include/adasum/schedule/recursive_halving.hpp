@@ -26,19 +26,27 @@ namespace adasum::schedules {
 /// For long vectors: each rank sends 2(P-1)/P·N elements at any radix, in 2 exchanges for each level; arithmetic per
 /// element grows with the radix. Where the number of ranks has a prime factor above 7 and above the radix, some ranks are
 /// folded first at its level (levels.hpp).
+///
+/// For vectors of medium length among many ranks, {.most_parts = m}: halving at the first levels, doubling above. Once
+/// vectors have been cut into m parts, the ranks that meet exchange their parts whole, and each combines all of what they
+/// hold. So a level of radix q takes one exchange of (q-1)·N/m elements in place of two of fewer elements, and its inner
+/// products are summed over m ranks only, those that hold the parts of one vector.
 struct recursive_halving {
   static constexpr std::string_view name = "recursive_halving";
   static constexpr bool supports_gram_rules = false;
 
   /// At least 2; a level may have a smaller one, or be a single prime factor that is larger.
   std::size_t radix = 2;
+  /// Into how many parts a vector is cut at most. A level that would make more of them cuts nothing, nor do those above it.
+  std::size_t most_parts = detail::any_number_of_parts;
   friend constexpr bool operator==(const recursive_halving&, const recursive_halving&) = default;
 
-  /// @throws bad_input if the radix is less than 2
+  /// @throws bad_input if the radix is less than 2, or there is to be no part
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     if (radix < 2)
       throw bad_input("adasum::schedules::recursive_halving: the radix " + std::to_string(radix) + " is less than 2");
-    return detail::level_walk(rank, size, radix, {0, input.length}, detail::exchanged::parts).stages();
+    if (most_parts < 1) throw bad_input("adasum::schedules::recursive_halving: vectors cannot be cut into 0 parts");
+    return detail::level_walk(rank, size, radix, {0, input.length}, most_parts).stages();
   }
 };
 

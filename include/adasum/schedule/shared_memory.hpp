@@ -57,7 +57,8 @@ struct shared_memory {
       throw bad_input("adasum::schedules::shared_memory: the radix " + std::to_string(radix) + " is less than 2");
     const auto ranks = static_cast<std::size_t>(size);
     if (!is_short(size, input) && input.along_tree && ranks > radix) {
-      auto levels = detail::level_walk(rank, size, radix, {0, input.length}, detail::exchanged::parts, ranks).stages();
+      auto levels =
+          detail::level_walk(rank, size, radix, {0, input.length}, detail::any_number_of_parts, ranks).stages();
       if (levels.size() > 1)
         for (auto& one : levels) one.grouped = true;
       return levels;

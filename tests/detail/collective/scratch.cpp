@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -58,10 +59,12 @@ constexpr int rank_counts[] = {1, 2, 3, 4, 5, 7, 8, 12, 16};
 /// Parts are nearly equal: P - 1 times the largest of P parts is at most N + P.
 double uneven(int size) { return size; }
 
-/// Doubling holds the gradients of all ranks that meet at a level but this one's; another schedule no more than one.
+/// Doubling holds the gradients of all ranks that meet at a level but this one's; another schedule no more than one. With
+/// two parts at most, an odd number of ranks doubles.
 double most_floats(int size, const std::string& schedule) {
   const double one = static_cast<double>(length) + uneven(size);
-  if (schedule != "recursive_doubling" && schedule != "automatic") return one;
+  const auto doubles = {"recursive_doubling", "recursive_halving{.most_parts = 2}", "automatic"};
+  if (std::ranges::find(doubles, schedule) == doubles.end()) return one;
   const int met = size % 7 == 0 ? 7 : size % 5 == 0 ? 5 : size % 3 == 0 ? 3 : 2;
   return (met - 1) * one;
 }
