@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -48,8 +49,7 @@ class exclusion {
       takes_part_[r] = std::ranges::find(flags, 1) == flags.end();
       if (!takes_part_[r]) found.exclude(static_cast<int>(r));
     }
-    if (policy_ == nonfinite_policy::raise && !found.get().excluded().empty())
-      throw nonfinite_error("adasum: Inf or NaN in the gradient of " + describe_nonfinite(all(), segments_, "rank"));
+    if (policy_ == nonfinite_policy::raise && !found.get().excluded().empty()) throw_nonfinite();
   }
 
   bool of_rank(int rank) const { return takes_part_[static_cast<std::size_t>(rank)]; }
@@ -66,11 +66,22 @@ class exclusion {
   }
 
  private:
+  /// The others throw this, too, and end the run. So a rank that has no memory for the text must throw nothing else: as one
+  /// that fails, it would wait for them.
+  [[noreturn]] void throw_nonfinite() const {
+    try {
+      throw nonfinite_error("adasum: Inf or NaN in the gradient of " + describe_nonfinite(all(), segments_, "rank"));
+    } catch (const std::bad_alloc&) {
+      throw nonfinite_error(without_memory_);
+    }
+  }
+
   std::size_t ranks_, segments_;
   nonfinite_policy policy_;
   std::span<const int> leaf_ranks_;
   std::vector<bool> takes_part_;      // by rank
   std::vector<unsigned char> flags_;  // of every rank, and behind them this one's
+  nonfinite_error without_memory_{"adasum: Inf or NaN in a gradient, and there is no memory to say in which"};
 };
 
 }  // namespace adasum::detail
