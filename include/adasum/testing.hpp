@@ -11,6 +11,8 @@
 ///     adasum::check_communicator(my_communicator, my_space{});    // on all of its ranks
 ///
 /// The library's own types are tested by these, among other tests.
+///
+/// And simulated ranks, among which rules, spaces and schedules are tried: simulate() in testing/simulated_communicator.hpp.
 
 #include "core/config.hpp"
 
@@ -18,3 +20,4 @@
 #include "testing/execution_space.hpp"
 #include "testing/rule.hpp"
 #include "testing/schedule.hpp"
+#include "testing/simulated_communicator.hpp"

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "allocations.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 namespace {
 
 thread_local std::size_t count = 0;
+std::atomic<std::ptrdiff_t> live = 0;
 thread_local adasum::test::planned_failures failures;
 
 void* allocate(std::size_t size, std::size_t alignment) {
@@ -17,13 +19,22 @@ void* allocate(std::size_t size, std::size_t alignment) {
     ++failures.failed;
     throw std::bad_alloc();
   }
-  if (void* const memory = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment)) return memory;
+  if (void* const memory = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment)) {
+    live.fetch_add(1, std::memory_order_relaxed);
+    return memory;
+  }
   throw std::bad_alloc();
+}
+
+void release(void* memory) {
+  if (memory != nullptr) live.fetch_sub(1, std::memory_order_relaxed);
+  std::free(memory);
 }
 
 }  // namespace
 
 std::size_t adasum::test::allocations() { return count; }
+std::ptrdiff_t adasum::test::live_allocations() { return live.load(std::memory_order_relaxed); }
 adasum::test::planned_failures& adasum::test::failures_of_this_thread() { return failures; }
 
 // The array forms call these.
@@ -39,7 +50,7 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }

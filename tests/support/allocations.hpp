@@ -10,6 +10,8 @@ namespace adasum::test {
 
 /// How often the calling thread has called operator new.
 std::size_t allocations();
+/// How many of all threads' allocations are there now.
+std::ptrdiff_t live_allocations();
 
 /// Which of the calling thread's next allocations fail.
 struct planned_failures {

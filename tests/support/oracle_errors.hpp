@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "oracle.hpp"
@@ -84,8 +85,17 @@ struct bounded_oracle {
   }
 };
 
-template <scalar T, class Rule, gradient_list Gradients>
-bounded_oracle oracle_with_errors(Rule rule, const Gradients& gradients, segments_view segments) {
+/// tree(leaves, merge): the one over all ranks.
+struct tree_of_all {
+  template <class Merge>
+  oracle_node operator()(std::vector<oracle_node> leaves, const Merge& merge) const {
+    return oracle_tree(std::move(leaves), merge);
+  }
+};
+
+template <scalar T, class Rule, gradient_list Gradients, class Tree = tree_of_all>
+bounded_oracle oracle_with_errors(Rule rule, const Gradients& gradients, segments_view segments,
+                                  const Tree& tree = {}) {
   bounded_oracle oracle;
   for (std::size_t k = 0; k < segments.size(); ++k) {
     auto leaves = oracle_leaves(gradients, segments.range(k));
@@ -94,7 +104,7 @@ bounded_oracle oracle_with_errors(Rule rule, const Gradients& gradients, segment
     // A quadratic form has up to n²/4 terms, each with three roundings.
     const real eta = inner_product_error<T>(n, length) + static_cast<real>(n * n + 8) * unit_of_double;
     const real pair_eta = inner_product_error<T>(2, length);
-    const auto root = oracle_tree(std::move(leaves), [&](const oracle_node& a, const oracle_node& b) {
+    const auto root = tree(std::move(leaves), [&](const oracle_node& a, const oracle_node& b) {
       auto merged = oracle_merge(rule, a, b);
       const auto [wa, wb] = oracle_weights(rule, a.value, b.value, a.leaves, b.leaves);
       const real na = norm(a.value), nb = norm(b.value);

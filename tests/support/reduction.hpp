@@ -12,6 +12,7 @@
 #include <adasum/core/segments.hpp>
 
 #include "bits.hpp"
+#include "same_findings.hpp"
 #include "support/oracle_errors.hpp"
 
 /// One reduction of known gradients, and what must hold of it on every rank.
@@ -77,20 +78,6 @@ void check_reduced(const reduced<T>& got, const expectation& expected, const std
     const real root_error = std::min(std::sqrt(square_error), exact_norm > 0 ? square_error / exact_norm : mass);
     CHECK(std::abs(static_cast<real>(report.result_norm(k)) - exact_norm) <= expected.bounds[k] + root_error);
   }
-}
-
-inline bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
-/// Whether two ranks were told the same.
-inline bool same_findings(const report& a, const report& b) {
-  bool same = a.contributions() == b.contributions() && a.segments() == b.segments() && a.rule() == b.rule() &&
-              a.schedule() == b.schedule() && a.measured() == b.measured();
-  for (std::size_t k = 0; same && k < a.segments(); ++k) {
-    same = same_number(a.result_norm(k), b.result_norm(k));
-    for (std::size_t i = 0; i < a.contributions(); ++i)
-      same = same && same_number(a.norm(i, k), b.norm(i, k)) && same_number(a.weight(i, k), b.weight(i, k));
-  }
-  return same;
 }
 
 /// All ranks hold the same bits, and were told the same.

@@ -318,4 +318,43 @@ TEST_CASE("in the first run of a plan by which one rank of a node tells many oth
         in_a_row);
 }
 
+TEST_CASE("in a run in which NaN is an error on all ranks") {
+  const adasum::options raises{.check_agreement = false, .nonfinite = adasum::nonfinite_policy::raise};
+  const auto inputs = gradients_of(4, segs);
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    for (const int culprit : {0, 3}) {
+      bool ran_out = true;
+      for (std::size_t n = 0; ran_out; ++n) {
+        case_under_test() = "NaN is an error, " + name + ", allocation " + std::to_string(n);
+        CAPTURE(case_under_test());
+        const auto ranks = results_of(on_ranks(4, [&](const adasum::thread_communicator& comm) {
+          auto plan = adasum::plan_allreduce<double>(space, comm, segs, order, raises);
+          auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
+          auto with_nan = gradient;
+          if (comm.rank() == 1) with_nan[4] = quiet_nan<double>();
+          seen found;
+          found.end = end_of(std::vector<double>{}, [&](auto&) {
+            std::optional<failing_allocations> failures;
+            if (comm.rank() == culprit) failures.emplace(n, failing_allocations::all);
+            try {
+              plan(with_nan);
+            } catch (...) {
+              found.ran_out = failures && failures->any();
+              throw;
+            }
+          });
+          plan(gradient);
+          found.planned = gradient;
+          return found;
+        }));
+        for (const auto& rank : ranks) {
+          CHECK(rank.end.how != way::returned);
+          CHECK(same_bits(rank.planned, ranks[0].planned));
+        }
+        ran_out = ranks[static_cast<std::size_t>(culprit)].ran_out;
+      }
+    }
+  });
+}
+
 }  // namespace test_of_detail_collective_allocation_failures

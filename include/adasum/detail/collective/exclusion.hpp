@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,10 +60,7 @@ class exclusion {
       takes_part_[i] = std::ranges::find(flags, 1) == flags.end();
       if (!takes_part_[i]) found.exclude(static_cast<int>(i));
     }
-    if (policy_ == nonfinite_policy::raise && !found.get().excluded().empty())
-      throw nonfinite_error(std::string("adasum: Inf or NaN in the ") +
-                            (gradients_.are_cut() ? "shard of " : "gradient of ") +
-                            describe_nonfinite(std::span(flags_).first(ranks_ * segments_), segments_, "rank"));
+    if (policy_ == nonfinite_policy::raise && !found.get().excluded().empty()) throw_nonfinite();
   }
 
   bool of_rank(int rank) const { return takes_part_[static_cast<std::size_t>(gradients_.of_rank(rank))]; }
@@ -80,6 +78,18 @@ class exclusion {
   }
 
  private:
+  /// The others throw this, too, and end the run. So a rank that has no memory for the text must throw nothing else: as one
+  /// that fails, it would wait for them.
+  [[noreturn]] void throw_nonfinite() const {
+    try {
+      throw nonfinite_error(std::string("adasum: Inf or NaN in the ") +
+                            (gradients_.are_cut() ? "shard of " : "gradient of ") +
+                            describe_nonfinite(std::span(flags_).first(ranks_ * segments_), segments_, "rank"));
+    } catch (const std::bad_alloc&) {
+      throw nonfinite_error(without_memory_);
+    }
+  }
+
   std::size_t ranks_;
   const whole_gradients& gradients_;
   std::size_t segments_;
@@ -88,6 +98,7 @@ class exclusion {
   std::vector<bool> takes_part_;             // by gradient
   std::vector<unsigned char> flags_;         // of every rank, and behind them this one's
   std::vector<unsigned char> of_gradients_;  // where they are cut
+  nonfinite_error without_memory_{"adasum: Inf or NaN in a gradient, and there is no memory to say in which"};
 };
 
 }  // namespace adasum::detail

@@ -14,6 +14,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -381,6 +383,37 @@ TEST_CASE("ranks with different plans refuse each other at the first barrier") {
     found += text->find("made a different plan") != std::string::npos;
   }
   CHECK(found >= 1);
+}
+
+namespace {
+
+/// Of two ranks, played by one thread.
+struct counting_window {
+  static constexpr bool same_address_space = true;
+  std::shared_ptr<post_office::memory> block;
+  std::vector<int> both{0, 1};
+  int* times;
+  std::span<const int> ranks() const { return both; }
+  std::byte* of(std::size_t i) const { return block->of(i); }
+  void progress() const { ++*times; }
+};
+
+}  // namespace
+
+TEST_CASE("whoever asks whether it is left alone lets messages move meanwhile") {
+  using access = detail::shared_access<counting_window>;
+  const auto block = post_office(2).share(0, access::bytes_for(1, 0));
+  int times = 0;
+  access failing({block, {0, 1}, &times}, 0, 1, 1, patience), at_work({block, {0, 1}, &times}, 1, 1, 1, patience);
+  for (access* const one : {&failing, &at_work}) {
+    one->begin_run();
+    one->arrive();
+  }
+  failing.fail();
+  CHECK_FALSE(failing.is_left_alone());
+  CHECK(times == 1);
+  at_work.end_run();
+  CHECK(failing.is_left_alone());
 }
 
 }  // namespace test_of_detail_collective_transport_shared_memory

@@ -192,8 +192,13 @@ class shared_access {
     control_of(self()).failed_run.store(run_, std::memory_order_release);
     leave_run();
   }
-  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it published before.
-  bool is_left_alone() const { return first_at_work() == size(); }
+  /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it published before. Asked again
+  /// and again.
+  bool is_left_alone() const {
+    const bool is_alone = first_at_work() == size();
+    if (!is_alone) progress();
+    return is_alone;
+  }
   /// Waits until then. Where the others work on the caller's gradient itself, for as long as it takes: it may be freed
   /// afterwards. Where they are other processes, not longer than the timeout: one may have died, and their memory stays
   /// until all have dropped it. But then this rank publishes nothing there before it is left alone.
@@ -201,7 +206,6 @@ class shared_access {
     const auto start = std::chrono::steady_clock::now();
     while (!is_left_alone()) {
       std::this_thread::yield();
-      progress();
       if (Memory::same_address_space || std::chrono::steady_clock::now() - start < longest_wait()) continue;
       gave_up_waiting_ = true;
       return;

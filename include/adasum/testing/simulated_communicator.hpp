@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/kept_plans.hpp"
+#include "../core/message.hpp"
+#include "simulation/settings.hpp"
+#include "simulation/world.hpp"
+
+namespace adasum {
+
+/// A communicator for tests. Its ranks are threads of which one runs at a time; a seed says which, how long each message
+/// takes, when posted exchanges end, and whether a message is copied when it is sent or lies with the sender until it is
+/// taken. So a run can be repeated, and a thousand seeds are a thousand orders of events. Where nobody can go on, that is
+/// seen at once. See simulate().
+///
+/// Between two ranks, messages keep their order. Ranks of one node share memory, and see each other's writes when they get
+/// their turn. Buffers of incoming messages may be written to before their messages are there. What it needs itself, it
+/// gets from the system and not from operator new, which a test may count or let fail.
+///
+/// A handle to a simulation that has not ended yet: it need not be kept, as a rank leaves when its function ends. For
+/// execution spaces of the host.
+class simulated_communicator {
+  using world = detail::simulated::world;
+
+ public:
+  simulated_communicator(world& all, int rank) : world_(&all), rank_(rank) {}
+
+  int rank() const { return rank_; }
+  int size() const { return world_->size(); }
+
+  // ── for what runs in a simulation ──
+
+  /// Another rank may run here. For rules and execution spaces of a test: call it where they may be interrupted.
+  /// @throws simulated_failure  where the simulation's fault says so
+  void point() const { world_->point(rank_); }
+  /// Waits for all other ranks that have not ended, without a message. @return whether all of them said true
+  bool all(bool mine) const { return world_->meet(rank_, mine); }
+  /// Whether the simulation's fault may come on this rank from here on, as it may at first. What it counts, it counts while
+  /// it may come.
+  void arm(bool armed) const { world_->arm(rank_, armed); }
+
+  // ── the concept communicator_for, and what is optional there ──
+
+  bool& reduction_in_flight() const { return world_->reduction_in_flight(rank_); }
+  adasum::kept_plans* kept_plans() const { return keeps_ ? world_->plans(rank_) : nullptr; }
+  simulated_communicator without_kept_plans() const {
+    auto copy = *this;
+    copy.keeps_ = false;
+    return copy;
+  }
+  std::span<const int> nodes() const { return world_->settings().nodes; }
+
+  template <class Space>
+    requires(!device_space<Space>)
+  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
+    detail::simulated::exchange one;
+    world_->start(rank_, out, in, one);
+    world_->go_on(one, true);
+  }
+
+  /// See the concept pending_exchange.
+  class pending {
+   public:
+    bool test() { return world_ == nullptr || world_->go_on(exchange_, false); }
+    void wait() {
+      if (world_ != nullptr) world_->go_on(exchange_, true);
+    }
+
+   private:
+    friend simulated_communicator;
+    world* world_ = nullptr;
+    detail::simulated::exchange exchange_;
+  };
+  template <class Space>
+    requires(!device_space<Space>)
+  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& one) const {
+    one.world_ = world_;
+    world_->start(rank_, out, in, one.exchange_);
+  }
+
+  /// See the concept shared_window.
+  class memory {
+   public:
+    static constexpr bool same_address_space = true;
+    std::span<const int> ranks() const { return ranks_; }
+    std::byte* of(std::size_t index) const { return block_->of(index); }
+    std::size_t bytes() const { return block_->bytes(); }
+    bool has_left(std::size_t index) const { return world_->has_left(ranks_[index]); }
+    /// @throws simulated_deadlock
+    void progress() const { world_->ask(rank_); }
+
+   private:
+    friend simulated_communicator;
+    world* world_ = nullptr;
+    int rank_ = 0;
+    detail::simulated::list<int> ranks_;
+    std::shared_ptr<detail::simulated::guarded_block> block_;
+  };
+  bool all_share_memory() const {
+    const auto all = nodes();
+    return std::ranges::all_of(all, [&](int node) { return node == all.front(); });
+  }
+  memory share(std::size_t bytes) const {
+    memory shared;
+    shared.world_ = world_;
+    shared.rank_ = rank_;
+    for (int rank = 0; rank < size(); ++rank)
+      if (world_->node_of(rank) == world_->node_of(rank_)) shared.ranks_.push_back(rank);
+    shared.block_ = world_->share(rank_, shared.ranks_.size(), bytes);
+    return shared;
+  }
+
+ private:
+  world* world_;
+  int rank_;
+  bool keeps_ = true;
+};
+
+/// Runs function(communicator) on so many simulated ranks, and returns when all of them have ended.
+///
+///     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+///       const auto run = adasum::simulate(5, {.seed = seed}, [](const adasum::simulated_communicator& comm) { … });
+///       if (!run.deadlock.empty()) …
+///     }
+///
+/// @throws bad_input  size < 1, or nodes that are not those of so many ranks
+template <class Function>
+simulated_run simulate(int size, const simulation_settings& settings, const Function& function) {
+  if (size < 1) throw bad_input("adasum::simulate: needs at least one rank, not " + std::to_string(size));
+  if (!settings.nodes.empty() && settings.nodes.size() != static_cast<std::size_t>(size))
+    throw bad_input("adasum::simulate: nodes are given for " + std::to_string(settings.nodes.size()) + " of " +
+                    std::to_string(size) + " ranks");
+  detail::simulated::world world(size, settings);
+  simulated_run run;
+  run.thrown.resize(static_cast<std::size_t>(size));
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(static_cast<std::size_t>(size));
+    try {
+      for (int rank = 0; rank < size; ++rank)
+        threads.emplace_back([&, rank] {
+          if (!world.await_first_turn(rank)) return;
+          try {
+            function(simulated_communicator(world, rank));
+          } catch (...) {
+            run.thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+          }
+          world.end(rank);
+        });
+    } catch (...) {  // the system has no more threads
+      world.cancel(threads.size());
+      throw;
+    }
+    world.run();
+  }
+  world.describe(run);
+  return run;
+}
+
+}  // namespace adasum

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "letters.hpp"
+
+namespace adasum::detail::simulated {
+
+/// What a rank does while it does not have the turn.
+enum class state { ready, asks, receives, sends, meets, gone };
+
+struct rank_state {
+  state doing = state::ready;
+  exchange* in = nullptr;  // receives, sends
+  int awaited = -1;        // in a deadlock: the peer of that exchange
+  bool has_left = false;
+  std::size_t exchanges = 0, shares = 0, meetings = 0;  // so many so far
+  std::uint64_t asked_in = 0;                           // the event before which it has asked
+  std::size_t asked = 0;                                // how often since then
+  bool reduction_in_flight = false;
+  bool is_armed = true;   // whether the fault may come
+  std::size_t calls = 0;  // of which one goes wrong: so many so far
+};
+
+/// For people.
+inline std::string who_waits_for_whom(std::span<const rank_state> ranks) {
+  std::string text;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto& one = ranks[r];
+    const auto peer = [&] { return "rank " + std::to_string(one.awaited); };
+    if (one.doing == state::gone) continue;
+    text += (text.empty() ? "rank " : "; rank ") + std::to_string(r);
+    switch (one.doing) {
+      case state::receives: text += " waits for a message of " + peer(); break;
+      case state::sends: text += " waits until " + peer() + " takes a message"; break;
+      case state::meets: text += " waits until all ranks meet"; break;
+      case state::asks: text += " asks in vain, by test() or in shared memory"; break;
+      case state::ready:
+      case state::gone: text += " is at work"; break;
+    }
+    text += ", after " + std::to_string(one.exchanges) + " exchanges";
+  }
+  return text;
+}
+
+}  // namespace adasum::detail::simulated

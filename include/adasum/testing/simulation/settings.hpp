@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../../core/error.hpp"
+
+namespace adasum {
+
+/// What goes wrong in a simulation: once, on one rank.
+struct simulated_fault {
+  enum class kind {
+    nothing,
+    failing_point,     ///< the rank's call number `at` of simulated_communicator::point() throws a simulated_failure
+    short_of_memory,   ///< its exchange number `at` throws std::bad_alloc, and has exchanged nothing
+    withheld_message,  ///< in place of the message that it sends as number `at`, an empty one arrives
+    departure,         ///< it leaves at its exchange number `at`: that throws, and all that follow
+    no_shared_memory,  ///< call number `at` of share() throws a shared_memory_error, on every rank
+  };
+  kind what = kind::nothing;
+  int rank = 0;
+  std::size_t at = 0;  ///< counted from 0
+};
+
+/// What simulated_communicator::point() throws. Not an exception of the library.
+struct simulated_failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Nobody could go on: each rank that had not returned waited for another. Thrown on all of them.
+class simulated_deadlock : public communication_error {
+  using communication_error::communication_error;
+};
+
+/// All that a run depends on, besides the function that ranks run.
+struct simulation_settings {
+  /// Says who runs next, how long messages take, when posted exchanges end.
+  std::uint64_t seed = 0;
+  simulated_fault fault{};
+  /// The node of each rank, see communicator_for; ranks of a node share memory. Empty: one node.
+  std::vector<int> nodes{};
+  /// A message takes so many turns at the most, and never more than 300; the seed may choose less.
+  std::size_t longest_delay = 200;
+};
+
+/// What became of a simulation.
+struct simulated_run {
+  /// What each rank's function threw; null where it returned.
+  std::vector<std::exception_ptr> thrown;
+  /// Empty, or who waited for whom when nobody could go on.
+  std::string deadlock;
+  /// Empty, or what was written to that belongs to no rank.
+  std::string damage;
+  /// Whether the fault has come.
+  bool fault_came = false;
+  /// How often ranks took turns.
+  std::size_t turns = 0;
+  /// A hash of all turns and messages: the same for the same settings.
+  std::uint64_t trace = 0;
+};
+
+}  // namespace adasum

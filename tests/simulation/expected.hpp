@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <adasum/core/node_groups.hpp>
+#include <adasum/core/segments.hpp>
+#include <adasum/rules/mean.hpp>
+#include <adasum/rules/sum.hpp>
+#include <adasum/rules/unit_mean.hpp>
+
+#include "case.hpp"
+#include "interrupted.hpp"
+#include "support/oracle_errors.hpp"
+#include "support/random_gradients.hpp"
+
+/// What a case reduces, and what must come out of it.
+namespace adasum::test {
+
+/// What the oracle calls a rule.
+template <class Rule>
+using oracle_rule = std::conditional_t<std::same_as<Rule, interrupted_adasum>, rules::adasum, Rule>;
+template <class Rule>
+inline constexpr bool mixes_units =
+    std::same_as<Rule, interrupted_mean_of_units> || std::same_as<Rule, rules::unit_mean>;
+
+/// First the gradients of each node, then those of the nodes, as schedules::automatic combines them.
+struct tree_of_nodes {
+  std::vector<int> nodes;
+  template <class Merge>
+  oracle_node operator()(std::vector<oracle_node> leaves, const Merge& merge) const {
+    if (nodes.empty()) return oracle_tree(std::move(leaves), merge);
+    const node_groups groups(nodes);
+    std::vector<oracle_node> of_nodes;
+    for (std::size_t node = 0; node < groups.size(); ++node) {
+      std::vector<oracle_node> inside;
+      for (const int rank : groups.ranks(node)) inside.push_back(leaves[static_cast<std::size_t>(rank)]);
+      of_nodes.push_back(oracle_tree(std::move(inside), merge));
+    }
+    return oracle_tree(std::move(of_nodes), merge);
+  }
+};
+
+inline index_range range_of(segments_view cut, std::size_t k) { return cut.range(k); }
+
+template <scalar T>
+struct simulated_input {
+  explicit simulated_input(const simulated_case& one)
+      : cut(random_segments(one.length, one.segments, one.data)),
+        gradients(random_gradients<T>(one.ranks, one.length, one.data, all_gradient_kinds[one.kind])) {
+    const auto large = range_of(cut, one.data % one.segments);
+    if (one.huge != 0)
+      for (auto& gradient : gradients)
+        for (auto x = large.begin; x < large.end; ++x) gradient[x] = static_cast<T>(to_double(gradient[x]) * 1e170);
+    if (one.not_a_number != 0) gradients[one.not_a_number - 1][one.data % one.length] = quiet_nan<T>();
+    for (std::uint64_t r = 0; one.nodes != 0 && r < one.ranks; ++r)
+      nodes.push_back(static_cast<int>((one.data % 2 == 0 ? r : r * one.nodes / one.ranks) % one.nodes));
+  }
+
+  segments cut;
+  std::vector<std::vector<T>> gradients;
+  std::vector<int> nodes;
+};
+
+/// Bounds hold for ‖result − values‖₂ of each segment.
+struct simulated_expectation {
+  real_vector values;
+  std::vector<real> bounds;
+  bool raises = false;        ///< all ranks throw a nonfinite_error
+  std::vector<bool> is_nan;   ///< segments whose elements are all NaN
+  std::vector<bool> unknown;  ///< segments of which only one element is
+};
+
+/// Each gradient's unit vector, and the mean of these over so many.
+template <scalar T>
+void expect_units(const std::vector<std::vector<T>>& gradients, const segments& cut, real count,
+                  simulated_expectation& found) {
+  found.values.assign(cut.total(), 0);
+  for (std::size_t k = 0; k < cut.size(); ++k) {
+    const auto range = range_of(cut, k);
+    real mass = 0;
+    for (const auto& leaf : oracle_leaves(gradients, range)) {
+      const real length = norm(leaf.value);
+      if (length == 0) continue;
+      mass += 1 / count;
+      for (std::size_t x = 0; x < leaf.value.size(); ++x)
+        found.values[range.begin + x] += leaf.value[x] / (length * count);
+    }
+    // A weight is off by as much as a norm. Along stages, each of 2 log₂ n + 2 sums rounds to T, and so does each term.
+    const auto n = static_cast<real>(gradients.size());
+    const real roundings = 4 * (2 * std::log2(n) + 4);
+    const real eta = inner_product_error<T>(2, range.size()) + (n + 16) * unit_of_double;
+    found.bounds.push_back(mass * (eta + roundings * (rounding_to<T>.unit + unit_of_float)) +
+                           roundings * n * std::sqrt(static_cast<real>(range.size())) * rounding_to<T>.tiny);
+  }
+}
+
+template <scalar T, class Rule>
+simulated_expectation expectation_of(const simulated_case& one, const simulated_input<T>& input) {
+  const auto policy = static_cast<nonfinite_policy>(one.nonfinite);
+  const bool excludes = one.not_a_number != 0 && policy == nonfinite_policy::exclude;
+  auto gradients = input.gradients;
+  if (one.not_a_number != 0) {
+    auto& bad = gradients[one.not_a_number - 1];
+    if (excludes)
+      bad.assign(bad.size(), T{});
+    else
+      bad[one.data % one.length] = T{};
+  }
+  simulated_expectation found;
+  const auto taking_part = static_cast<real>(one.ranks - (excludes ? 1 : 0));
+  if constexpr (mixes_units<Rule>) {
+    expect_units(gradients, input.cut, taking_part, found);
+  } else {
+    const auto order = static_cast<simulated_order>(one.order);
+    const bool by_node = order == simulated_order::automatic || order == simulated_order::by_messages;
+    auto oracle = oracle_with_errors<T>(oracle_rule<Rule>{}, gradients, input.cut,
+                                        tree_of_nodes{by_node ? input.nodes : std::vector<int>()});
+    for (std::size_t k = 0; k < input.cut.size(); ++k)
+      found.bounds.push_back(oracle.gram_error[k] + oracle.pairwise_error[k]);
+    found.values = std::move(oracle.values);
+    if (std::same_as<Rule, rules::mean> && excludes && taking_part > 0) {
+      const real factor = static_cast<real>(one.ranks) / taking_part;
+      for (auto& value : found.values) value *= factor;
+      for (auto& bound : found.bounds) bound *= 2 * factor;
+    }
+  }
+  found.raises = one.not_a_number != 0 && policy == nonfinite_policy::raise;
+  found.is_nan.resize(input.cut.size());
+  found.unknown.resize(input.cut.size());
+  if (one.not_a_number != 0 && policy == nonfinite_policy::propagate)
+    for (std::size_t k = 0; k < input.cut.size(); ++k) {
+      const auto range = range_of(input.cut, k);
+      const auto x = one.data % one.length;
+      const bool holds = range.begin <= x && x < range.end;
+      const bool measured = one.when_needed == 0 || needs_gram<Rule>;
+      found.is_nan[k] = holds && measured;
+      found.unknown[k] = holds && !measured;
+    }
+  return found;
+}
+
+/// What is wrong with a result; empty if nothing is.
+template <scalar T>
+std::string problem_with(const std::vector<T>& result, const simulated_expectation& expected, const segments& cut,
+                         bool rounded) {
+  for (std::size_t k = 0; k < cut.size(); ++k) {
+    const auto range = range_of(cut, k);
+    real_vector difference;
+    bool all_nan = true;
+    for (std::size_t x = range.begin; x < range.end; ++x) {
+      const auto value = static_cast<real>(to_double(result[x]));
+      all_nan = all_nan && std::isnan(value);
+      difference.push_back(value - expected.values[x]);
+    }
+    if (expected.is_nan[k] && !all_nan) return "segment " + std::to_string(k) + " is not all NaN";
+    if (expected.is_nan[k] || expected.unknown[k] || rounded) continue;
+    if (const real error = norm(difference); !(error <= expected.bounds[k]))
+      return "segment " + std::to_string(k) + " is off by " + std::to_string(static_cast<double>(error)) + ", bound " +
+             std::to_string(static_cast<double>(expected.bounds[k]));
+  }
+  return {};
+}
+
+}  // namespace adasum::test
