@@ -29,10 +29,11 @@
       const serial_space&, const COMM&, rules::adasum&, segments_view,                 \
       detail::engine_settings<detail::no_inner_rule>);
 /// A single adasum_allreduce by the default schedule.
-#define ADASUM_COMPILED_ALLREDUCE(EXTERN, COMM, T, CHECKED)                                             \
-  EXTERN template report detail::allreduce_once<T>(                                                     \
-      const char*, const serial_space&, const COMM&, const rules::adasum&, std::span<T>, segments_view, \
-      const schedules::automatic&, const basic_options<CHECKED>&, rules::adasum*, const detail::destination&);
+#define ADASUM_COMPILED_ALLREDUCE(EXTERN, COMM, T, CHECKED)                                                    \
+  EXTERN template report detail::allreduce_once<T>(const char*, const serial_space&, const COMM&,              \
+                                                   const rules::adasum&, std::span<T>, segments_view,          \
+                                                   const schedules::automatic&, const basic_options<CHECKED>&, \
+                                                   rules::adasum*, const detail::destination&, const shard*);
 #define ADASUM_COMPILED_REDUCTIONS(EXTERN, COMM)        \
   ADASUM_COMPILED_ENGINE(EXTERN, COMM, float)           \
   ADASUM_COMPILED_ENGINE(EXTERN, COMM, double)          \

@@ -402,13 +402,17 @@ struct counting_window {
 
 TEST_CASE("whoever asks whether it is left alone lets messages move meanwhile") {
   using access = detail::shared_access<counting_window>;
-  const auto block = post_office(2).share(0, access::bytes_for(1, 0));
+  constexpr detail::shared_sizes sizes{.sums = 1};
+  const auto block = post_office(2).share(0, detail::shared_blocks<counting_window>::bytes_for(sizes, 2));
   int times = 0;
-  access failing({block, {0, 1}, &times}, 0, 1, 1, patience), at_work({block, {0, 1}, &times}, 1, 1, 1, patience);
-  for (access* const one : {&failing, &at_work}) {
-    one->begin_run();
-    one->arrive();
-  }
+  access failing({block, {0, 1}, &times}, 0, sizes, 1, patience),
+      at_work({block, {0, 1}, &times}, 1, sizes, 1, patience);
+  const std::vector<std::size_t> both{0, 1};
+  const std::vector<detail::meeting> meetings{{both, 0, detail::barrier_radix}, {both, 1, detail::barrier_radix}};
+  failing.begin_run();
+  failing.arrive(meetings[0]);
+  at_work.begin_run();
+  at_work.arrive(meetings[1]);
   failing.fail();
   CHECK_FALSE(failing.is_left_alone());
   CHECK(times == 1);
