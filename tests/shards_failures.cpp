@@ -65,10 +65,11 @@ void check_refused(const std::string& mentions, const std::vector<shard>& where)
 
 TEST_CASE("shards that do not fit together") {
   check_refused("rank 1 and rank 3 both say that they have shard 1 of replica 0", {{0, 0}, {0, 1}, {1, 0}, {0, 1}});
-  check_refused("3 replicas of 2 shards are not 4 ranks", {{0, 0}, {0, 1}, {1, 0}, {2, 0}});
-  check_refused("1 replica of 3 shards are not 4 ranks", {{0, 0}, {0, 1}, {0, 2}, {0, 2}});
+  check_refused("nobody has shard 1 of replica 1; 3 replicas of 2 shards, both numbered from 0, on 4 ranks",
+                {{0, 0}, {0, 1}, {1, 0}, {2, 0}});
+  check_refused("nobody has shard 0 of replica 0", {{1, 0}, {1, 1}, {2, 0}, {2, 1}});
   check_refused("rank 2 says that it has shard 0 of replica -1", {{0, 0}, {0, 1}, {-1, 0}, {0, 1}});
-  check_refused("2147483648 replicas of 1 shard are not 4 ranks", {{0, 0}, {2147483647, 0}, {1, 0}, {2, 0}});
+  check_refused("nobody has shard 0 of replica 3; 2147483648 replicas", {{0, 0}, {2147483647, 0}, {1, 0}, {2, 0}});
 }
 
 TEST_CASE("replicated segments that cannot be, or are others elsewhere") {

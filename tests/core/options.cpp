@@ -167,7 +167,7 @@ TEST_CASE("16-bit messages: identical on all ranks, and no further off than thei
         for (std::size_t x = 0; x < segs.total(); ++x)
           worst = std::max(worst, std::abs(static_cast<double>(ranks.front().gradient[x] - exact[x])));
         CHECK(worst <= roundings * unit * largest);
-        if (name != "shared_memory" && size > 1) {
+        if (!name.starts_with("shared_memory") && size > 1) {
           CHECK(worst > 0);  // something was rounded
           CHECK(ranks.front().found.wire() == format);
           const auto full = reduce_on_threads<float>(gradients, segs, adasum::rules::adasum{}, order);

@@ -32,11 +32,14 @@ TEST_CASE("who has which shard") {
 
 TEST_CASE("places that do not fit together") {
   using adasum::test::check_refused;
-  check_refused([] { grid_of({{0, 0}, {0, 0}}); }, "call: 1 replica of 1 shard are not 2 ranks");
+  check_refused([] { grid_of({{0, 0}, {0, 0}}); },
+                "call: rank 0 and rank 1 both say that they have shard 0 of replica 0");
   check_refused([] { grid_of({{0, 0}, {1, 1}, {1, 1}, {0, 1}}); },
                 "rank 1 and rank 2 both say that they have shard 1 of");
+  check_refused([] { grid_of({{0, 0}, {0, 1}, {1, 0}}); }, "nobody has shard 1 of replica 1");
   check_refused([] { grid_of({{0, -1}}); }, "rank 0 says that it has shard -1 of replica 0");
-  check_refused([] { grid_of({{0, 0}, {65535, 65537}}); }, "65536 replicas of 65538 shards are not 2 ranks");
+  check_refused([] { grid_of({{0, 0}, {65535, 65537}}); },
+                "nobody has shard 1 of replica 0; 65536 replicas of 65538 shards, both numbered from 0, on 2 ranks");
 }
 
 TEST_CASE("a stage of replicas, for the rank with one of their shards") {

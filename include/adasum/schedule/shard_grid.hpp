@@ -4,7 +4,9 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,7 +20,7 @@ namespace adasum::detail {
 /// Where a rank stands among replicas × shards (core/shard.hpp).
 struct shard_place {
   int replica = 0, index = 0;
-  friend constexpr bool operator==(const shard_place&, const shard_place&) = default;
+  friend constexpr auto operator<=>(const shard_place&, const shard_place&) = default;
 };
 
 /// Which rank has which shard of which replica's gradient; and a schedule's stages, which are those among so many ranks as
@@ -30,33 +32,28 @@ class shard_grid {
   shard_grid() = default;
   /// @param places  one for each rank
   /// @throws bad_input  a negative number, a place that two ranks have, one that none has. In words that follow `call`
-  shard_grid(std::span<const shard_place> places, const std::string& call) {
-    const auto rank_name = [](std::size_t rank) { return "rank " + std::to_string(rank); };
-    const auto place_name = [](shard_place place) {
-      return "shard " + std::to_string(place.index) + " of replica " + std::to_string(place.replica);
-    };
-    const auto ranks = places.size();
+  shard_grid(std::span<const shard_place> places, const std::string& call) : rank_at_(places.size()) {
+    std::iota(rank_at_.begin(), rank_at_.end(), 0);
+    const auto place_of = [&](int rank) { return places[static_cast<std::size_t>(rank)]; };
+    std::ranges::stable_sort(rank_at_, {}, place_of);
     std::size_t replicas = 1;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const auto [replica, index] = places[rank];
-      if (replica < 0 || index < 0)
-        throw bad_input(call + ": " + rank_name(rank) + " says that it has " + place_name(places[rank]));
-      replicas = std::max(replicas, static_cast<std::size_t>(replica) + 1);
-      shards_ = std::max(shards_, static_cast<std::size_t>(index) + 1);
+    for (const int rank : rank_at_) {
+      const auto place = place_of(rank);
+      if (place.replica < 0 || place.index < 0)
+        throw bad_input(call + ": " + name_of(rank) + " says that it has " + name_of(place));
+      replicas = std::max(replicas, static_cast<std::size_t>(place.replica) + 1);
+      shards_ = std::max(shards_, static_cast<std::size_t>(place.index) + 1);
     }
-    // Not their product, which may overflow.
-    if (replicas > ranks || shards_ > ranks || replicas * shards_ != ranks)
-      throw bad_input(call + ": " + std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas") + " of " +
-                      std::to_string(shards_) + (shards_ == 1 ? " shard" : " shards") + " are not " +
-                      std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"));
-    constexpr int nobody = -1;
-    rank_at_.assign(ranks, nobody);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      auto& at = rank_at_[slot(places[rank])];
-      if (at != nobody)
-        throw bad_input(call + ": " + rank_name(static_cast<std::size_t>(at)) + " and " + rank_name(rank) +
-                        " both say that they have " + place_name(places[rank]));
-      at = static_cast<int>(rank);
+    for (std::size_t i = 1; i < rank_at_.size(); ++i)
+      if (place_of(rank_at_[i]) == place_of(rank_at_[i - 1]))
+        throw bad_input(call + ": " + name_of(rank_at_[i - 1]) + " and " + name_of(rank_at_[i]) +
+                        " both say that they have " + name_of(place_of(rank_at_[i])));
+    // Where no two are equal, sorted, the first that is not where it would be follows one that is missing.
+    for (std::size_t i = 0; i < replicas * shards_; ++i) {
+      const shard_place expected{static_cast<int>(i / shards_), static_cast<int>(i % shards_)};
+      if (i < rank_at_.size() && place_of(rank_at_[i]) == expected) continue;
+      throw bad_input(call + ": nobody has " + name_of(expected) + "; " + counted(replicas, "replica") + " of " +
+                      counted(shards_, "shard") + ", both numbered from 0, on " + counted(rank_at_.size(), "rank"));
     }
   }
 
@@ -79,12 +76,19 @@ class shard_grid {
   }
 
  private:
+  static std::string name_of(int rank) { return "rank " + std::to_string(rank); }
+  static std::string name_of(shard_place place) {
+    return "shard " + std::to_string(place.index) + " of replica " + std::to_string(place.replica);
+  }
+  static std::string counted(std::size_t count, const std::string& what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+  }
   std::size_t slot(shard_place place) const {
     return static_cast<std::size_t>(place.replica) * shards_ + static_cast<std::size_t>(place.index);
   }
 
   std::size_t shards_ = 1;
-  std::vector<int> rank_at_;  // replica by replica
+  std::vector<int> rank_at_;  // replica by replica, shard by shard
 };
 
 }  // namespace adasum::detail

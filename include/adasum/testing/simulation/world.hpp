@@ -43,7 +43,7 @@ class world {
         turns_(static_cast<std::size_t>(ranks) + 1) {
     for (auto& one : plans_) one = std::make_unique<kept_plans>();
     settings_.nodes.resize(ranks_.size());
-    const auto longest = std::min(settings.longest_delay, patience / 2);
+    const auto longest = std::min(settings.longest_delay, longest_delay);
     delay_ = random_.one_in(3) ? 0 : 1 + random_.below(random_.one_in(3) ? longest : std::min<std::size_t>(longest, 8));
     copied_in_4_ = random_.below(5);
     scribbles_ = random_.one_in(2);
@@ -189,7 +189,10 @@ class world {
   }
 
  private:
-  static constexpr std::size_t patience = 600;  // more than any message takes
+  static constexpr std::size_t longest_delay = 300;
+  /// Questions without an answer, of every rank: more than any message takes, and more than many ranks need to meet in shared
+  /// memory, again and again, without a message in between. (What they write there is not seen here.)
+  static constexpr std::size_t patience = 20'000;
   static constexpr std::uint64_t most_turns = 100'000'000;
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }

@@ -8,13 +8,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/bits.hpp"
+#include "support/post_office.hpp"
 #include "support/ranks.hpp"
 
 namespace test_of_detail_collective_transport_shared_access {
@@ -224,6 +227,41 @@ TEST_CASE(
   };
   CHECK(texts_of_others(true).find("did not come within 0.05") != std::string::npos);
   CHECK(texts_of_others(false).empty());
+}
+
+namespace {
+
+/// Of two ranks, played by one thread.
+struct counting_window {
+  static constexpr bool same_address_space = true;
+  std::shared_ptr<post_office::memory> block;
+  std::vector<int> both{0, 1};
+  int* times;
+  std::span<const int> ranks() const { return both; }
+  std::byte* of(std::size_t i) const { return block->of(i); }
+  void progress() const { ++*times; }
+};
+
+}  // namespace
+
+TEST_CASE("whoever asks whether it is left alone lets messages move meanwhile") {
+  using access = detail::shared_access<counting_window>;
+  constexpr shared_sizes needed{.sums = 1};
+  const auto block = post_office(2).share(0, detail::shared_blocks<counting_window>::bytes_for(needed, 2));
+  int times = 0;
+  access failing({block, {0, 1}, &times}, 0, needed, 1, patience),
+      at_work({block, {0, 1}, &times}, 1, needed, 1, patience);
+  const std::vector<std::size_t> both{0, 1};
+  const std::vector<detail::meeting> meetings{{both, 0, detail::barrier_radix}, {both, 1, detail::barrier_radix}};
+  failing.begin_run();
+  failing.arrive(meetings[0]);
+  at_work.begin_run();
+  at_work.arrive(meetings[1]);
+  failing.fail();
+  CHECK_FALSE(failing.is_left_alone());
+  CHECK(times == 1);
+  at_work.end_run();
+  CHECK(failing.is_left_alone());
 }
 
 }  // namespace test_of_detail_collective_transport_shared_access
