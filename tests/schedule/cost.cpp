@@ -195,11 +195,11 @@ TEST_CASE("halving in m parts: elements, exchanges, sums and arithmetic of the l
     int size;
     std::size_t above;  ///< levels that do not cut
   };
-  for (const auto& one : {sample{2, 4, 64, 4}, sample{4, 4, 64, 2}, sample{4, 16, 1024, 3}, sample{8, 8, 512, 2},
-                          sample{8, 64, 512, 1}}) {
-    const auto radix = one.radix, parts = one.parts,
-               above = one.above;  // no structured binding: clang 14 captures none
-    const int size = one.size;
+  // No structured binding: clang 14 captures none.
+  for (const auto& given : {sample{2, 4, 64, 4}, sample{4, 4, 64, 2}, sample{4, 16, 1024, 3}, sample{8, 8, 512, 2},
+                            sample{8, 64, 512, 1}}) {
+    const auto radix = given.radix, parts = given.parts, above = given.above;
+    const int size = given.size;
     CAPTURE(radix);
     CAPTURE(parts);
     const std::size_t length = 10'240, part = length / parts;
