@@ -3,9 +3,7 @@
 // error of the library's, no rank waits for ever, and where all give the same good input, all get the same bits.
 #include <array>
 #include <cstring>
-#include <new>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -91,6 +89,7 @@ bool carry_out(const order& what, const adasum::thread_communicator& comm, std::
         break;
       case 4: adasum::adasum_reduce(exec, comm, gradient, what.root, segs, what.choices); break;
       case 5: {
+        if (segs.total() > 1'000'000) return false;  // sanitizers end a program that asks for too much memory
         auto plan = adasum::plan_allreduce<float>(exec, comm, segs, what.choices);
         plan.start(gradient);
         plan.test();
@@ -110,10 +109,6 @@ bool carry_out(const order& what, const adasum::thread_communicator& comm, std::
     }
     return true;
   } catch (const adasum::error&) {
-    return false;
-  } catch (const std::bad_alloc&) {  // a plan for more elements than there is memory for
-    return false;
-  } catch (const std::length_error&) {  // or can be
     return false;
   }
 }
