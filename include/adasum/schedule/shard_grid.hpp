@@ -4,7 +4,6 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <numeric>
 #include <span>
@@ -20,7 +19,7 @@ namespace adasum::detail {
 /// Where a rank stands among replicas × shards (core/shard.hpp).
 struct shard_place {
   int replica = 0, index = 0;
-  friend constexpr auto operator<=>(const shard_place&, const shard_place&) = default;
+  friend constexpr bool operator==(const shard_place&, const shard_place&) = default;
 };
 
 /// Which rank has which shard of which replica's gradient; and a schedule's stages, which are those among so many ranks as
@@ -35,7 +34,10 @@ class shard_grid {
   shard_grid(std::span<const shard_place> places, const std::string& call) : rank_at_(places.size()) {
     std::iota(rank_at_.begin(), rank_at_.end(), 0);
     const auto place_of = [&](int rank) { return places[static_cast<std::size_t>(rank)]; };
-    std::ranges::stable_sort(rank_at_, {}, place_of);
+    std::ranges::stable_sort(rank_at_, [&](int a, int b) {
+      const auto one = place_of(a), other = place_of(b);
+      return one.replica != other.replica ? one.replica < other.replica : one.index < other.index;
+    });
     std::size_t replicas = 1;
     for (const int rank : rank_at_) {
       const auto place = place_of(rank);

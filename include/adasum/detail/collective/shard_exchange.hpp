@@ -80,7 +80,8 @@ class shard_exchange {
       if (all[rank].replicated_hash != all[0].replicated_hash)
         throw bad_input(call_ + ": rank 0 and rank " + std::to_string(rank) +
                         " disagree on which segments are replicated, or on their lengths");
-      require_alike(static_cast<std::size_t>(found.rank_at({0, all[rank].place.index})), rank);
+      const shard_place first{0, all[rank].place.index};
+      require_alike(static_cast<std::size_t>(found.rank_at(first)), rank);
     }
     return found;
   }
