@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +11,7 @@
 
 #include <adasum/adasum.hpp>
 
+#include "support/destroyed_plan.hpp"
 #include "support/disagreements.hpp"
 #include "support/foreign.hpp"
 #include "support/parts.hpp"
@@ -195,22 +195,7 @@ TEST_CASE("a gradient of another length: an error on all ranks, and the plan wor
 
 TEST_CASE("a plan that is destroyed in the middle of a run keeps nobody waiting") {
   for_each_culprit([](const auto& make, int size, int culprit) {
-    const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
-      auto gradient = gradient_of(comm.rank());
-      std::optional plan(make(comm));
-      plan->start(gradient);
-      if (comm.rank() == culprit) {
-        plan->test();
-        plan.reset();
-        return true;
-      }
-      try {
-        plan->wait();
-      } catch (const adasum::communication_error&) {
-      }
-      return true;
-    });
-    for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
+    check_destroyed_midway(size, culprit, make, [](const auto& comm) { return gradient_of(comm.rank()); });
   });
 }
 

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <adasum/adasum.hpp>
 
 #include "support/bits.hpp"
+#include "support/destroyed_plan.hpp"
 #include "support/disagreements.hpp"
 #include "support/foreign.hpp"
 #include "support/shards.hpp"
@@ -244,26 +244,19 @@ TEST_CASE("a rank whose rule or kernel fails midway keeps nobody waiting") {
 TEST_CASE("a plan for shards that is destroyed in the middle of a run keeps nobody waiting") {
   const auto gradients = gradients_of(3);
   const auto where = places(3, cut, numbering::random);
-  for (int culprit = 0; culprit < 6; ++culprit) {
-    const auto ranks = on_ranks(6, [&](const adasum::thread_communicator& comm) {
-      const auto& mine = where[static_cast<std::size_t>(comm.rank())];
-      const auto s = static_cast<std::size_t>(mine.index);
-      auto gradient = cut.shard_of(gradients[static_cast<std::size_t>(mine.replica)], s);
-      std::optional plan(adasum::plan_allreduce<double>(exec, comm, cut.segments_of(s), mine, unchecked));
-      plan->start(gradient);
-      if (comm.rank() == culprit) {
-        plan->test();
-        plan.reset();
-        return true;
-      }
-      try {
-        plan->wait();
-      } catch (const adasum::communication_error&) {
-      }
-      return true;
-    });
-    for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
-  }
+  const auto shard_of = [&](const auto& comm) -> const shard& { return where[static_cast<std::size_t>(comm.rank())]; };
+  for (int culprit = 0; culprit < 6; ++culprit)
+    check_destroyed_midway(
+        6, culprit,
+        [&](const auto& comm) {
+          const auto& mine = shard_of(comm);
+          return adasum::plan_allreduce<double>(exec, comm, cut.segments_of(static_cast<std::size_t>(mine.index)), mine,
+                                                unchecked);
+        },
+        [&](const auto& comm) {
+          const auto& mine = shard_of(comm);
+          return cut.shard_of(gradients[static_cast<std::size_t>(mine.replica)], static_cast<std::size_t>(mine.index));
+        });
 }
 
 }  // namespace test_of_shards_failures

@@ -127,7 +127,7 @@ report combine_once(const char* call, const Space& space, const Comm& comm, Grad
   return allreduce_once<element_t<Gradient>>(call, space, comm, std::as_const(rule), elements,
                                              segments_or(segments_view{whole}, as...),
                                              argument_or<argument::schedule>(schedules::automatic{}, as...),
-                                             options_among(call, as...), updated, to, shard_among(as...));
+                                             options_among(call, as...), updated, to, find_argument<shard>(as...));
 }
 
 /// Whether the data and the other arguments of a call among ranks are what they must be; if not, the compiler says why.
@@ -156,8 +156,6 @@ consteval bool is_collective_call() {
 /// the result, gᵢ·gⱼ is added over the shards, and the report is that of the replicas' gradients. By messages. Bitwise the
 /// same on all ranks that have the same shard. Ranks that have different shards may give different lengths. Such a call keeps
 /// no plan.
-/// @throws bad_input  shards that do not fit together: two ranks in one place, a place that nobody has, counterparts with
-///                    other lengths or boundaries, replicated segments that differ; on all ranks, and nothing has changed
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///
@@ -167,7 +165,9 @@ consteval bool is_collective_call() {
 /// four times the longest (core/kept_plans.hpp), whose plans have memory: about one gradient each, or two. Not kept are
 /// plans under rules that have members, or on devices, and those whose schedule or execution space has no ==; these are
 /// made at each call, for which automatic chooses messages.
-/// Errors as in allreduce_plan::operator().
+/// Errors as in allreduce_plan::operator(), and
+/// @throws bad_input  shards that do not fit together: two ranks in one place, a place that nobody has, counterparts with
+///                    other lengths or boundaries, replicated segments that differ; on all ranks, and nothing has changed
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options, class E = detail::unnamed_options>
 report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},

@@ -246,7 +246,7 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
       return make_allreduce_plan<T, Plan>(together, call, space, comm, cut,
                                           argument_or<argument::rule>(rules::adasum{}, as...),
                                           argument_or<argument::schedule>(schedules::automatic{}, as...), choices,
-                                          plan_purpose::of_user, {}, to, shard_among(as...));
+                                          plan_purpose::of_user, {}, to, find_argument<shard>(as...));
     });
   });
 }

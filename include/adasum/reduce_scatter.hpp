@@ -3,7 +3,6 @@
 
 #include "core/config.hpp"
 
-#include <concepts>
 #include <cstddef>
 
 #include "allreduce.hpp"
@@ -48,23 +47,11 @@ class reduce_scatter_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
 
 namespace detail {
 
-/// The parts among the arguments.
-template <class A, class... As>
-const parts& given_parts(const A& a, const As&... as) {
-  if constexpr (std::same_as<A, parts>)
-    return a;
-  else
-    return given_parts(as...);
-}
-
 /// How the result is dealt out: by the parts among the arguments, if there are any.
 template <class... As>
 destination parts_among(const As&... as) {
-  constexpr bool given = ((argument_of<As>() == argument::parts) || ...);
-  if constexpr (given)
-    return destination::in_parts(given_parts(as...).offsets());
-  else
-    return destination::in_even_parts();
+  const parts* const given = find_argument<parts>(as...);
+  return given ? destination::in_parts(given->offsets()) : destination::in_even_parts();
 }
 
 }  // namespace detail

@@ -173,12 +173,12 @@ segments_view segments_or(segments_view otherwise, const As&... as) {
   return argument_or<argument::segments>(otherwise, as...);
 }
 
-/// The shard among the arguments; null if there is none.
-template <class... As>
-const shard* shard_among(const As&... as) {
-  const shard* found = nullptr;
+/// The argument of this type, a shard or parts; null if there is none.
+template <class Type, class... As>
+const Type* find_argument(const As&... as) {
+  const Type* found = nullptr;
   const auto note = [&](const auto& a) {
-    if constexpr (std::same_as<std::remove_cvref_t<decltype(a)>, shard>) found = &a;
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(a)>, Type>) found = &a;
   };
   (note(as), ...);
   return found;

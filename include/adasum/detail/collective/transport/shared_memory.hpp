@@ -172,7 +172,7 @@ class shared_memory final : public transport<T> {
       return meet(group, stage.survives() ? time_limit::always : time_limit::never);
     }
     if (shared_.next_round()) return progress::waits;
-    return is_grouped(stage) ? progress::done : records(stage, stage.to_deliver, turn - group.members.rounds());
+    return records(stage, stage.to_deliver, turn - group.members.rounds());
   }
 
   bool arrived(bool block) override {
@@ -233,7 +233,7 @@ class shared_memory final : public transport<T> {
     shared_.arrive(with.members);
     return wait(pending::barrier, limit);
   }
-  /// By message. After the barrier, if there was one.
+  /// By message, but by levels, where that has been done. After the barrier, if there was one.
   progress records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
     if (is_grouped(stage)) return progress::done;
     pending_ = pending::records;
