@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "../../core/error.hpp"
+#include "../../core/spinning.hpp"
 #include "../../core/waiting_time.hpp"
 #include "error.hpp"
 
@@ -43,12 +44,14 @@ class waiting {
   template <class Test>
   bool until(Test&& test) const {
     waiting_time waited;
-    for (int turns = 0; !test(); ++turns) {
-      if (turns < 200) continue;
+    bool has_come = false, is_late = false;
+    while (!(has_come = test()) && !is_late) {
+      if (spin_.again()) continue;
       std::this_thread::yield();
-      if (waited.exceeds(timeout_)) return test();
+      is_late = waited.exceeds(timeout_);
     }
-    return true;
+    spin_.ended();
+    return has_come;
   }
 
   /// @param late  the rank that did not come; negative where it is not known
@@ -89,6 +92,7 @@ class waiting {
   int rank_;
   std::span<const int> node_of_rank_;
   std::chrono::duration<double> timeout_ = no_timeout;
+  mutable spinning spin_{2000};  // tests of a request take longer than looks at memory
   bool gave_up_ = false;
   int late_ = -1;
 };

@@ -83,7 +83,7 @@ class group {
     const std::scoped_lock lock(mutex_);
     auto& [block, callers] = blocks_[number];
     if (!block) block = std::make_shared<memory_block>(mailboxes_.size(), bytes);
-    const auto shared = block;
+    auto shared = block;
     if (++callers == mailboxes_.size()) blocks_.erase(number);
     return shared;
   }
