@@ -12,6 +12,6 @@ TYPE_TO_STRING(float);
 TYPE_TO_STRING(Eigen::half);
 TYPE_TO_STRING(Eigen::bfloat16);
 #endif
-#if defined(__FLT16_MANT_DIG__) && (!defined(__clang__) || __clang_major__ >= 15) && !defined(__CUDACC__)
+#if ADASUM_HAS_FLOAT16
 TYPE_TO_STRING(_Float16);
 #endif

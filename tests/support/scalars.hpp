@@ -24,7 +24,7 @@ struct adasum::scalar_traits<Eigen::bfloat16> : adasum::stored_as<adasum::number
 #else
 #define ADASUM_TEST_EIGEN_SCALARS
 #endif
-#if defined(__FLT16_MANT_DIG__) && (!defined(__clang__) || __clang_major__ >= 15) && !defined(__CUDACC__)
+#if ADASUM_HAS_FLOAT16
 #define ADASUM_TEST_COMPILER_HALF , _Float16
 #else
 #define ADASUM_TEST_COMPILER_HALF

@@ -29,10 +29,11 @@ constexpr int eigen_outer_stride<View<Matrix, Options, Stride>> = Stride::OuterS
 /// Whether the type alone says that the elements lie one after the other.
 template <eigen_object A>
 constexpr bool eigen_is_contiguous = [] {
-  if constexpr (!requires(A& a) { a.data(); })
-    return false;  // an expression
-  else if constexpr (static_cast<int>(A::InnerStrideAtCompileTime) != 1)
-    return false;
+  if constexpr (!requires(A& a) {
+                  a.data();
+                  requires static_cast<int>(A::InnerStrideAtCompileTime) == 1;
+                })
+    return false;  // an expression, or with gaps
   else if constexpr (static_cast<bool>(A::IsVectorAtCompileTime) || requires(A& a) { a.conservativeResize(1, 1); })
     return true;  // a vector, or an object that owns its elements
   else

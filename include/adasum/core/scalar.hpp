@@ -40,9 +40,18 @@ struct scalar_traits<double> : stored_as<number_format::binary64> {};
 template <>
 struct scalar_traits<float> : stored_as<number_format::binary32> {};
 
-// The compiler's own 16-bit types. clang before 15 announces _Float16 on x86 without supporting it.
-#if defined(__FLT16_MANT_DIG__) && (!defined(__clang__) || __clang_major__ >= 15) && !defined(__CUDACC__)
+// The compiler's own 16-bit types. clang before 15, on x86, and GCC before 13, elsewhere, announce _Float16 without supporting
+// it.
+#if !defined(__FLT16_MANT_DIG__) || defined(__CUDACC__)
+#define ADASUM_HAS_FLOAT16 0
+#elif defined(__clang__)
+#define ADASUM_HAS_FLOAT16 (__clang_major__ >= 15)
+#elif defined(__x86_64__) || defined(__i386__)
 #define ADASUM_HAS_FLOAT16 1
+#else
+#define ADASUM_HAS_FLOAT16 (__GNUC__ >= 13)
+#endif
+#if ADASUM_HAS_FLOAT16
 template <>
 struct scalar_traits<_Float16> : stored_as<number_format::binary16> {};
 #endif

@@ -73,7 +73,7 @@ int main() {
     if (set > adasum::best_instruction_set()) break;
     print<float>(set);
     print<double>(set);
-#ifdef ADASUM_HAS_FLOAT16
+#if ADASUM_HAS_FLOAT16
     print<_Float16>(set);
 #endif
   }

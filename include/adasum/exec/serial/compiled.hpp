@@ -43,7 +43,7 @@
 
 /// What adasum::compiled holds. (No bfloat16: its standard type is C++23's, so whether it is there would depend on how
 /// the library was compiled.)
-#ifdef ADASUM_HAS_FLOAT16
+#if ADASUM_HAS_FLOAT16
 #define ADASUM_COMPILED_FLOAT16(EXTERN)   \
   ADASUM_SERIAL_KERNELS(EXTERN, _Float16) \
   ADASUM_SERIAL_CONVERSIONS(EXTERN, _Float16)

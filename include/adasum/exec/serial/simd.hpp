@@ -38,10 +38,13 @@ template <class V, class L>
   out = value - V{};  // keeps the sign of a zero
 }
 
-#if defined(__x86_64__) && !defined(__clang__) && !defined(__NVCC__)
-#define ADASUM_FUSES_EXPLICITLY 1
-#else
-#define ADASUM_FUSES_EXPLICITLY 0
+// Whether this header says where products and sums are fused (see add_product), and how.
+#if defined(__clang__) || defined(__NVCC__)
+#define ADASUM_FUSES_BY_COMPILER 1
+#elif defined(__x86_64__)
+#define ADASUM_FUSES_AS_X86 1
+#elif defined(__aarch64__)
+#define ADASUM_FUSES_AS_ARM 1
 #endif
 
 #if defined(__NVCC__) && defined(__ASSOCIATIVE_MATH__) && !defined(ADASUM_COMPILED)
@@ -62,14 +65,34 @@ template <class V>
 #endif
 }
 
-/// sum += a · b, rounded once in registers of 32 bytes and more. Left to itself, GCC fuses a product and a sum in one
-/// place and not in another, or of two products now this one and now that one; the bits of an element would depend on
-/// its way through a kernel. (clang fuses by expression.)
+/// A product that is rounded before anything is added to it.
+template <class V>
+[[gnu::always_inline]] inline V not_fused(V product) {
+#if !defined(__clang__) && !defined(__NVCC__) && __GNUC__ >= 12
+  return __builtin_assoc_barrier(product);
+#else
+  return product;
+#endif
+}
+/// The same of one number: a loop that GCC turns into vectors loses that.
+[[gnu::always_inline]] inline float not_fused(float product) {
+#if defined(__powerpc__) || defined(__s390__) || defined(__riscv)
+  asm("" : "+f"(product));
+#endif
+  return product;
+}
+
+/// sum += a · b, rounded once in registers of 32 bytes and more, and on aarch64. Left to itself, GCC fuses a product and a sum
+/// in one place and not in another, or of two products now this one and now that one; the bits of an element would depend on
+/// its way through a kernel. (clang fuses by expression.) On powerpc, s390 and riscv, where it might, nothing
+/// is fused; others are not known to.
 template <class L, std::size_t Bytes>
 [[gnu::always_inline]] inline void add_product(vector<L, Bytes>& sum, const vector<L, Bytes>& a,
                                                const vector<L, Bytes>& b) {
   keep_order(sum);
-#if ADASUM_FUSES_EXPLICITLY
+#if defined(ADASUM_FUSES_BY_COMPILER)
+  sum += a * b;
+#elif defined(ADASUM_FUSES_AS_X86)
   vector<L, Bytes> fused = sum, left = a, right = b;  // operands that are no variables would stay in memory
   if constexpr (Bytes >= 32 && sizeof(L) == sizeof(float))
     asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+v"(fused) : "v"(left), "vm"(right));
@@ -78,8 +101,15 @@ template <class L, std::size_t Bytes>
   else
     fused += left * right;
   sum = fused;
+#elif defined(ADASUM_FUSES_AS_ARM)
+  vector<L, Bytes> fused = sum;
+  if constexpr (sizeof(L) == sizeof(float))
+    asm("fmla %0.4s, %1.4s, %2.4s" : "+w"(fused) : "w"(a), "w"(b));
+  else
+    asm("fmla %0.2d, %1.2d, %2.2d" : "+w"(fused) : "w"(a), "w"(b));
+  sum = fused;
 #else
-  sum += a * b;
+  sum = not_fused(sum) + not_fused(a * b);  // the sum may be a product, too
 #endif
 }
 
@@ -87,20 +117,24 @@ template <class L, std::size_t Bytes>
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline void add_product(float& sum, float a, float b) {
   keep_order(sum);
-#if ADASUM_FUSES_EXPLICITLY
+#if defined(ADASUM_FUSES_BY_COMPILER)
+  sum += a * b;
+#elif defined(ADASUM_FUSES_AS_X86)
   if constexpr (Bytes >= 32)
     asm("vfmadd231ss {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(a), "v"(b));
   else
     sum += a * b;
+#elif defined(ADASUM_FUSES_AS_ARM)
+  asm("fmadd %s0, %s1, %s2, %s0" : "+w"(sum) : "w"(a), "w"(b));
 #else
-  sum += a * b;
+  sum = not_fused(sum) + not_fused(a * b);  // the sum may be a product, too
 #endif
 }
 
 /// For what was read from memory, and is a factor more than once: GCC would read it again for each add_product.
 template <class V>
 [[gnu::always_inline]] inline void keep_in_register(V& value) {
-#if ADASUM_FUSES_EXPLICITLY
+#if defined(ADASUM_FUSES_AS_X86)
   V kept = value;
   asm("" : "+v"(kept));
   value = kept;
@@ -109,7 +143,9 @@ template <class V>
 #endif
 }
 
-#undef ADASUM_FUSES_EXPLICITLY
+#undef ADASUM_FUSES_BY_COMPILER
+#undef ADASUM_FUSES_AS_X86
+#undef ADASUM_FUSES_AS_ARM
 
 /// Halves are added until two lanes are left.
 template <std::size_t Bytes>
