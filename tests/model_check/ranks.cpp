@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What ranks do, compiled with instrumentation. It follows detail/collective/transport/shared_memory.hpp and
+// detail/collective/run_of_stages.hpp, with one element for each slice of a gradient.
+#include "ranks.hpp"
+
+#include <adasum/core/error.hpp>
+#include <adasum/detail/collective/transport/shared_access.hpp>
+
+#include <array>
+#include <chrono>
+#include <span>
+#include <vector>
+
+namespace adasum::test::model {
+
+namespace {
+
+using adasum::detail::meeting;
+using adasum::detail::shared_sizes;
+using adasum::detail::time_limit;
+
+constexpr std::size_t block_bytes = 1024, gradients_at = most_ranks * block_bytes, gradient_bytes = 64;
+constexpr std::array<int, most_ranks> rank_numbers{0, 1, 2, 3};
+
+/// Memory of threads, or of processes.
+template <bool one_address_space>
+struct window {
+  static constexpr bool same_address_space = one_address_space;
+  static constexpr unsigned most_looks = 200;  // fewer than the explorer is patient for
+  std::size_t count;
+  std::span<const int> ranks() const { return std::span(rank_numbers).first(count); }
+  std::byte* of(std::size_t i) const { return shared_memory() + i * block_bytes; }
+  void progress() const { in_loop(); }
+};
+
+enum class outcome : std::uint8_t { none, good, failed };
+std::array<std::array<outcome, most_ranks>, most_runs> outcomes;
+
+double element_of(std::size_t run, std::size_t rank, std::size_t i) {
+  return static_cast<double>(1000 * run + 100 * rank + i + 1);
+}
+
+template <bool one_address_space>
+class rank_in_model {
+  using access_type = adasum::detail::shared_access<window<one_address_space>>;
+
+ public:
+  rank_in_model(const scenario& one, std::size_t self)
+      : one_(one),
+        self_(self),
+        elements_(one.ranks),
+        access_(window<one_address_space>{one.ranks}, static_cast<int>(self), sizes_of(one),
+                one.different_plans ? self : 1, std::chrono::seconds(60)),
+        all_(everybody(), self, one.radix) {}
+
+  void run() {
+    for (run_ = 1; run_ <= one_.runs; ++run_) {
+      if (one_.leaves.rank == self_ && one_.leaves.after < run_) return;
+      const bool good = reduce();
+      outcomes[run_ - 1][self_] = good ? outcome::good : outcome::failed;
+      history_ = 2 * history_ + good;
+      // Where it may have given up waiting to be left alone, more follows from how that went.
+      if (!one_.gives_up_leaving) reach(0);
+    }
+  }
+
+ private:
+  static shared_sizes sizes_of(const scenario& one) {
+    return {.sums = one.what == work::copies ? most_ranks : 2,
+            .rounds = one.radix < one.ranks ? 2u : 1u,
+            .record_bytes = 16,
+            .gradient_bytes = gradient_bytes};
+  }
+  std::vector<std::size_t> everybody() const {
+    std::vector<std::size_t> ranks;
+    for (std::size_t i = 0; i < one_.ranks; ++i) ranks.push_back(i);
+    return ranks;
+  }
+
+  // ── states: what is to come follows from the place in the program, and from how earlier runs ended ──
+
+  void reach(unsigned place) {
+    place_ = place;
+    checkpoint((history_ * 64 + run_) * 256 + place);
+  }
+
+  bool fails(point where) const { return one_.fails(where, self_, run_); }
+
+  /// The caller's gradient; in processes, the copy that the run works on.
+  double* own() const {
+    return reinterpret_cast<double*>(one_address_space ? shared_memory() + gradients_at + self_ * gradient_bytes
+                                                       : access_.gradient());
+  }
+  double* gradient(std::size_t i) const { return reinterpret_cast<double*>(access_.published(i)); }
+  void fill() {
+    for (std::size_t i = 0; i < elements_; ++i) own()[i] = element_of(run_, self_, i);
+  }
+  double sum_of(std::size_t i) const {
+    double sum = 0;
+    for (std::size_t rank = 0; rank < one_.ranks; ++rank) sum += element_of(run_, rank, i);
+    return sum;
+  }
+
+  bool reduce() {
+    if (one_address_space) fill();
+    access_.begin_run();
+    bool good = false;
+    try {
+      good = take_steps();
+    } catch (const communication_error&) {
+    }
+    if (!good) {
+      let_time_fly(false);
+      access_.fail();
+      reach(place_ + 100);
+      leave();
+      return false;
+    }
+    access_.end_run();
+    if (one_.what == work::in_place || one_.what == work::levels)
+      for (std::size_t i = 0; i < elements_; ++i) require(own()[i] == sum_of(i), "a wrong result");
+    return true;
+  }
+
+  void leave() {
+    if (one_.gives_up_leaving || one_.blocking) {
+      let_time_fly(one_.gives_up_leaving);
+      access_.await_left_alone();
+      let_time_fly(false);
+    } else {
+      while (!access_.is_left_alone()) {
+      }
+    }
+  }
+
+  bool take_steps() {
+    if (fails(point::before_first)) return false;
+    access_.require_left_alone();
+    if (!one_address_space) fill();
+    switch (one_.what) {
+      case work::in_place: return combine_in_place();
+      case work::copies: return combine_copies();
+      case work::reading: return read_all();
+      case work::sums: return add_thrice();
+      case work::levels: return combine_by_levels();
+    }
+    return false;
+  }
+
+  // ── waiting ──
+
+  /// @return false: it gives up
+  bool await(point impatient) {
+    if (one_.blocking) {
+      let_time_fly(fails(impatient));
+      access_.await_all(time_limit::always);
+      let_time_fly(false);
+    } else {
+      while (!access_.all_arrived())
+        if (fails(impatient)) return false;
+    }
+    return true;
+  }
+  bool meet(const meeting& with, unsigned place, point impatient) {
+    access_.arrive(with);
+    do {
+      reach(place++);
+      if (!await(impatient)) return false;
+    } while (access_.next_round());
+    reach(place);
+    return true;
+  }
+  /// Adds what each rank of the meeting knows.
+  bool add(const meeting& with, double mine, unsigned place, point impatient) {
+    std::array<double, 1> sum{mine};
+    double expected = 0;
+    for (const auto rank : with.ranks()) expected += mine - static_cast<double>(self_) + static_cast<double>(rank);
+    access_.contribute(sum, with);
+    do {
+      reach(place++);
+      if (!await(impatient)) return false;
+    } while (access_.add_round(sum));
+    require(sum[0] == expected, "a wrong sum");
+    reach(place);
+    return true;
+  }
+  double mine_of(unsigned place) const { return static_cast<double>(1000 * run_ + 10 * place + self_); }
+
+  // ── what a run does ──
+
+  bool combine_in_place() {
+    access_.publish(own());
+    if (!meet(all_, 10, point::impatient_first)) return false;
+    if (fails(point::after_first)) return false;
+    for (std::size_t i = 0; i < one_.ranks; ++i)
+      require(gradient(i)[self_] == element_of(run_, i, self_), "a wrong gradient");
+    if (!add(all_, mine_of(20), 20, point::impatient_sum)) return false;
+    if (fails(point::after_sum)) return false;
+    own()[self_] = sum_of(self_);
+    for (std::size_t i = 0; i < one_.ranks; ++i)
+      if (i != self_) gradient(i)[self_] = sum_of(self_);
+    if (fails(point::before_last)) return false;
+    return meet(all_, 30, point::impatient_last);
+  }
+
+  bool combine_copies() {
+    access_.publish_copy(std::as_bytes(std::span(own(), elements_)));
+    if (!meet(all_, 10, point::impatient_last)) return false;
+    if (fails(point::after_first)) return false;
+    for (std::size_t i = 0; i < one_.ranks; ++i)
+      for (std::size_t k = 0; k < elements_; ++k)
+        require(reinterpret_cast<const double*>(access_.published_copy(i))[k] == element_of(run_, i, k),
+                "a wrong copy");
+    return true;
+  }
+
+  bool read_all() {
+    access_.publish(own());
+    if (!meet(all_, 10, point::impatient_first)) return false;
+    if (fails(point::after_first)) return false;
+    for (std::size_t i = 0; i < one_.ranks; ++i) require(gradient(i)[0] == element_of(run_, i, 0), "a wrong gradient");
+    if (fails(point::before_last)) return false;
+    return meet(all_, 30, point::impatient_last);
+  }
+
+  bool add_thrice() {
+    if (!add(all_, mine_of(10), 10, point::impatient_first)) return false;
+    if (fails(point::after_first)) return false;
+    if (!add(all_, mine_of(20), 20, point::impatient_sum)) return false;
+    if (fails(point::after_sum)) return false;
+    if (!add(all_, mine_of(30), 30, point::none)) return false;
+    if (fails(point::before_last)) return false;
+    return meet(all_, 40, point::impatient_last);
+  }
+
+  /// Level 1: ranks 0 and 1, 2 and 3, of which each gets two elements; level 2: 0 and 2, 1 and 3, and each gets one.
+  bool combine_by_levels() {
+    const std::size_t neighbour = self_ ^ 1, other = self_ ^ 2, bit = self_ & 1;
+    const std::array<std::size_t, 2> first{std::min(self_, neighbour), std::max(self_, neighbour)},
+        second{std::min(self_, other), std::max(self_, other)};
+    const meeting first_group(first, bit, 8), second_group(second, self_ >> 1, 8);
+    const std::size_t element = 2 * bit + (self_ >> 1);
+
+    access_.publish(own());
+    access_.begin_level(0);
+    write_record(0);
+    if (!meet(first_group, 10, point::impatient_first)) return false;
+    if (fails(point::after_first)) return false;
+    check_record(0, neighbour);
+    if (!add(first_group, mine_of(20), 20, point::impatient_sum)) return false;
+    if (fails(point::after_sum)) return false;
+    for (std::size_t i = 2 * bit; i < 2 * bit + 2; ++i) {
+      require(gradient(neighbour)[i] == element_of(run_, neighbour, i), "a wrong gradient at level 1");
+      own()[i] += gradient(neighbour)[i];
+    }
+    access_.publish(own());
+    access_.begin_level(1);
+    write_record(1);
+    if (!meet(second_group, 30, point::none)) return false;
+    check_record(1, other);
+    if (!add(all_, mine_of(40), 40, point::none)) return false;
+    const double sum = own()[element] + gradient(other)[element];
+    require(sum == sum_of(element), "a wrong gradient at level 2");
+    own()[element] = gradient(other)[element] = sum;
+    if (!meet(second_group, 50, point::none)) return false;
+    for (std::size_t i = 2 * bit; i < 2 * bit + 2; ++i) gradient(neighbour)[i] = own()[i];
+    if (fails(point::before_last)) return false;
+    return meet(first_group, 60, point::impatient_last);
+  }
+  double* record(std::size_t i) const { return reinterpret_cast<double*>(access_.records_of(i)); }
+  void write_record(std::size_t level) { record(self_)[level] = element_of(run_, self_, 50 + level); }
+  void check_record(std::size_t level, std::size_t of) const {
+    require(record(of)[level] == element_of(run_, of, 50 + level), "a wrong record");
+  }
+
+  const scenario& one_;
+  std::size_t self_, elements_;
+  mutable access_type access_;
+  meeting all_;
+  std::size_t run_ = 0;
+  std::uint64_t history_ = 1;
+  unsigned place_ = 0;
+};
+
+template <bool one_address_space>
+void run_rank_in(const scenario& one, std::size_t rank) {
+  rank_in_model<one_address_space>(one, rank).run();
+  // The plan is gone, and the caller frees the gradient.
+  auto* const own = reinterpret_cast<double*>(shared_memory() + gradients_at + rank * gradient_bytes);
+  for (std::size_t i = 0; one_address_space && i < one.ranks; ++i) own[i] = -1;
+}
+
+}  // namespace
+
+void run_rank(const scenario& one, std::size_t rank) {
+  one.one_address_space ? run_rank_in<true>(one, rank) : run_rank_in<false>(one, rank);
+}
+void forget_outcomes() { outcomes = {}; }
+
+const char* find_wrong_outcome(const scenario& one) {
+  for (std::size_t run = 1; run <= one.runs; ++run) {
+    const auto& ended = outcomes[run - 1];
+    std::size_t good = 0, failed = 0;
+    for (std::size_t rank = 0; rank < one.ranks; ++rank) {
+      good += ended[rank] == outcome::good;
+      failed += ended[rank] == outcome::failed;
+    }
+    bool must_fail = one.different_plans || (one.leaves.rank < one.ranks && run > one.leaves.after);
+    bool may_fail = must_fail, may_differ = false;
+    for (const auto& each : one.faults) {
+      if (each.where == point::none) continue;
+      if (run > each.run && one.gives_up_leaving) may_fail = true;
+      if (run != each.run) continue;
+      may_fail = true;
+      // Who gives up after having come to the last meeting may be the only one to fail. So may who fails after it.
+      const bool is_last =
+          each.where == point::impatient_last || (one.what == work::copies && each.where == point::after_first) ||
+          (one.what == work::levels && each.where == point::before_last);  // other groups need it no more
+      may_differ = may_differ || is_last;
+      must_fail = must_fail || (!is_last && each.where < point::impatient_first);
+    }
+    if (failed > 0 && !may_fail) return "a run has failed without cause";
+    if (good > 0 && must_fail) return "a run has ended well that should have failed";
+    if (good > 0 && failed > 0 && !may_differ) return "a run has failed on some ranks only";
+  }
+  return nullptr;
+}
+
+const char* name_of_word(std::size_t byte, bool is_atomic) {
+  if (byte >= gradients_at) return "gradient";
+  constexpr const char* fields[] = {"step", "failed_run", "good_run",   "signature",
+                                    "left", "address",    "slot_bytes", "gradient_at"};
+  const auto at = byte % block_bytes;
+  if (at < 64) return fields[at / 8];
+  return is_atomic ? "flag" : "published numbers";
+}
+std::size_t rank_of_word(std::size_t byte) {
+  return byte >= gradients_at ? (byte - gradients_at) / gradient_bytes : byte / block_bytes;
+}
+
+}  // namespace adasum::test::model
