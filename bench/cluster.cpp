@@ -72,16 +72,16 @@ std::vector<contender> contenders(const adasum::mpi_communicator& comm, const st
     const auto make = [&] { return adasum::plan_allreduce<float>(exec, comm, segments, schedule, unchecked); };
     all.push_back(planned("plan " + name, length, make));
     if (has_buffer) all.push_back(planned("buffer " + name, length, make, true));
-    for (const bool again : {false, true}) {
-      adasum::options choices = unchecked;
-      choices.keep_plan = again;
-      all.push_back(called((again ? "call again " : "call ") + name, length, [=](std::span<float> gradient) {
-        return adasum::adasum_allreduce(exec, comm, gradient, segments, schedule, choices);
-      }));
-    }
   };
   using namespace adasum::schedules;
   add("automatic", automatic{});
+  for (const bool again : {false, true}) {
+    adasum::options choices = unchecked;
+    choices.keep_plan = again;
+    all.push_back(called(again ? "call again" : "call", length, [=](std::span<float> gradient) {
+      return adasum::adasum_allreduce(exec, comm, gradient, segments, choices);
+    }));
+  }
   add("recursive_doubling", recursive_doubling{});
   add("recursive_halving", recursive_halving{});
   if (comm.size() > 2) add("recursive_halving{4}", recursive_halving{.radix = 4});

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,8 +19,9 @@
 #include "agreed.hpp"
 #include "noise.hpp"
 
-/// Reductions of the same gradients, measured in turns: a round runs each of them, so that all meet the machine in the
-/// same mood. One figure is a batch between two looks at the clock, after a barrier.
+/// Reductions of the same gradients, measured in turns: a round runs each of them, so that other load affects them all. Their
+/// order changes from round to round: over a limited link, what ran before leaves fewer bytes that pass at once. One figure is
+/// a batch between two looks at the clock, after a barrier.
 
 /// Of floats, and seconds for each number of them.
 constexpr std::size_t smallest = 256, growth = 4, default_largest = std::size_t{1} << 24;
@@ -93,9 +96,14 @@ inline int run_rounds(std::vector<contender>& all, std::size_t length, int rank,
   for (const auto& one : all) time_batch(one, 1, fresh, gradient);
   const double once = agreed(time_batch(all.front(), 4, fresh, gradient).slowest);
   const int batch = std::clamp(static_cast<int>(batch_seconds / once), 1, largest_batch);
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::minstd_rand random;  // the same on all ranks
   for (int round = 0; round < most_rounds; ++round) {
     if (agreed(round >= fewest_rounds && MPI_Wtime() - start > budget)) break;
-    for (auto& one : all) {
+    std::ranges::shuffle(order, random);
+    for (const auto place : order) {
+      auto& one = all[place];
       const auto took = time_batch(one, batch, fresh, gradient);
       one.seconds.push_back(took.slowest);
       one.quickest.push_back(took.quickest);

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "choice_names.hpp"
 #include "contenders.hpp"
 
 namespace {
@@ -63,17 +64,6 @@ struct always {
 
 constexpr auto in_shared_memory = "shared_memory";
 
-std::string label(const automatic::choice& one) {
-  const auto radix = std::to_string(one.radix);
-  const bool has_all_parts = one.most_parts == adasum::detail::any_number_of_parts;
-  std::string name = one.which == automatic::kind::doubling ? one.radix == 2 ? "doubling" : "doubling{" + radix + "}"
-                     : one.which == automatic::kind::all_to_all
-                         ? "all_to_all"
-                         : "halving{" + radix + (has_all_parts ? "" : ", " + std::to_string(one.most_parts)) + "}";
-  if (one.by_node) name = std::string("by node, ") + (*one.by_node == carried::whole ? "whole, " : "shards, ") + name;
-  return name;
-}
-
 /// The ranks, and what schedules are told of them.
 struct ranks {
   adasum::mpi_communicator comm{MPI_COMM_WORLD};
@@ -84,20 +74,23 @@ struct ranks {
   adasum::schedule_input input(std::size_t length) const {
     adasum::schedule_input what{.length = length, .element_size = sizeof(float)};
     if (has_nodes) what.nodes = comm.nodes();
+    what.apart = nodes == comm.nodes().size();
     return what;
   }
   std::string chosen(const automatic& order, std::size_t length) const {
     const auto what = input(length);
     if (all_share && order.uses_shared_memory(comm.size(), what) == adasum::shared_memory_use::preferred)
       return in_shared_memory;
-    return label(automatic::choose(comm.size(), what, order.on));
+    return name_of(automatic::choose(comm.size(), what, order.on));
   }
 };
 
-std::vector<automatic::choice> choices(const ranks& world) {
+/// Inside nodes, what is chosen on the machine that was measured, and without one.
+std::vector<automatic::choice> choices(const ranks& world, std::size_t length, const automatic& order) {
   using kind = automatic::kind;
   std::vector<automatic::choice> all;
-  const auto append = [&](int size, std::optional<carried> by_node) {
+  const auto append = [&](int size, std::optional<carried> by_node,
+                          std::size_t radix_inside = adasum::detail::one_level) {
     auto some = automatic::ways_of_doubling(size);
     if (by_node != carried::whole && size > 1) {
       for (const auto& one : automatic::ways_of_halving(size)) some.push_back(one);
@@ -105,16 +98,24 @@ std::vector<automatic::choice> choices(const ranks& world) {
     }
     for (auto& one : some) {
       one.by_node = by_node;
+      one.radix_inside = radix_inside;
       all.push_back(one);
     }
   };
   append(world.comm.size(), {});
-  if (world.has_nodes) append(static_cast<int>(world.nodes), carried::shard);
-  if (world.has_nodes) append(static_cast<int>(world.nodes), carried::whole);
+  if (!world.has_nodes) return all;
+  const auto what = world.input(length);
+  const adasum::node_leaves leaves{adasum::node_groups(what.nodes)};
+  for (const auto each : {carried::shard, carried::whole}) {
+    const auto measured = automatic::radix_inside(leaves, each, what, order.on),
+               usual = automatic::radix_inside(leaves, each, what);
+    append(static_cast<int>(world.nodes), each, measured);
+    if (usual != measured) append(static_cast<int>(world.nodes), each, usual);
+  }
   return all;
 }
 
-std::vector<contender> contenders(const ranks& world, std::size_t length) {
+std::vector<contender> contenders(const ranks& world, std::size_t length, const automatic& order) {
   constexpr adasum::options unchecked{.check_agreement = false};
   const auto add = [&](std::vector<contender>& all, const std::string& name, const auto& order) {
     all.push_back(planned(name, length, [&] {
@@ -123,7 +124,7 @@ std::vector<contender> contenders(const ranks& world, std::size_t length) {
     }));
   };
   std::vector<contender> all{sum_on("MPI_Allreduce", MPI_COMM_WORLD)};
-  for (const auto& one : choices(world)) add(all, label(one), always{one});
+  for (const auto& one : choices(world, length, order)) add(all, name_of(one), always{one});
   if (world.all_share) add(all, in_shared_memory, shared_memory{});
   return all;
 }
@@ -169,7 +170,7 @@ void tune(const arguments& wanted) {
   }
   for (auto length = smallest; length <= wanted.largest; length *= growth) {
     if (wanted.checks) {
-      auto all = contenders(world, length);
+      auto all = contenders(world, length, order);
       print_check(world, all, length, order, wanted.seconds);
     } else if (root) {
       std::printf("| %zu | %s | %s |\n", length, world.chosen(order, length).c_str(),

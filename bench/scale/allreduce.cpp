@@ -33,8 +33,8 @@
 #include <string>
 #include <vector>
 
+#include "../choice_names.hpp"
 #include "../noise.hpp"
-#include "choice_names.hpp"
 #include "modelled_space.hpp"
 
 namespace {
@@ -116,11 +116,11 @@ template <class Visitor>
 void for_each_tree_schedule(int ranks, std::size_t widest, Visitor&& visit) {
   using namespace adasum::schedules;
   for (const auto& one : automatic::ways_of_doubling(ranks))
-    if (one.radix <= widest) visit(scale::name_of(one), recursive_doubling{one.radix});
+    if (one.radix <= widest) visit(name_of(one), recursive_doubling{one.radix});
   for (const auto& one : automatic::ways_of_halving(ranks)) {
     const bool to_the_end = one.most_parts == adasum::detail::any_number_of_parts;
     if (one.radix <= widest && (to_the_end || one.radix > 2 || ranks <= 64))
-      visit(scale::name_of(one), recursive_halving{one.radix, one.most_parts});
+      visit(name_of(one), recursive_halving{one.radix, one.most_parts});
   }
 }
 

@@ -19,7 +19,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "choice_names.hpp"
+#include "../choice_names.hpp"
 
 namespace {
 
@@ -30,12 +30,12 @@ void print(int ranks, std::size_t bytes) {
   const adasum::schedule_input what{bytes / sizeof(float), sizeof(float), 1, true};
   const auto predict = [&](automatic::choice one) {
     const double time = seconds(cost_counter(automatic::stages_of(one, 0, ranks, what), 0, ranks, what).total());
-    std::printf("%d %zu %s %.9g\n", ranks, bytes, scale::name_of(one).c_str(), time);
+    std::printf("%d %zu %s %.9g\n", ranks, bytes, name_of(one).c_str(), time);
   };
   for (const auto& one : automatic::ways_of_doubling(ranks)) predict(one);
   for (const auto& one : automatic::ways_of_halving(ranks)) predict(one);
   if (ranks <= automatic::most_ranks_all_to_all) predict({kind::all_to_all});
-  std::printf("%d %zu automatic %s\n", ranks, bytes, scale::name_of(automatic::choose(ranks, what)).c_str());
+  std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(automatic::choose(ranks, what)).c_str());
 }
 
 void print_speeds() {

@@ -113,8 +113,11 @@ class modelled_space {
     charge(speeds_->elements("mix", vectors.size(), window.range.size()));
   }
 
+  /// Elements that are sent in one message with records.
   template <adasum::scalar T>
-  void copy(const T*, T*, std::size_t) const {}
+  void copy(const T*, T*, std::size_t count) const {
+    charge(speeds_->elements("mix", 1, count));
+  }
   void fence() const {}
 
  private:

@@ -18,7 +18,7 @@ patience=60 length=300000 node=1
 export ADASUM_TEST_NODES="0 0 1 1"
 
 log=$(mktemp)
-arguments=(3 $length "$schedule")
+arguments=(3 "$length" "$schedule")
 [[ $fault != cut && $fault != late ]] || arguments+=(3 "$log")
 trap 'cat "$log"; rm -f "$log" "$log".*; "$cluster" down' EXIT  # what was done to the nodes ends with them
 "$cluster" down

@@ -73,7 +73,7 @@ sleep 0.2
 "$cluster" down
 wait
 check "nothing is left" refuses 1 "" test -e "/proc/$head/ns/net"
-check "no file is left but what is not its own" equal "$(ls "$ADASUM_CLUSTER_STATE" | xargs)" "lock mine"
+check "no file is left but what is not its own" equal "$(cd "$ADASUM_CLUSTER_STATE" && echo *)" "lock mine"
 check "down again" "$cluster" down
 check "nothing is up" refuses 2 "nothing is up" "$cluster" on 0 true
 check "this machine's network and mounts are as before" equal "$(fingerprint)" "$before"

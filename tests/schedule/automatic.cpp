@@ -50,6 +50,7 @@ TEST_CASE("automatic works in place where that pays, and only if it may") {
   const auto long_ones = floats(1 << 20);
   CHECK(use({}, 4, long_ones) == shared_memory_use::preferred);
   CHECK(use({.in_place = false}, 4, long_ones) == shared_memory_use::none);
+  CHECK(use({.follows_nodes = false}, 4, long_ones) == shared_memory_use::none);  // other placements share none
   CHECK(use({}, 1, long_ones) == shared_memory_use::buffer_if_all);
   // By the model beyond 16 ranks: while gradients are in the caches.
   for (const int size : {16, 17, 24, 48, 64, 96, 128, 256})
@@ -130,6 +131,23 @@ TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
         kind::all_to_all);  // another rule than a pairwise one
 }
 
+TEST_CASE("automatic: two ranks on two nodes, by the model of a network") {
+  const auto chosen_for = [](automatic order, std::size_t bytes, bool apart) {
+    auto what = floats(bytes / float_size);
+    what.apart = apart;
+    return order.chosen_name(2, what);
+  };
+  // Halving needs two more exchanges: of 1.2 µs, as long as the arithmetic of 150 KB that it saves.
+  CHECK(chosen_for({}, 16 << 10, true) == recursive_doubling::name);
+  CHECK(chosen_for({}, 64 << 10, true) == recursive_doubling::name);
+  CHECK(chosen_for({}, 1 << 20, true) == recursive_halving::name);
+  CHECK(chosen_for({}, 16 << 10, false) == recursive_halving::name);
+  CHECK(chosen_for({.follows_nodes = false}, 16 << 10, true) == recursive_halving::name);
+  auto slow = machine{};  // a network on which nothing but bytes counts: both send as many
+  slow.across = {.latency = 1e-9, .per_message = 1e-9, .per_byte = 1e-8};
+  CHECK(chosen_for({.on = slow}, 16 << 10, true) == recursive_halving::name);
+}
+
 TEST_CASE("automatic: between doubling and halving, halving at the first levels and doubling above") {
   using kind = automatic::kind;
   for (const int size : {64, 96, 256, 1000, 1024}) {
@@ -156,7 +174,9 @@ TEST_CASE("automatic: very short gradients in fewer exchanges of more messages, 
     CHECK(automatic::choose(size, one) == automatic::choose(size, many));
   }
   for (const int size : {2, 3, 5, 7}) CHECK(automatic::choose(size, floats(256)).radix == 2);
-  CHECK(automatic::choose(64, floats(256), machine{.across = {.per_message = 5e-6}}).radix == 2);
+  const auto of_costly_messages = automatic::choose(64, floats(256), machine{.across = {.per_message = 5e-6}});
+  CHECK(of_costly_messages.which == automatic::kind::doubling);
+  CHECK(of_costly_messages.radix == 2);
 }
 
 TEST_CASE("automatic: rules of norms and row sums by one stage of all ranks or by sums of vectors, as the model says") {

@@ -18,6 +18,8 @@ namespace test_of_schedule_by_node {
 using adasum::schedule_input;
 using namespace adasum::schedules;
 using adasum::test::arrangements;
+using adasum::test::large_arrangements;
+using adasum::test::nodes_of;
 
 namespace {
 
@@ -30,10 +32,11 @@ struct by_node {
   adasum::node_groups groups;
   carried each;
   Outer outer{};
+  std::size_t radix_inside = adasum::detail::one_level;
 
   std::vector<adasum::stage> stages(int rank, int, const schedule_input& input) const {
     return stages_by_node(
-        adasum::node_leaves(groups), rank, input, {.each = each},
+        adasum::node_leaves(groups), rank, input, {.each = each, .radix = radix_inside},
         [&](int node, int nodes, const schedule_input& among) { return outer.stages(node, nodes, among); });
   }
   std::vector<int> leaf_ranks(int, const schedule_input&) const { return adasum::node_leaves(groups).ranks(); }
@@ -81,6 +84,48 @@ TEST_CASE("nodes first, then across them: one tree, whatever is carried and by w
     }
 }
 
+TEST_CASE("nodes of many ranks, level by level: the tree of one stage, and Gram matrices of a level") {
+  for (const auto& nodes : large_arrangements)
+    for (const std::size_t length : {1u, 11u, 5000u})
+      for (const std::size_t radix : {2u, 4u, 8u}) {
+        CAPTURE(radix);
+        const adasum::node_groups groups(nodes);
+        const auto input = floats(length, nodes);
+        const auto check = [&](const auto& order) {
+          check_tree(order, nodes, input);
+          for (int rank = 0; rank < static_cast<int>(nodes.size()); ++rank)
+            for (const auto& one : order.stages(rank, static_cast<int>(nodes.size()), input))
+              CHECK(one.members.size() <= std::max<std::size_t>(radix, 11));  // a prime factor of 11 is a level
+        };
+        check(by_node<recursive_halving>{groups, carried::shard, {}, radix});
+        check(by_node<all_to_all>{groups, carried::shard, {}, radix});
+        check(by_node<recursive_doubling>{groups, carried::whole, {}, radix});
+      }
+}
+
+TEST_CASE("nodes of many ranks, level by level: as many elements are sent, and each carrier sends as many across") {
+  for (const auto& nodes : large_arrangements) {
+    const adasum::node_groups groups(nodes);
+    const auto size = static_cast<int>(nodes.size());
+    CAPTURE(size);
+    const std::size_t length = 9240;
+    const auto input = floats(length, nodes);
+    const auto sent = [&](std::size_t radix) {
+      const by_node<all_to_all> order{groups, carried::shard, {}, radix};
+      std::size_t all = 0;
+      for (int rank = 0; rank < size; ++rank) all += cost_of(order, rank, size, input).elements;
+      return all;
+    };
+    // Inside a node of R ranks, 2N(R - 1): in one stage (R - 1)N and back, and by levels so for each group.
+    for (const std::size_t radix : {2u, 4u, 8u}) CHECK(sent(radix) == sent(adasum::detail::one_level));
+    for (int rank = 0; rank < size; ++rank) {
+      const auto stages = by_node<all_to_all>{groups, carried::shard, {}, 8}.stages(rank, size, input);
+      const auto& last = stages.back();
+      if (last.survives()) CHECK(last.held.size() <= length / groups.smallest() + 1);
+    }
+  }
+}
+
 TEST_CASE("each rank of a node carries its share across, and nothing else leaves the node") {
   for (const int per_node : {1, 2, 4, 8})
     for (const int count : {2, 3, 4, 8}) {
@@ -121,6 +166,47 @@ TEST_CASE("automatic follows the nodes: the same tree for every length, and that
       CHECK_NOTHROW(adasum::check_schedule(ignores, size, input));  // of the tree of the ranks, too
     }
   }
+}
+
+TEST_CASE("automatic follows nodes of many ranks by the levels that cost least, in place and by messages") {
+  for (const auto& nodes : large_arrangements)
+    for (const std::size_t length : {20u, 3'000u, 1'000'000u})
+      for (const bool in_place : {false, true}) {
+        auto input = floats(length, nodes);
+        input.in_place = in_place;
+        const auto size = static_cast<int>(nodes.size());
+        CAPTURE(size);
+        CAPTURE(length);
+        CAPTURE(in_place);
+        check_tree(automatic{}, nodes, input);
+        const auto chosen = automatic::choose(size, input);
+        const adasum::node_leaves leaves{adasum::node_groups(nodes)};
+        const auto most = leaves.groups().ranks(leaves.groups().largest());
+        const auto time = [&](automatic::choice one, std::size_t radix) {
+          one.radix_inside = radix;
+          return automatic::seconds_by_node(automatic::stages_of(one, most.front(), size, input), leaves, most.front(),
+                                            input, {});
+        };
+        for (const std::size_t radix : {2u, 4u, 8u})
+          CHECK((length < 1'000 || time(chosen, chosen.radix_inside) <= time(chosen, radix)));
+        CHECK(chosen.radix_inside <= automatic::widest_radix);
+      }
+  // Up to eight ranks of a node, one stage.
+  for (const auto& nodes : {nodes_of({8, 8}), nodes_of({8, 3})})
+    CHECK(automatic::choose(static_cast<int>(nodes.size()), floats(100'000, nodes)).radix_inside ==
+          adasum::detail::one_level);
+}
+
+TEST_CASE("automatic in place counts what ranks of a node read in memory, not messages") {
+  const auto nodes = nodes_of({48, 48});
+  auto input = floats(1'000'000, nodes);
+  const auto chosen = [&](const machine& on) { return automatic::choose(96, input, on).radix_inside; };
+  const machine barriers{.shared = {.barrier = 1}}, products{.per_product = 1e-6};
+  input.in_place = true;
+  CHECK(chosen(barriers) >= 8);  // few levels
+  CHECK(chosen(products) == 2);
+  input.in_place = false;
+  CHECK(chosen(machine{.inside = {.latency = 1}}) >= 8);
 }
 
 TEST_CASE("short gradients are carried whole, long ones by shards") {

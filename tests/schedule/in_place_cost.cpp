@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include <adasum/schedule/node_levels.hpp>
+
 namespace test_of_schedule_in_place_cost {
 
 using namespace adasum::schedules;
@@ -41,6 +43,27 @@ TEST_CASE("by levels, no rank reads all gradients' numbers, and waits for few") 
   CHECK(of.products == 36 * (length / 8 + length / 64));
   CHECK(of.terms == 8 * (length / 8 + length / 64));
   CHECK(of.bytes == of.copied + of.read + of.numbers + of.written);
+}
+
+TEST_CASE("inside a node of 48 ranks: 8 · 6, and of unequal nodes a rank that stays behind only waits") {
+  constexpr std::size_t length = 48'000, gram8 = 8 * 9 / 2 * 8, gram6 = 6 * 7 / 2 * 8, record = 16;
+  const adasum::schedule_input what{.length = length, .element_size = 4};
+  const in_place_cost of(adasum::detail::node_levels(48, 48, 8).stages(0, {0, length}, true), 0, what);
+  constexpr auto slices = (7 * length / 8 + 5 * length / 48) * 4;  // 47/48 N
+  CHECK(of.read == 2 * slices);
+  CHECK(of.written == slices);
+  CHECK(of.barriers == 7);
+  // A₁, B₁, C₁; A₂, the sum over 48 = 8 · 6 ranks, C₂.
+  CHECK(of.heard == 7 + 7 + 7 + 5 + (7 + 5) + 5);
+  CHECK(of.numbers == 7 * gram8 + (7 + 5) * gram6 + 5 * 8 * record);
+  CHECK(of.products == 36 * (length / 8) + 21 * (length / 48));
+  // 5 shares of 6 ranks: rank 4 has none at the level of three.
+  const auto waiting = adasum::detail::node_levels(6, 5, 2).stages(4, {0, length}, true);
+  const in_place_cost one(waiting, 4, what), first({waiting.front()}, 4, what);
+  CHECK(one.read == first.read);
+  CHECK(one.written == first.written);
+  CHECK(one.products == 0);
+  CHECK(one.barriers == first.barriers + 2);
 }
 
 TEST_CASE("a rule of the whole Gram matrix of 64 ranks: as many bytes of gradients, and matrices of 64 · 65/2") {

@@ -92,6 +92,7 @@ class played_reduction {
         CHECK(there.mapped().elements == one.elements);
         CHECK(there.mapped().leaves == one.leaves);
         CHECK(there.mapped().result_norms == one.result_norms);
+        CHECK(there.mapped().joined == one.joined);
         auto& from = at(met[0].members[i]);
         auto& to = at(met[0].members[one.member]);
         from.sent += one.elements.size();
@@ -111,7 +112,8 @@ class played_reduction {
     for (const int member : met[0].members) brought.push_back(at(member).vector);
     std::vector<std::vector<std::vector<std::string>>> received(  // member → from → elements; empty: not received
         met.size(), std::vector(met.size(), std::vector<std::string>(brought[0].size())));
-    exchange(met, transfers_to_combine, [&](std::size_t from, std::size_t to, index_range elements) {
+    const auto list = [](const stage& one) { return transfers_to_combine(one, 3); };
+    exchange(met, list, [&](std::size_t from, std::size_t to, index_range elements) {
       for (auto x = elements.begin; x < elements.end; ++x) received[to][from][x] = brought[from][x];
     });
     for (std::size_t i = 0; i < met.size(); ++i) {
@@ -225,6 +227,36 @@ TEST_CASE("two ranks that halve: each sends the part of the other one, and later
     CHECK(one.leaves.empty());
     CHECK_FALSE(one.result_norms);
   }
+}
+
+TEST_CASE("records are joined to elements where there are both, and few elements") {
+  // 3 gradients meet a single one. The first survivor gets 5 elements, the second none, the third 6.
+  const stage of_first{.members = {0, 1, 2},
+                       .self = 0,
+                       .leaf_offsets = {0, 3, 4, 6},
+                       .survivors = 3,
+                       .held = {0, 11},
+                       .parts = {{0, 5}, {5, 5}, {5, 11}},
+                       .sum_over = {0, 1, 2}};
+  const auto joined = [&](std::size_t self, std::size_t most) {
+    auto one = of_first;
+    one.self = self;
+    const auto list = transfers_to_combine(one, most);
+    std::vector<bool> found;
+    for (const auto& some : {list.sends, list.receives})
+      for (const auto& message : some) found.push_back(message.joined);
+    return found;
+  };
+  using flags = std::vector<bool>;
+  CHECK(joined(0, 0) == flags{false, false, false, false});
+  CHECK(joined(0, 4) == flags{false, false, false, false});
+  CHECK(joined(0, 5) == flags{false, false, false, true});  // from the second, nothing is known yet
+  CHECK(joined(0, 6) == flags{false, true, false, true});
+  CHECK(joined(1, 6) == flags{false, false, false, false});
+  CHECK(joined(2, 6) == flags{true, false, true, false});
+  CHECK(adasum::detail::most_joined(4, true) == 2048);
+  CHECK(adasum::detail::most_joined(8, true) == 1024);
+  CHECK(adasum::detail::most_joined(4, false) == 0);
 }
 
 TEST_CASE("a rank that waits sends its vector, and is told everything with the result") {

@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include <adasum/core/node_groups.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/schedule/all_to_all.hpp>
 #include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/by_node.hpp>
 #include <adasum/schedule/recursive_doubling.hpp>
 #include <adasum/schedule/recursive_halving.hpp>
 #include <adasum/schedule/shared_memory.hpp>
@@ -66,6 +68,27 @@ struct interrupted_mean_of_units {
   }
 };
 
+/// Inside each node by levels of two or three ranks, in memory if the gradient is in the plan's buffer, and across by halving.
+struct levels_of_nodes {
+  static constexpr std::string_view name = "levels_of_nodes";
+
+  static std::vector<stage> stages(int rank, int size, schedule_input input) {
+    input.along_tree = true;  // sums of vectors need no other stages
+    return schedules::stages_by_node(leaves(size, input), rank, input, {.radix = 2},
+                                     [](int node, int nodes, const schedule_input& among_nodes) {
+                                       return schedules::recursive_halving{}.stages(node, nodes, among_nodes);
+                                     });
+  }
+  static shared_memory_use uses_shared_memory(int, const schedule_input&) { return shared_memory_use::buffer; }
+  static std::vector<int> leaf_ranks(int size, const schedule_input& input) { return leaves(size, input).ranks(); }
+
+ private:
+  static node_leaves leaves(int size, const schedule_input& input) {
+    const std::vector<int> one_node(static_cast<std::size_t>(size));
+    return node_leaves(node_groups(input.nodes.empty() ? std::span<const int>(one_node) : input.nodes));
+  }
+};
+
 /// One of the library's schedules.
 struct chosen_order {
   static constexpr std::string_view name = "chosen_order";
@@ -79,6 +102,7 @@ struct chosen_order {
       case simulated_order::halving: return visitor(recursive_halving{});
       case simulated_order::halving_by_4: return visitor(recursive_halving{.radix = 4});
       case simulated_order::halving_by_8: return visitor(recursive_halving{.radix = 8});
+      case simulated_order::levels_of_nodes: return visitor(test::levels_of_nodes{});
       case simulated_order::all_to_all: return visitor(all_to_all{});
       case simulated_order::automatic: return visitor(automatic{});
       case simulated_order::by_messages: return visitor(automatic{.in_place = false});

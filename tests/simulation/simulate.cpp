@@ -6,6 +6,7 @@
 // on purpose, and the program fails unless a case finds it.
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include "case.hpp"
 #include "support/allocations.hpp"
@@ -77,14 +79,19 @@ struct arguments {
   bool good = true;
 };
 
+bool is_number(const std::string& text, std::uint64_t& number) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return problem == std::errc() && end == text.data() + text.size();
+}
+
 arguments read(int argc, char** argv) {
   arguments found;
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    if (name == "--cases" && !value.empty())
-      found.cases = std::strtoull(value.c_str(), nullptr, 10);
-    else if (name == "--seed" && !value.empty())
-      found.seed = std::strtoull(value.c_str(), nullptr, 10);
+    if (name == "--cases")
+      found.good = found.good && is_number(value, found.cases) && found.cases > 0;
+    else if (name == "--seed")
+      found.good = found.good && is_number(value, found.seed);
     else if (name == "--case" && !value.empty())
       found.one_case = value;
     else if (name == "--plant" && value == "wrong-weight")

@@ -190,6 +190,7 @@ class complete_communicator : public minimal_posting_communicator {
    public:
     window(std::shared_ptr<post_office::memory> block, int ranks, question_counts asked)
         : minimal_sharing_communicator<true>::window(block, ranks), bytes_(block->bytes()), asked_(std::move(asked)) {}
+    static constexpr unsigned most_looks = 10;
     bool has_left(std::size_t) const { return asked_.note(asked_for::has_left), false; }
     bool alive() const { return asked_.note(asked_for::alive), true; }
     std::size_t bytes() const { return asked_.note(asked_for::bytes), bytes_; }

@@ -299,6 +299,8 @@ concept posting_communicator =
 ///                     std::chrono::duration<double>
 ///   progress()        called while a rank waits there for others, for communicators whose messages move only when they
 ///                     are called
+///   most_looks        how often a rank looks at most before it offers the processor to others, an unsigned: few where it
+///                     waits for ranks that run when it does not
 template <class Memory>
 concept shared_window = std::movable<Memory> && requires(const Memory& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;
@@ -332,8 +334,8 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 //   uses_shared_memory(size, input)  a shared_memory_use (core/stage.hpp); `none` if absent. Where the answer is another
 //                                    one, stages() is asked with input.in_place set for gradients in memory that ranks
 //                                    share. A stage whose members are all the ranks that share it works there in place,
-//                                    and sends no elements, if each survivor gets a part of its own or if it is
-//                                    `published`; so do stages that are `grouped`. Under `preferred`, a plan works in
+//                                    and sends no elements, if each survivor gets a part of its own (a sole one: all) or if
+//                                    it is `published`; so do stages that are `grouped`. Under `preferred`, a plan works in
 //                                    place if all stages do. If this member is static constexpr and says `required`, calls
 //                                    with a communicator without shared memory do not compile
 //   chosen_name(size, input)         a std::string_view of a text that stays: the name of the schedule that runs, for

@@ -34,6 +34,13 @@ class node_groups {
   std::span<const int> ranks(std::size_t node) const {
     return std::span(ranks_).subspan(offsets_[node], offsets_[node + 1] - offsets_[node]);
   }
+  /// The first of the nodes that have the most ranks.
+  std::size_t largest() const {
+    std::size_t found = 0;
+    for (std::size_t node = 1; node < size(); ++node)
+      if (ranks(node).size() > ranks(found).size()) found = node;
+    return found;
+  }
   /// How many ranks the smallest node has.
   std::size_t smallest() const {
     std::size_t least = ranks(0).size();

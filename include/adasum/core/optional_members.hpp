@@ -10,7 +10,7 @@
 
 #include "concepts.hpp"
 
-/// What the optional members of rules and execution spaces (concepts.hpp) say, or what holds where they are absent.
+/// What the optional members of rules, execution spaces and shared memory (concepts.hpp) say, or what holds where they are absent.
 namespace adasum {
 
 // ── rules ──
@@ -176,6 +176,17 @@ void measure_for(const Space& space, const slice& window, std::span<const T* con
   else
     space.measure(window, vectors, gram);
 }
+
+// ── memory that ranks share ──
+
+/// How often a rank looks at what another one writes there, before it offers the processor (spinning.hpp).
+template <class Memory>
+inline constexpr unsigned most_looks = [] {
+  if constexpr (requires { Memory::most_looks; })
+    return unsigned{Memory::most_looks};
+  else
+    return 1u << 15;
+}();
 
 }  // namespace detail
 }  // namespace adasum

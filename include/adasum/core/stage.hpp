@@ -32,6 +32,7 @@ struct schedule_input {
   /// The node of each rank: any numbers, equal for ranks of one node. Empty where all nodes have one rank, or all ranks are
   /// on one node, or the communicator does not say.
   std::span<const int> nodes{};
+  bool apart = false;  ///< whether each rank is known to be on a node of its own
   /// Where gradients come in pieces that are weighed together: elements of a whole one. Where they are cut into shards:
   /// elements of the longest. Otherwise 0.
   std::size_t whole_length = 0;
@@ -74,8 +75,8 @@ struct stage {
   std::vector<int> sum_over;  ///< ranks whose partial Gram matrices add up to the whole one; this one included
   bool published = false;     ///< in shared memory: all members copy `held` to where the others read it (replicated)
   bool inner = false;         ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
-  /// In shared memory: the members are some of the ranks that share it (levels). Then all stages of all ranks are such, as
-  /// many on each; all members survive, and `sum_over` contains that of the stage before.
+  /// In shared memory: the members are some of the ranks that share it (levels). Such stages come first. Who meets at one has
+  /// had as many of them before; who has been in the `sum_over` of the one before is in this one's, or waits.
   bool grouped = false;
 
   bool survives() const { return self < survivors; }

@@ -32,15 +32,15 @@ namespace adasum::schedules {
 /// Where ranks are on several nodes, and a node has several of them (schedule_input::nodes), a rule that is applied along
 /// a tree combines the gradients of each node first, and then those of the nodes: the tree of node_groups.hpp, whatever the
 /// length. With R ranks on each node, each of them carries 1/R of the node's combination across, or, if it is short, all of
-/// it.
+/// it. More than eight ranks of a node combine by levels, those that cost least.
 struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool supports_gram_rules = true;
 
   /// Whether a plan may work in memory that the ranks share. If not, it always sends messages.
   bool in_place = true;
-  /// Whether the tree follows the nodes. If not, it depends on the number of ranks alone, so that a run can be repeated to
-  /// the last bit with another placement.
+  /// Whether the tree, and the choice, follow the nodes. If not, they depend on the number of ranks alone, and messages are
+  /// sent whether ranks share memory or not, so that a run can be repeated to the last bit with another placement.
   bool follows_nodes = true;
   /// The constants by which schedules are compared. They can be measured, and kept in a file: docs/tuning.md.
   std::optional<machine> on{};
@@ -69,34 +69,30 @@ struct automatic {
     if (!input.along_tree || shared_memory::is_short(size, input) || static_cast<std::size_t>(size) <= usual.radix)
       return usual;
     const machine node = on.value_or(machine{});
-    shared_memory best;
-    double least = seconds(in_place_cost(size, input, best), node);
-    for (const auto radix : radices(size)) {
-      const shared_memory one{radix};
-      const double time = seconds(in_place_cost(size, input, one), node);
-      if (time < least) best = one;
-      least = std::min(least, time);
-    }
-    return best;
+    return {cheapest_radix(radices(size), [&](std::size_t radix) {
+      return seconds(in_place_cost(size, input, shared_memory{radix}), node);
+    })};
   }
 
   /// Copying a gradient to shared memory and back is less work than messages, whose bytes are copied too. But making
   /// that memory takes longer than one reduction, so a single call sends messages. In plan.buffer() nothing is copied.
   /// On several nodes, the ranks of each can work in place in plan.buffer().
   shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
-    if (!in_place) return shared_memory_use::none;
+    if (!in_place || !follows_nodes) return shared_memory_use::none;
     if (const auto chosen = choose(size, as_followed(input), on); chosen.by_node)
       return chosen.by_node == carried::shard ? shared_memory_use::buffer : shared_memory_use::none;
     return !input.once && pays_in_place(size, input, on) ? shared_memory_use::preferred
                                                          : shared_memory_use::buffer_if_all;
   }
 
-  /// Gradients of at most this many bytes are exchanged whole. The limit for two ranks was measured on one node
-  /// (bench/allreduce): below it, the exchanges that halving needs for its sums and for gathering cost more than the bytes
-  /// that it saves. For more ranks the model is asked for the radix only, as for one segment: its answer depends on the
-  /// number of segments, and schedules of short gradients cost so nearly the same that a rank whose segments are wrong would
-  /// often choose another schedule than the other ranks.
-  static constexpr std::size_t short_vector_bytes(int size) { return (size <= 2 ? 8 : 1) * 1024; }
+  /// Gradients of at most this many bytes are exchanged whole. The model is asked for the radix only, as for one segment: its
+  /// answer depends on the number of segments, and schedules of short gradients cost so nearly the same that a rank whose
+  /// segments are wrong would often choose another schedule than the other ranks.
+  static constexpr std::size_t short_vector_bytes = 1024;
+  /// The same for two ranks, unless they are known to be on two nodes, and those of more bytes are halved: measured on one
+  /// node (bench/allreduce), where, below the limit, the exchanges that halving needs for its sums and for gathering cost more
+  /// than the bytes that it saves.
+  static constexpr std::size_t short_vector_bytes_of_two = std::size_t{8} << 10;
   /// What more than two ranks choose from, besides doubling.
   static constexpr std::size_t widest_radix = 32;
   static constexpr std::size_t widest_radix_of_doubling = 8;
@@ -109,6 +105,7 @@ struct automatic {
     std::size_t radix = 2;                                 ///< of doubling, halving, and levels in shared memory
     std::optional<carried> by_node{};                      ///< nodes first, which then carry this
     std::size_t most_parts = detail::any_number_of_parts;  ///< of halving
+    std::size_t radix_inside = detail::one_level;          ///< of levels inside a node, where `by_node` is there
     friend constexpr bool operator==(const choice&, const choice&) = default;
   };
 
@@ -118,12 +115,13 @@ struct automatic {
     if (!input.along_tree) return input.sums > 0 && size > 2 ? cheapest(size, input, on) : choice{kind::all_to_all};
     if (size == 1) return {kind::doubling};
     if (is_short(size, input, on)) return cheapest_doubling(size, input, on);
-    return size == 2 && !on ? choice{kind::halving} : cheapest(size, input, on);
+    return is_measured_pair(size, input, on) ? choice{kind::halving} : cheapest(size, input, on);
   }
   /// Whether it is exchanged whole in any case. On a machine that was measured, only where some part of it would be empty.
   static bool is_short(int size, const schedule_input& input, const std::optional<machine>& on) {
     return on ? input.length < static_cast<std::size_t>(size)
-              : input.length * input.element_size <= short_vector_bytes(size);
+              : input.length * input.element_size <=
+                    (is_measured_pair(size, input, on) ? short_vector_bytes_of_two : short_vector_bytes);
   }
 
   /// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every rank computes
@@ -155,6 +153,8 @@ struct automatic {
   }
 
   /// The schedule with the least seconds where nodes are combined first. In place, every rank has a part of its own.
+  ///
+  /// The model is asked for a rank of the largest node. What is done inside nodes costs the same whatever is done across.
   static choice cheapest_by_node(int size, schedule_input input, const std::optional<machine>& on = {}) {
     const node_leaves leaves{node_groups(input.nodes)};
     const auto nodes = static_cast<int>(leaves.groups().size());
@@ -169,8 +169,45 @@ struct automatic {
     for (auto& one : candidates) one.by_node = carried::shard;
     if (!input.in_place)
       for (const auto& one : ways_of_doubling(nodes)) candidates.push_back({one.which, one.radix, carried::whole});
-    return cheapest_of(candidates, size, input, on,
-                       [&](const choice& one) { return by_node_stages_of(one, leaves, 0, input); });
+    const auto shards_inside = radix_inside(leaves, carried::shard, input, on),
+               whole_inside = radix_inside(leaves, carried::whole, input, on);
+    for (auto& one : candidates) one.radix_inside = *one.by_node == carried::shard ? shards_inside : whole_inside;
+    const int rank = leaves.groups().ranks(leaves.groups().largest()).front();
+    return *std::ranges::min_element(candidates, {}, [&](const choice& one) {
+      return seconds_by_node(by_node_stages_of(one, leaves, rank, input), leaves, rank, input, on);
+    });
+  }
+
+  /// The radix of levels inside nodes that costs least, where some node has more ranks than take one stage in any case.
+  static std::size_t radix_inside(const node_leaves& leaves, carried each, const schedule_input& input,
+                                  const std::optional<machine>& on = {}) {
+    const auto mates = leaves.groups().ranks(leaves.groups().largest());
+    constexpr auto usual = shared_memory{}.radix;
+    if (mates.size() <= usual) return detail::one_level;
+    const auto seconds_of = [&](std::size_t radix) {
+      const auto inside = stages_by_node(leaves, mates.front(), input, {.each = each, .radix = radix},
+                                         [](int, int, const schedule_input&) { return std::vector<stage>(); });
+      return seconds_by_node(inside, leaves, mates.front(), input, on);
+    };
+    auto candidates = radices(static_cast<int>(mates.size()));
+    if (each == carried::whole)
+      std::erase_if(candidates, [](std::size_t radix) { return radix > widest_radix_of_doubling; });
+    return cheapest_radix(candidates, seconds_of);
+  }
+
+  /// Of the stages of one rank: by messages; in place, those inside its node in memory that its ranks share.
+  static double seconds_by_node(const std::vector<stage>& stages, const node_leaves& leaves, int rank,
+                                const schedule_input& input, const std::optional<machine>& given) {
+    const machine on = given.value_or(machine{});
+    const auto node_of = [&](int one) { return input.nodes[static_cast<std::size_t>(one)]; };
+    const auto is_across = [&](const stage& one) {
+      return node_of(one.members.front()) != node_of(one.members.back());
+    };
+    const auto first_across = input.in_place ? std::ranges::find_if(stages, is_across) : stages.begin();
+    const std::vector<stage> in_memory(stages.begin(), first_across), sent(first_across, stages.end());
+    auto messages = cost_counter(sent, rank, static_cast<int>(input.nodes.size()), input, on).total();
+    messages.ranks_on_link = leaves.groups().smallest();  // which carry something across
+    return seconds(messages, on) + (in_memory.empty() ? 0 : seconds(in_place_cost(in_memory, rank, input), on));
   }
 
   /// The radices of halving that make different levels of so many ranks (levels.hpp): up to widest_radix, and those that
@@ -251,10 +288,27 @@ struct automatic {
   }
 
  private:
+  /// Of levels in memory that ranks share: of equal ones, the usual, and then the first.
+  template <class SecondsOf>
+  static std::size_t cheapest_radix(const std::vector<std::size_t>& candidates, const SecondsOf& seconds_of) {
+    auto best = shared_memory{}.radix;
+    double least = seconds_of(best);
+    for (const auto radix : candidates) {
+      const double time = seconds_of(radix);
+      if (time < least) best = radix;
+      least = std::min(least, time);
+    }
+    return best;
+  }
+  static bool is_measured_pair(int size, const schedule_input& input, const std::optional<machine>& on) {
+    return size == 2 && !on && !input.apart;
+  }
   static bool is_by_node(const schedule_input& input) { return input.along_tree && !input.nodes.empty(); }
 
   schedule_input as_followed(schedule_input input) const {
-    if (!follows_nodes) input.nodes = {};
+    if (follows_nodes) return input;
+    input.nodes = {};
+    input.apart = false;
     return input;
   }
 
@@ -266,7 +320,7 @@ struct automatic {
 
   static std::vector<stage> by_node_stages_of(const choice& one, const node_leaves& leaves, int rank,
                                               const schedule_input& input) {
-    return stages_by_node(leaves, rank, input, {.each = *one.by_node},
+    return stages_by_node(leaves, rank, input, {.each = *one.by_node, .radix = one.radix_inside},
                           [&](int node, int nodes, const schedule_input& among_nodes) {
                             return stages_of({one.which, one.radix, {}, one.most_parts}, node, nodes, among_nodes);
                           });

@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
+#include "node_levels.hpp"
 #include "partition.hpp"
 
-/// Stages of two levels: first among the ranks of each node, then across the nodes.
+/// Stages of nodes: first among the ranks of each node, in one stage or by levels, then across the nodes.
 namespace adasum::schedules {
 
 /// What a rank of a node takes across to the other nodes.
@@ -24,10 +26,13 @@ enum class carried {
 struct inside_node {
   carried each = carried::shard;
   bool by_inner_rule = false;  ///< see stage::inner
-  bool even_alone = false;     ///< whether a node of one rank has that stage, too (a rule may change a single vector)
+  bool even_alone = false;     ///< whether a node of one rank has a stage, too (a rule may change a single vector)
+  /// The most ranks of a node that meet at a level (node_levels.hpp), at least 2. One level, if the rule inside is not applied
+  /// along the tree.
+  std::size_t radix = detail::one_level;
 };
 
-/// One stage of each node's ranks, and then, for as many ranks of each node as the smallest has, those stages across the
+/// The stages of each node's ranks, and then, for as many ranks of each node as the smallest has, those stages across the
 /// nodes that across(node, number of nodes, input) gives.
 /// @param leaves  which rank's gradient is which leaf
 /// @param input   of the whole gradient
@@ -41,30 +46,32 @@ std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const sch
   const auto [node, place] = groups.find(rank);
   const auto mates = groups.ranks(node);
   const index_range all{0, input.length};
-  const auto carried_by = [&](std::size_t i) { return shards ? detail::part_of(all, carriers, i) : all; };
+  std::map<std::size_t, detail::node_levels> levels_by_size;
+  const auto levels_of = [&](std::size_t n) -> const detail::node_levels& {
+    const auto size = groups.ranks(n).size();
+    return levels_by_size.try_emplace(size, size, carriers, inside.radix).first->second;
+  };
 
   std::vector<stage> stages;
   if (mates.size() > 1 || inside.even_alone) {
-    stage one;
-    one.members.assign(mates.begin(), mates.end());
-    one.self = place;
-    for (std::size_t i = 0; i <= mates.size(); ++i) one.leaf_offsets.push_back(leaves.of_node(node) + i);
-    one.survivors = carriers;
-    one.held = all;
-    for (std::size_t i = 0; i < carriers; ++i) one.parts.push_back(carried_by(i));
-    if (shards)
-      one.sum_over.assign(mates.begin(), mates.begin() + static_cast<std::ptrdiff_t>(carriers));
-    else
-      one.sum_over = {rank};
-    one.inner = inside.by_inner_rule;
-    stages.push_back(std::move(one));
+    stages = levels_of(node).stages(place, all, shards);
+    const auto to_rank = [&](int& at) { at = mates[static_cast<std::size_t>(at)]; };
+    for (auto& one : stages) {
+      std::ranges::for_each(one.members, to_rank);
+      std::ranges::for_each(one.sum_over, to_rank);
+      for (auto& leaf : one.leaf_offsets) leaf += leaves.of_node(node);
+      one.inner = inside.by_inner_rule;
+    }
   }
+  const auto share = levels_of(node).share_of(place);
   // A rule along the tree leaves a single vector as it is; another need not.
-  if (place >= carriers || (groups.size() == 1 && input.along_tree)) return stages;
+  if (!share || (groups.size() == 1 && input.along_tree)) return stages;
 
-  const auto mine = carried_by(place);
+  const auto carrier = [&](std::size_t n, std::size_t i) { return groups.ranks(n)[levels_of(n).carrier_of(i)]; };
+  const auto mine = shards ? detail::part_of(all, carriers, *share) : all;
   auto among_nodes = input;
   among_nodes.nodes = {};
+  among_nodes.apart = true;
   among_nodes.in_place = false;
   // The shards' inner products are summed together, so all of them take the same stages: those of the longest, cut to
   // each. (One that chooses by the length could choose differently for one element more.)
@@ -72,14 +79,12 @@ std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const sch
   for (auto& stage : across(static_cast<int>(node), static_cast<int>(groups.size()), among_nodes)) {
     std::vector<int> sum_over;
     for (const int n : stage.sum_over) {
-      const auto ranks = groups.ranks(static_cast<std::size_t>(n));
-      if (shards)
-        sum_over.insert(sum_over.end(), ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(carriers));
-      else
-        sum_over.push_back(ranks[place]);
+      const auto there = static_cast<std::size_t>(n);
+      if (!shards) sum_over.push_back(carrier(there, *share));
+      for (std::size_t i = 0; shards && i < carriers; ++i) sum_over.push_back(carrier(there, i));
     }
     stage.sum_over = std::move(sum_over);
-    for (int& member : stage.members) member = groups.ranks(static_cast<std::size_t>(member))[place];
+    for (int& member : stage.members) member = carrier(static_cast<std::size_t>(member), *share);
     for (auto& leaf : stage.leaf_offsets) leaf = leaves.at(leaf);
     const auto shift = [&](index_range range) {
       return index_range{mine.begin + std::min(range.begin, mine.size()),

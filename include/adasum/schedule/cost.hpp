@@ -71,8 +71,9 @@ class cost_counter {
       measure_and_gather(leaves);
       return;
     }
+    const auto most_joined = detail::most_joined(input.element_size, !input.on_device);
     for (const auto& stage : stages) {
-      add(stage, detail::transfers_to_combine(stage));
+      add(stage, detail::transfers_to_combine(stage, most_joined));
       add(stage, detail::transfers_to_deliver(stage, leaves));
       if (stage.survives()) combine(stage);
     }
@@ -119,7 +120,7 @@ class cost_counter {
     total_.inside.handshakes += long_inside && !long_across;
   }
 
-  /// Elements, records and norms are messages of their own.
+  /// Elements, records and norms are messages of their own, but for records that are joined to elements.
   void add(const stage& stage, const detail::transfers& exchange) {
     traffic_by_link both;
     const auto record_bytes = [&](const detail::transfer& t) {
@@ -131,8 +132,8 @@ class cost_counter {
     for (const auto& t : exchange.sends) {
       auto& link = link_to(stage.members[t.member], both);
       total_.elements += t.elements.size();
-      link.send(t.elements.size() * input_.element_size);
-      link.send(record_bytes(t));
+      link.send(t.elements.size() * input_.element_size + (t.joined ? record_bytes(t) : 0));
+      link.send(t.joined ? 0 : record_bytes(t));
       link.send(norm_bytes(t));
     }
     for (const auto& t : exchange.receives)

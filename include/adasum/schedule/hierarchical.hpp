@@ -14,6 +14,7 @@
 #include "../core/stage.hpp"
 #include "automatic.hpp"
 #include "by_node.hpp"
+#include "shared_memory.hpp"
 
 namespace adasum::schedules {
 
@@ -25,6 +26,10 @@ namespace adasum::schedules {
 /// the gradients are cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the
 /// outer schedule, with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is
 /// applied before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would.
+///
+/// An inner rule that is applied along the tree (rules::adasum, mean, sum) combines more ranks of a node than the radix level
+/// by level, 48 as 8 · 6: a Gram matrix is of 8 gradients then. Any other inner rule looks at all gradients of a node at once,
+/// and takes one stage, with a Gram matrix of as many gradients as the node has ranks.
 ///
 ///     adasum::schedules::hierarchical order{comm.nodes(), adasum::rules::mean{}};
 ///
@@ -46,13 +51,20 @@ struct hierarchical {
   std::vector<int> node_of_rank;
   Inner inner{};
   Outer outer{};
+  /// The most ranks of a node that meet at a level, at least 2; a prime factor that is larger is a level all the same. For
+  /// inner rules that are applied along the tree.
+  std::size_t radix = shared_memory{}.radix;
 
-  /// @throws bad_input  if node_of_rank does not name a node for each rank
+  /// @throws bad_input  if node_of_rank does not name a node for each rank, or the radix is less than 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     const auto groups = groups_of(size);
+    if (radix < 2)
+      throw bad_input("adasum::schedules::hierarchical: the radix " + std::to_string(radix) + " is less than 2");
     // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
     const bool only_stage = groups.size() == 1 && input.along_tree;
-    const inside_node inside{.by_inner_rule = true, .even_alone = only_stage || !pairwise_rule<Inner>};
+    const inside_node inside{.by_inner_rule = true,
+                             .even_alone = only_stage || !pairwise_rule<Inner>,
+                             .radix = tree_rule<Inner> ? radix : detail::one_level};
     return stages_by_node(
         leaves_of(groups, input), rank, input, inside,
         [&](int node, int nodes, const schedule_input& among_nodes) { return outer.stages(node, nodes, among_nodes); });
@@ -95,5 +107,7 @@ template <rule Inner>
 hierarchical(std::vector<int>, Inner) -> hierarchical<Inner>;
 template <rule Inner, schedule Outer>
 hierarchical(std::vector<int>, Inner, Outer) -> hierarchical<Inner, Outer>;
+template <rule Inner, schedule Outer>
+hierarchical(std::vector<int>, Inner, Outer, std::size_t) -> hierarchical<Inner, Outer>;
 
 }  // namespace adasum::schedules

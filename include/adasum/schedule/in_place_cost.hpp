@@ -24,7 +24,10 @@ namespace adasum::schedules {
 ///     others           2 N bytes copied; for each stage of q ranks with slices of n bytes: n bytes of each other member read
 ///                      twice and written once, and Gram matrices; each rank combines n bytes of all; 3 barriers
 ///
-/// A barrier, or a sum, of more than 8 ranks takes several rounds, one after another (sum_order.hpp).
+/// A barrier, or a sum, of more than 8 ranks takes several rounds, one after another (sum_order.hpp). A rank that stays behind
+/// at a stage only takes part in its first and last barrier. (What it is told for the report then, by message, is not counted.)
+///
+/// On several nodes, of the stages inside the rank's node.
 struct in_place_cost {
   std::size_t gradient_bytes = 0;
   std::size_t barriers = 0;  ///< rounds of barriers and sums, one after another
@@ -43,10 +46,14 @@ struct in_place_cost {
     const bool published = stages.size() == 1 && stages.front().published;
     copied = published ? gradient_bytes : 2 * gradient_bytes;
     for (const auto& stage : stages) {
-      const auto n = stage.members.size(), others = n - 1, part = stage.part().size();
+      const auto n = stage.members.size(), others = n - 1;
       if (others == 0) continue;
-      const auto slice = part * input.element_size;
       meet(n, stage.self, detail::sum_radix(2), 0);
+      if (!stage.survives()) {
+        meet(n, stage.self, detail::sum_radix(2), 0);
+        continue;
+      }
+      const auto part = stage.part().size(), slice = part * input.element_size;
       read += (published ? 1 : 2) * others * slice;
       if (stage.grouped)
         for (const auto& one : detail::transfers_to_combine(stage).receives)

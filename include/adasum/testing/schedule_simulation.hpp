@@ -181,21 +181,30 @@ class schedule_simulation {
     require(each_has_all || partition(stage.parts, stage.held), "the parts are neither a partition nor everything");
     require(!stage.published || (each_has_all && ranks_[rank].stages.size() == 1),
             "a stage is published, but is not the only one, or not replicated");
-    require(!stage.grouped || (stage.survivors == count && !stage.replicated()),
-            "a stage is grouped, but not all members survive with parts of their own");
+    require(!stage.grouped || stage.survivors == 1 || !stage.replicated(),
+            "a stage is grouped, but its survivors do not have parts of their own");
   }
 
-  /// In memory that ranks share, groups meet at the same stage, and the ranks that add numbers become more.
+  /// In memory that ranks share, groups meet at the same stage, and the ranks that add numbers become more, but for those
+  /// that wait.
   void require_sound_groups(std::size_t rank) const {
     const auto& stages = ranks_[rank].stages;
-    const auto grouped = std::ranges::count(stages, true, &stage::grouped);
-    if (grouped == 0) return;
-    require(static_cast<std::size_t>(grouped) == stages.size() && stages.size() == ranks_.front().stages.size(),
-            "some stages are grouped and others are not, or ranks do not have equally many");
-    for (std::size_t i = 1; i < stages.size(); ++i)
-      for (const int one : stages[i - 1].sum_over)
-        require(std::ranges::count(stages[i].sum_over, one) == 1,
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      if (!stages[i].grouped) continue;
+      require(i == 0 || stages[i - 1].grouped, "a stage is grouped, and follows one that is not");
+      for (const int member : stages[i].members) {
+        const auto& theirs = ranks_[static_cast<std::size_t>(member)].stages;
+        require(i < theirs.size() && theirs[i].members == stages[i].members,
+                "ranks that meet at a grouped stage have not had equally many before");
+      }
+      if (i == 0) continue;
+      for (const int one : stages[i - 1].sum_over) {
+        const auto& theirs = ranks_[static_cast<std::size_t>(one)].stages;
+        const bool waits = i < theirs.size() && !theirs[i].survives();
+        require(waits || std::ranges::count(stages[i].sum_over, one) == 1,
                 "a grouped stage adds over fewer ranks than the last");
+      }
+    }
   }
 
   /// Runs every stage at which all members have arrived, until none is left. current(rank) is where a rank stands.

@@ -154,9 +154,9 @@ class shared_window_check {
     auto& mine = cell_of(self(memory, comm_.rank()));
     own_value_ = 1000 + static_cast<std::uint64_t>(comm_.rank());
     mine.address.store(reinterpret_cast<std::uintptr_t>(&own_value_), std::memory_order_relaxed);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     bool in_step = true;
     for (std::uint64_t step = 1; step <= 200 && in_step; ++step) {
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
       if (step % 2 == 1) mine.value = step;
       mine.step.store(step, std::memory_order_release);
       for (std::size_t i = 0; i < std::size(memory.ranks()) && in_step; ++i) {

@@ -95,6 +95,7 @@ class simulated_communicator {
   class memory {
    public:
     static constexpr bool same_address_space = true;
+    static constexpr unsigned most_looks = 200;
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t index) const { return block_->of(index); }
     std::size_t bytes() const { return block_->bytes(); }
@@ -136,13 +137,16 @@ class simulated_communicator {
 ///       if (!run.deadlock.empty()) …
 ///     }
 ///
-/// @throws bad_input  size < 1, or nodes that are not those of so many ranks
+/// @throws bad_input  size < 1, nodes that are not those of so many ranks, or a fault of a rank that is not there
 template <class Function>
 simulated_run simulate(int size, const simulation_settings& settings, const Function& function) {
   if (size < 1) throw bad_input("adasum::simulate: needs at least one rank, not " + std::to_string(size));
   if (!settings.nodes.empty() && settings.nodes.size() != static_cast<std::size_t>(size))
     throw bad_input("adasum::simulate: nodes are given for " + std::to_string(settings.nodes.size()) + " of " +
                     std::to_string(size) + " ranks");
+  if (settings.fault.rank < 0 || settings.fault.rank >= size)
+    throw bad_input("adasum::simulate: rank " + std::to_string(settings.fault.rank) + " is to fail, of " +
+                    std::to_string(size));
   detail::simulated::world world(size, settings);
   simulated_run run;
   run.thrown.resize(static_cast<std::size_t>(size));

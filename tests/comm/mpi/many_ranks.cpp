@@ -84,6 +84,29 @@ TEST_CASE("many processes: the default, and a rule of the whole Gram matrix") {
     CHECK(of_all[x] == doctest::Approx(combined[x]).epsilon(1e-4).scale(1));
 }
 
+TEST_CASE("many processes that pose as two unequal nodes: level by level in memory that they share, messages across") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const auto first = world_size() * 3 / 5;
+  std::vector<int> nodes;
+  for (int rank = 0; rank < world_size(); ++rank) nodes.push_back(rank < first ? 0 : 1);
+  for (const std::size_t radix : {2u, 8u}) {
+    CAPTURE(radix);
+    const adasum::schedules::hierarchical order{nodes, adasum::rules::adasum{}, adasum::schedules::recursive_halving{},
+                                                radix};
+    auto plan = adasum::plan_allreduce<float>(adasum::serial_space{}, comm, segs, order, unchecked);
+    const auto buffer = plan.buffer();
+    for (std::uint64_t run = 0; run < 20; ++run) {
+      const auto mine = gradient_of(comm.rank(), run);
+      std::ranges::copy(mine, buffer.begin());
+      plan();
+      auto sent = mine;
+      plan(sent);
+      CHECK(same_bits(std::vector<float>(buffer.begin(), buffer.end()), sent));
+      CHECK(same_on_all_ranks(sent));
+    }
+  }
+}
+
 TEST_CASE("many processes: one that is refused keeps nobody waiting, and the plan works again") {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
   auto plan =

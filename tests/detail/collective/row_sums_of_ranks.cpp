@@ -129,7 +129,7 @@ TEST_CASE("norms and row sums: within the bound, the same on all ranks") {
         CAPTURE(whole_model);
         check_numbers<double>(size, radix, whole_model);
         check_numbers<float>(size, radix, whole_model);
-#if defined(__FLT16_MANT_DIG__) && !defined(__clang__)
+#if ADASUM_HAS_FLOAT16
         check_numbers<_Float16>(size, radix, whole_model);
 #endif
       }
@@ -164,7 +164,7 @@ TEST_CASE("squares out of the range of double: as in range, times a power of two
     }
 }
 
-#if defined(__FLT16_MANT_DIG__) && !defined(__clang__)
+#if ADASUM_HAS_FLOAT16
 TEST_CASE("16-bit gradients whose sum overflows") {
   const auto ranks =
       reduce<_Float16>(8, segments{4}, rules::adacons{.scale = rules::adacons::scaling::mean_norm}, 2,

@@ -30,19 +30,20 @@ struct counting_space : adasum::serial_space {
   }
 };
 
-const adasum::segments segs{1000, 0, 7, 2993};
+const adasum::segments segs{16'000, 0, 112, 47'888};
 const std::size_t length = segs.total();
 
 /// Of each rank, in floats, after a run.
 template <class Schedule>
-std::vector<double> scratch(int size, const Schedule& order, adasum::wire_format wire = adasum::wire_format::same) {
+std::vector<double> scratch(int size, const Schedule& order, adasum::wire_format wire = adasum::wire_format::same,
+                            const adasum::segments& cut = segs) {
   const adasum::options choices{.check_agreement = false, .wire = wire};
-  const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), length, 1);
+  const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), cut.total(), 1);
   const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
     std::size_t bytes = 0;
     auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
     auto plan =
-        adasum::plan_allreduce<float>(counting_space{{}, &bytes}, comm, segs, adasum::rules::adasum{}, order, choices);
+        adasum::plan_allreduce<float>(counting_space{{}, &bytes}, comm, cut, adasum::rules::adasum{}, order, choices);
     plan(gradient);
     return static_cast<double>(bytes) / sizeof(float);
   });
@@ -95,6 +96,20 @@ TEST_CASE("doubling needs exactly the other ranks' gradients; halving half of on
   for (const int size : {3, 5, 7})
     for (const double floats : scratch(size, adasum::schedules::recursive_doubling{})) CHECK(floats == n * (size - 1));
   for (const double floats : scratch(20, adasum::schedules::recursive_halving{.radix = 4})) CHECK(floats == n * 3 / 4);
+}
+
+TEST_CASE("short messages: what is sent with records at its end, and these once more where they arrive") {
+  // 1,000 floats by doubling: the records of half of the gradients, of 16 bytes for each segment, come with the last one,
+  // and as many are sent. By halving, the last slices have their share of the floats.
+  const adasum::segments few{900, 100};
+  const auto of = [&](int size, const auto& order) { return scratch(size, order, adasum::wire_format::same, few); };
+  for (const int size : {4, 16}) {
+    CAPTURE(size);
+    const double records = size / 2 * 2 * 4;
+    for (const double floats : of(size, adasum::schedules::recursive_doubling{})) CHECK(floats == 2 * (1000 + records));
+  }
+  for (const double floats : of(4, adasum::schedules::recursive_halving{})) CHECK(floats == 500 + 250 + 2 * 2 * 4);
+  for (const double floats : of(2, adasum::schedules::recursive_doubling{})) CHECK(floats == 1000);
 }
 
 TEST_CASE("16-bit messages need as much again: what is sent, and what is received, at half the size") {

@@ -97,13 +97,15 @@ class agreement {
   /// @param mine      what this rank does; it is copied
   /// @param compares  whether ranks that disagree find out in what
   /// @param segments, memory  must live until the end. Without memory, where the ranks compare, this rank has failed
+  /// @param bytes     of memory that this rank needs to share with others
   agreement(const call_signature& mine, bool compares, segments_view segments, int rank, int size,
-            agreement_memory& memory)
+            agreement_memory& memory, std::size_t bytes = 0)
       : mine_(mine), offsets_(segments.offsets()), rank_(rank), size_(size), memory_(&memory) {
     readiness own{.intent = mine.intent()};
     own.flags = compares ? readiness::compares : readiness::does_not;
     if (compares && memory.empty()) own.flags |= readiness::cannot_compare;
     if (mine.has_problem() || own.has(readiness::cannot_compare)) own.failed = rank;
+    own.bytes = bytes;
     ready_ = readiness_exchange(own, rank, size);
   }
 
@@ -136,6 +138,8 @@ class agreement {
     if (!problem_.empty()) throw agreement_error(problem_);
     if (!ready_.state().is_good()) throw communication_error(describe(ready_.state(), rank_));
   }
+  /// After that: the most memory that one of the ranks needs to share.
+  std::size_t bytes_to_share() const { return static_cast<std::size_t>(ready_.state().bytes); }
 
  private:
   enum class round { readiness, signatures, search, show };
@@ -261,10 +265,11 @@ class agreement {
 
 /// The whole of it; blocks. These are the exchanges of the step `agree` (steps.hpp), so that ranks may meet of which one
 /// is in a run, and another about to make a plan. Until the ranks begin to compare, nothing is allocated.
+/// @return agreement::bytes_to_share
 /// @throws what agreement::require throws, on all ranks
 /// @throws timeout_error  this rank has given up waiting for another
 template <class Space, class Comm>
-void agree(const Space& space, const Comm& comm, agreement run) {
+std::size_t agree(const Space& space, const Comm& comm, agreement run) {
   at_most_one<outgoing> out;
   at_most_one<incoming> in;
   for (; run.next(out, in); out.clear(), in.clear()) {
@@ -278,6 +283,7 @@ void agree(const Space& space, const Comm& comm, agreement run) {
     }
   }
   run.require();
+  return run.bytes_to_share();
 }
 
 }  // namespace adasum::detail

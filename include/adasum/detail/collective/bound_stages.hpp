@@ -18,6 +18,7 @@
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
 #include "report_stages.hpp"
+#include "transport/joined.hpp"
 #include "transport/messages.hpp"
 #include "transport/shared_memory.hpp"
 
@@ -47,7 +48,9 @@ class bound_stages {
   bound_stages(const Space& space, const Comm& comm, segments_view segments, std::vector<planned_stage> stages,
                const transport_settings& how, parts_of_result parts, report_stages& report,
                const MostProducts& most_products)
-      : has_parts_(!parts.to_every_rank()) {
+      : has_parts_(!parts.to_every_rank()),
+        combines_all_(stages.back().leaf_offsets.back() - stages.back().leaf_offsets.front() ==
+                      report.last().contributions()) {
     const auto ranks = static_cast<std::size_t>(comm.size());
     // Whether gradients are copied to where the others read them, so that every rank computes the whole result in its
     // own memory: where there is one stage, and it says so.
@@ -55,16 +58,18 @@ class bound_stages {
     if constexpr (can_share)
       if (how.in_shared_memory) {
         const auto plan = signature(segments, stages);
-        how.before_sharing();
-        shared_.emplace(space, comm, segments.all().end, published, sizes_in_memory(stages, segments, most_products),
-                        plan, how.timeout);
+        const auto length = segments.all().end;
+        const auto needed = sizes_in_memory(stages, segments, most_products);
+        const auto bytes = how.before_sharing(transport_in_memory::bytes_for(comm, length, published, needed));
+        shared_.emplace(space, comm, length, published, needed, plan, how.timeout, bytes);
       }
     // One stage of all ranks, or levels in memory that all share, write to each its part; whatever else there is,
-    // messages follow.
+    // messages follow. (Of levels inside nodes, a rank that stays behind has no other stages.)
     const bool in_one_stage =
         is_one_stage_of_all(stages, comm.size()) && stages.front().survivors == ranks && is_shared(stages.front());
-    const bool by_levels =
-        std::ranges::all_of(stages, [&](const auto& stage) { return stage.grouped && is_shared(stage); });
+    const bool by_levels = stages.back().survives() && std::ranges::all_of(stages, [&](const auto& stage) {
+                             return stage.grouped && is_shared(stage);
+                           });
     if (in_one_stage || by_levels) parts.to_owners = {};
     if (!how.records) parts.to_owners = elements_of(std::move(parts.to_owners));
     message_sizes sizes;
@@ -72,9 +77,13 @@ class bound_stages {
     stages_.reserve(stages.size());
     for (auto& stage : stages) {
       const bool by_message = !is_shared(stage);
-      sizes.include(stage, by_message, most_products(stage.members.size()));
-      const auto received_at = by_message && stage.weighed_together ? sizes.keep(stage) : 0;
-      stages_.push_back({std::move(stage), {}, {}, nullptr, nullptr, received_at});
+      auto to_combine = transfers_to_combine(stage, by_message ? most_joined(how.wire) : 0);
+      if (!how.records) to_combine = elements_of(std::move(to_combine));
+      const auto room = room_for_records<T>(to_combine.receives, segments.size());
+      sizes.include(stage, by_message, most_products(stage.members.size()), room);
+      sizes.include_joined(to_combine.sends, room_for_records<T>(to_combine.sends, segments.size()));
+      const auto received_at = by_message && stage.weighed_together ? sizes.keep(stage, room) : 0;
+      stages_.push_back({std::move(stage), std::move(to_combine), {}, nullptr, nullptr, received_at, room});
     }
     messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own);
     for (auto& stage : stages_) bind(stage, sizes.kept, report.last().contributions(), how.records, segments.size());
@@ -102,8 +111,8 @@ class bound_stages {
       if (shared_) return shared_->gradient();
     return nullptr;
   }
-  /// Whether no stage sends elements.
-  bool is_in_place() const { return std::ranges::none_of(stages_, sends_elements()); }
+  /// Whether no stage sends elements: on any rank, since where this one stays behind others go on.
+  bool is_in_place() const { return combines_all_ && std::ranges::none_of(stages_, sends_elements()); }
 
   // ── a run ──
 
@@ -132,11 +141,15 @@ class bound_stages {
   }
 
  private:
+  /// See there. What is rounded is packed by the space.
+  static constexpr std::size_t most_joined(wire_format wire) {
+    return detail::most_joined(sizeof(T), !device_space<Space> && wire == wire_format::same);
+  }
   static std::uint64_t signature(segments_view segments, const std::vector<planned_stage>& stages) {
     std::vector<std::size_t> what{std::size_t{stages.size() == 1 && stages.front().published},
                                   static_cast<std::size_t>(format_of<T>)};
-    for (const auto& stage : stages)
-      if (stage.grouped) what.push_back(stage.members.size());
+    // Of levels, the first: a rank that stays behind has no others.
+    if (!stages.empty() && stages.front().grouped) what.push_back(stages.front().members.size());
     return hash(what, hash(segments.offsets()));
   }
   template <class MostProducts>
@@ -144,10 +157,11 @@ class bound_stages {
                                       const MostProducts& most_products) {
     shared_sizes found;
     for (const auto& stage : stages) {
-      found.sums = std::max(found.sums, most_products(stage.members.size()));
-      if (stage.grouped || stage.sum_over == stage.members)
+      if (stage.grouped || stage.sum_over == stage.members || stage.survivors < stage.members.size()) {
+        found.sums = std::max(found.sums, most_products(stage.members.size()));
         found.rounds =
             std::max(found.rounds, sum_order(stage.sum_over.size(), 0, sum_radix(stage.members.size())).exchanges());
+      }
       found.record_bytes += transport_in_memory::record_bytes_of(stage, segments.size());
     }
     return found;
@@ -165,17 +179,13 @@ class bound_stages {
   void bind(bound_stage<T>& bound, std::size_t kept, std::size_t leaves, bool records, std::size_t segments) {
     bound.elements = bound.products = &*messages_;
     if (!bound.weighed_together) bound.received_at = kept;
-    bound.to_combine = transfers_to_combine(bound);
     bound.to_deliver = transfers_to_deliver(bound, leaves);
-    if (!records) {
-      bound.to_combine = elements_of(std::move(bound.to_combine));
-      bound.to_deliver = elements_of(std::move(bound.to_deliver));
-    }
+    if (!records) bound.to_deliver = elements_of(std::move(bound.to_deliver));
     if constexpr (can_share) {
+      if (shared_) bound.group = shared_->add_group(bound, segments);
       if (shared_ && shared_->carries(bound)) {
         bound.elements = &*shared_;
-        bound.group = shared_->add_group(bound, segments);
-        bound.in_place = !bound.replicated();
+        bound.in_place = !bound.published;
       }
       if (shared_ && shared_->adds(bound)) bound.products = &*shared_;
     }
@@ -199,7 +209,7 @@ class bound_stages {
     }
   }
 
-  bool has_parts_;
+  bool has_parts_, combines_all_;  // whether this rank's last stage combines all gradients
   std::optional<transport_in_memory> shared_;
   std::optional<messages_type> messages_;
   std::vector<bound_stage<T>> stages_;

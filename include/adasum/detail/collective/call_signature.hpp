@@ -46,6 +46,7 @@ struct call_signature {
   std::uint64_t inner_rule_hash = 0;
   std::uint64_t schedule_parameters_hash = 0;
   std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
+  std::uint64_t on_device = 0;             ///< decides how many messages there are
   std::uint64_t root = 0;                  ///< of a reduce
   std::uint64_t parts_hash = 0;            ///< of a reduce_scatter: of all parts
   std::uint64_t plan_is_kept = 0;          ///< of a single call: whether an earlier one has made it
@@ -87,8 +88,9 @@ struct call_signature {
     return activity == other.activity && length == other.length && segments == other.segments &&
            scalar == other.scalar && rule == other.rule && schedule == other.schedule &&
            inner_rule == other.inner_rule && recombines_in_double == other.recombines_in_double &&
-           location == other.location && options == other.options && space == other.space &&
-           destination == other.destination && root == other.root && parts == other.parts && shards == other.shards;
+           on_device == other.on_device && location == other.location && options == other.options &&
+           space == other.space && destination == other.destination && root == other.root && parts == other.parts &&
+           shards == other.shards;
   }
 
   void set_segments(segments_view segs) {

@@ -46,7 +46,8 @@ struct transport_settings {
   bool records = true;      ///< what is known of gradients travels with the vectors that combine them, for the report
   /// Called just before that memory is made: where ranks wait for each other, and may find that one of them has failed
   /// or disagrees. Whatever else can fail on one rank is done before or after both.
-  std::function<void()> before_sharing{};
+  /// @param bytes  of this rank. @return the most that one needs: all ranks ask for as much
+  std::function<std::size_t(std::size_t bytes)> before_sharing{};
 };
 
 /// A stage of a plan. A gradient that is weighed as a whole may come in pieces, each of which has stages of its own, that

@@ -36,17 +36,20 @@ class joint_set_up {
 
   int size() const { return comm_.size(); }
 
-  /// Waits for the other ranks. @throws agreement_error, communication_error  one of them has failed, or they disagree;
-  ///                                                                           on all ranks
+  /// Waits for the other ranks.
+  /// @param bytes  of memory that this rank needs to share with others. @return the most that one needs
+  /// @throws agreement_error, communication_error  one of them has failed, or they disagree; on all ranks
   /// @throws timeout_error  one of them has not come
-  void meet(const call_signature& mine, segments_view segments, agreement_memory& memory) {
+  std::size_t meet(const call_signature& mine, segments_view segments, agreement_memory& memory,
+                   std::size_t bytes = 0) {
     all_know_ = true;
     try {
-      agree(space_, comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory));
+      bytes = agree(space_, comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory, bytes));
     } catch (const timeout_error& late) {
       throw timeout_error(std::string(late.what()) + ", in " + call_, late.rank());
     }
     all_know_ = false;
+    return bytes;
   }
 
   /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input

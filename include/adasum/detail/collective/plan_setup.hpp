@@ -117,6 +117,7 @@ class plan_setup {
             .in_place = in_place,
             .sums = shard_ ? 0 : vector_sums<Schedule, Rule>,
             .nodes = nodes_,
+            .apart = apart_,
             .whole_length = longest_shard_};
   }
   /// The gradients that are combined: what a schedule takes for the number of ranks, and this rank's place among them.
@@ -139,6 +140,7 @@ class plan_setup {
     others.add_lengths();
     gradients_ = std::move(others).whole();
     nodes_.clear();
+    apart_ = false;
   }
 
   /// This rank's stages. A schedule that cannot be built here is a problem to tell the others, if they compare what they
@@ -243,6 +245,7 @@ class plan_setup {
     if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
     if (purpose == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
     signature_.recombines_in_double = recombines_in_double<Space, T>;
+    signature_.on_device = device_space<Space>;
     to().describe(signature_, length(), comm_.size());
     if (compares()) {
       signature_.set(signature_.space, arithmetic_of(space_));
@@ -254,14 +257,14 @@ class plan_setup {
     signature_.length = signature_.segments_hash = 0;
   }
 
-  /// Only where they say something: several nodes, one of which has several ranks.
+  /// For each rank only where that says something: several nodes, one of which has several ranks.
   void remember_nodes(std::span<const int> node_of_rank) {
     if (node_of_rank.size() != static_cast<std::size_t>(comm_.size()))
       throw bad_input(std::string(call_) + ": the communicator's nodes() are " + std::to_string(node_of_rank.size()) +
                       " for " + std::to_string(comm_.size()) + " ranks");
     if (std::ranges::all_of(node_of_rank, [&](int node) { return node == node_of_rank.front(); })) return;
-    const auto nodes = node_groups(node_of_rank).size();
-    if (nodes < node_of_rank.size()) nodes_.assign(node_of_rank.begin(), node_of_rank.end());
+    apart_ = node_groups(node_of_rank).size() == node_of_rank.size();
+    if (!apart_) nodes_.assign(node_of_rank.begin(), node_of_rank.end());
   }
 
   /// Of the result, to each rank. By the stages that stages() gives.
@@ -318,6 +321,7 @@ class plan_setup {
   Schedule schedule_;
   std::vector<std::size_t> offsets_;
   std::vector<int> nodes_;       // see schedule_input
+  bool apart_ = false;           // see schedule_input
   basic_options<true> options_;  // of one type in builds with NDEBUG and without
   const char* call_;
   std::vector<index_range> pieces_;

@@ -165,7 +165,9 @@ class plan_state {
         if (!setup_.schedule_problem().empty()) throw bad_input(setup_.schedule_problem());
         // Where a rule runs by sums of vectors, they are sent.
         if (runs_by_sums<Rule>(settings, setup_.comm().size())) return;
-        settings.transport.before_sharing = [&] { meet(together); };
+        settings.transport.before_sharing = [&](std::size_t bytes) {
+          return together.meet(setup_.signature(), setup_.segments(), setup_.memory(), bytes);
+        };
         in_place_ = new_engine(std::move(settings));
       } catch (const shared_memory_error&) {  // on all ranks: by messages, then
         if (use == shared_memory_use::required) throw;

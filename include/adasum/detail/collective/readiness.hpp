@@ -27,6 +27,7 @@ struct readiness {
   std::uint64_t intent = 0;      ///< a hash of what this rank is about to do
   std::int32_t failed = nobody;  ///< the lowest rank that cannot set out
   std::uint32_t flags = 0;
+  std::uint64_t bytes = 0;  ///< the most memory that one of the ranks needs to share
 
   bool has(std::uint32_t flag) const { return (flags & flag) != 0; }
   bool is_good() const { return failed == nobody && !has(differ) && !(has(compares) && has(does_not)); }
@@ -34,6 +35,7 @@ struct readiness {
   void learn(const readiness& other) {
     flags |= other.flags | (intent == other.intent ? 0u : differ);
     failed = std::min(failed, other.failed);
+    bytes = std::max(bytes, other.bytes);
   }
 };
 

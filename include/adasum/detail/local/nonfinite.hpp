@@ -49,8 +49,9 @@ inline std::string describe_nonfinite(std::span<const unsigned char> flags, std:
     for (std::size_t k = 0; k < segments; ++k)
       if (flags[r * segments + k] && count++ < 10) list += (list.empty() ? "" : ", ") + std::to_string(k);
     if (count == 0) continue;
-    text += (text.empty() ? "" : "; ") + whose + " " + std::to_string(r) + (count == 1 ? " (segment " : " (segments ") +
-            list + (count > 10 ? ", …)" : ")");
+    if (!text.empty()) text += "; ";
+    text.append(whose).append(" ").append(std::to_string(r)).append(count == 1 ? " (segment " : " (segments ");
+    text.append(list).append(count > 10 ? ", …)" : ")");
   }
   return text;
 }

@@ -24,6 +24,12 @@ struct letter {
   bool is_taken = false;
   std::uint64_t arrives = 0;  // the turn from which on it can be received
   letter* next = nullptr;
+
+  void take() {
+    is_taken = true;
+    bytes = {};
+    list<std::byte>().swap(copy);
+  }
 };
 
 /// Letters from one rank to another, in the order of sending.
@@ -57,7 +63,7 @@ class letter_queue {
   std::uint64_t last_arrival_ = 0;
 };
 
-/// All letters of a simulation, between any two of its ranks. They stay until its end.
+/// All letters of a simulation, between any two of its ranks. They stay until its end, without what was written in them.
 class mail {
  public:
   explicit mail(std::size_t ranks) : ranks_(ranks), queues_(ranks * ranks) {}

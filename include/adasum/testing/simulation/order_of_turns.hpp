@@ -14,7 +14,7 @@
 namespace adasum::detail::simulated {
 
 /// Who has the next turn, of those who can go on. The seed says in which manner: none of them finds everything. Each rank
-/// that can go on gets its turn in the end, whatever the others do.
+/// that can go on gets its turn in the end.
 class order_of_turns {
  public:
   order_of_turns(std::size_t ranks, chance& random) : random_(random), priorities_(ranks) {
@@ -30,7 +30,7 @@ class order_of_turns {
     switch (manner_) {
       case manner::any: break;
       case manner::stay:
-        if (!asks && std::ranges::binary_search(able, self)) return self;
+        if (!asks && !random_.one_in(1000) && std::ranges::binary_search(able, self)) return self;
         break;
       case manner::round: {
         const auto after = std::ranges::upper_bound(able, self);
@@ -54,7 +54,7 @@ class order_of_turns {
  private:
   enum class manner {
     any,       ///< each with the same probability
-    stay,      ///< the same as before, until it waits
+    stay,      ///< mostly the same as before, until it waits
     round,     ///< one after the other
     priority,  ///< that of the highest priority, which changes rarely (Burckhardt et al., ASPLOS 2010)
     one_late,  ///< one rank is seldom chosen

@@ -60,7 +60,7 @@ struct simulated_run {
   std::string damage;
   /// Whether the fault has come.
   bool fault_came = false;
-  /// How often ranks took turns.
+  /// The time that has passed: turns that were taken, and those that all have waited for a message.
   std::size_t turns = 0;
   /// A hash of all turns and messages: the same for the same settings.
   std::uint64_t trace = 0;

@@ -138,17 +138,18 @@ class world {
   /// @return whether the exchange has ended. @throws communication_error  it has, and not well
   bool go_on(exchange& one, bool may_wait) {
     if (one.has_ended) return true;
-    for (bool has_asked = false; !advance(one);) {
+    for (bool has_asked = false;;) {
+      if (is_dead_) {  // before anything is read: another rank may have freed what it has sent
+        one.has_ended = true;
+        require_alive();
+      }
+      if (advance(one)) break;
       if (may_wait) {
         suspend(one.rank, one.is_receiving() ? state::receives : state::sends, &one);
       } else if (std::exchange(has_asked, true)) {
         return false;
       } else {
         ask_for(one);
-      }
-      if (is_dead_) {
-        one.has_ended = true;
-        require_alive();
       }
     }
     if (!may_wait && random_.one_in(4)) {  // all is there, and it has not ended all the same
@@ -266,7 +267,7 @@ class world {
     } else if (!buffer.bytes.empty()) {
       std::memcpy(buffer.bytes.data(), queue.front().bytes.data(), buffer.bytes.size());
     }
-    if (!queue.empty()) queue.pop()->is_taken = true;
+    if (!queue.empty()) queue.pop()->take();
   }
   static std::string text_of(const exchange& one) {
     return "adasum::simulated_communicator: rank " + std::to_string(one.rank) + ": rank " +

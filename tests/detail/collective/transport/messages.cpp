@@ -8,9 +8,11 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "support/driven_transport.hpp"
+#include "support/foreign.hpp"
 #include "support/ranks.hpp"
 
 namespace test_of_detail_collective_transport_messages {
@@ -131,6 +133,45 @@ TEST_CASE("what is known of a vector of several gradients comes along with it") 
     return rank.report.last().norm(1, 0);
   }));
   CHECK(norms == std::vector{2.5, 2.5});
+}
+
+TEST_CASE("records that are joined to elements: one message, from which both arrive") {
+  const auto ranks = results_of(on_ranks(3, [&](const thread_communicator& comm) {
+    // Rank 0 brings the combination of gradients 0 and 1, rank 1 that of 2, 3 and 4, rank 2 gradient 5.
+    const stage meeting{{0, 1, 2},   static_cast<std::size_t>(comm.rank()),   {0, 2, 5, 6}, 3,
+                        {0, length}, {{0, length}, {0, length}, {0, length}}, {comm.rank()}};
+    auto list = detail::transfers_to_combine(meeting, length);
+    const auto room = detail::room_for_records<float>(list.receives, 1);
+    detail::message_sizes sizes;
+    sizes.include(meeting, true, 4, room);
+    sizes.include_joined(list.sends, detail::room_for_records<float>(list.sends, 1));
+    auto report = empty_report(6);
+    const counting_communicator counted(comm);
+    detail::messages<float, serial_space, counting_communicator<thread_communicator>> by(
+        space, counted, wire_format::same, sizes, report);
+    auto bound = bound_to(by, meeting, 6);
+    bound.to_combine = std::move(list);
+    bound.record_room = room;
+    auto gradient = numbered<float>(comm.rank(), length);
+    bool right = true;
+    for (int run = 0; run < 2; ++run) {
+      for (const std::size_t leaf : {0u, 1u, 2u, 3u, 4u}) {
+        const bool own = comm.rank() == (leaf < 2 ? 0 : 1);
+        report.written().row(leaf)[0] = {own ? static_cast<double>(leaf) + 0.1 + run : -1.0, own ? 0.3 : -1.0};
+      }
+      by.begin_run(gradient.data(), false);
+      drive(by, true, [&](std::size_t turn) { return by.bring(bound, gradient.data(), turn); });
+      for (int i = 0; i < 3; ++i) {
+        const float* const vector = by.vector(bound, static_cast<std::size_t>(i), gradient.data());
+        right = right && std::vector(vector, vector + length) == numbered<float>(i, length);
+      }
+      for (const std::size_t leaf : {0u, 1u, 2u, 3u, 4u})
+        right = right && report.last().norm(leaf, 0) == static_cast<double>(leaf) + 0.1 + run &&
+                report.last().weight(leaf, 0) == 0.3;
+    }
+    return right && counted.sent().messages == 4;  // to two ranks, twice
+  }));
+  for (const bool right : ranks) CHECK(right);
 }
 
 TEST_CASE("16 bits: a vector that all ranks combine whole is the same on its own rank as on the others") {

@@ -109,12 +109,17 @@ TEST_CASE("it carries a stage of exactly the ranks that share memory, in slices 
     waiting.survivors = 2;
     waiting.parts = {{0, 6}, {6, 12}};
     waiting.sum_over = {0, 1};
+    auto sole = waiting;
+    sole.survivors = 1;
+    sole.parts = {{0, 12}};
+    sole.sum_over = {0};
     unpublished.published = false;
     auto grouped = schedules::recursive_halving{}.stages(comm.rank(), 4, {12, 4, 1, true}).front();
     grouped.grouped = comm.rank() < 2;  // with rank 0 or 1; rank 2 would meet rank 3, which shares no memory
     return sliced.by.carries(slices) && sliced.by.adds(slices) &&       //
            published.by.carries(whole) && !published.by.adds(whole) &&  // nothing to add
-           sliced.by.carries(waiting) && !sliced.by.adds(waiting) &&    // one that waits brings no product
+           sliced.by.carries(waiting) && sliced.by.adds(waiting) &&     // among those that go on
+           sliced.by.carries(sole) && !sliced.by.adds(sole) &&          //
            !sliced.by.carries(of_two) && !sliced.by.carries(unpublished) &&
            sliced.by.carries(grouped) == grouped.grouped && sliced.by.adds(grouped) == grouped.grouped;
   }));

@@ -25,11 +25,13 @@ struct message_sizes {
   std::size_t received = 0;              ///< elements of other members' vectors
   std::size_t kept = 0;                  ///< of these, those that stay until all stages are weighed together
   std::size_t packed = 0, unpacked = 0;  ///< elements of one exchange, where they are rounded
+  std::size_t joined = 0;                ///< elements that are sent with records behind them, and room for these
   std::size_t sums = 0;                  ///< doubles that are received when inner products are added
 
   /// What a stage exchanges by message. @param elements  whether its elements travel, or only what is known of them
   /// @param products  doubles that are added at once over sum_over
-  void include(const stage& stage, bool elements, std::size_t products) {
+  /// @param room      elements behind each vector that is received, for records
+  void include(const stage& stage, bool elements, std::size_t products, std::size_t room = 0) {
     const auto others = stage.members.size() - 1;
     members = std::max(members, others + 1);
     sums = std::max(sums, products * sum_order::most_received(stage.sum_over.size(), sum_radix(others + 1)));
@@ -38,7 +40,7 @@ struct message_sizes {
     std::size_t to_survivors = 0;
     for (std::size_t i = 0; i < stage.survivors; ++i)
       if (i != stage.self) to_survivors += stage.parts[i].size();
-    received = std::max(received, others * own);
+    received = std::max(received, others * (own + room));
     packed = std::max({packed, to_survivors, others * own});
     unpacked = std::max({unpacked, others * own, stage.held.size()});
     // A rank that has withdrawn receives the result there, too.
@@ -56,9 +58,20 @@ struct message_sizes {
     unpacked = std::max(unpacked, elements(exchange.receives));
     received = std::max(received, elements(exchange.receives));
   }
+  /// What is sent with records behind it, once if several get the same.
+  /// @param room  elements for what is known of this rank's gradients
+  void include_joined(const std::vector<transfer>& sends, std::size_t room) {
+    std::size_t sum = 0;
+    index_range last;
+    for (const auto& one : sends) {
+      if (one.joined && one.elements != last) sum += one.elements.size() + room;
+      last = one.elements;
+    }
+    joined = std::max(joined, sum);
+  }
   /// The stage's vectors stay. @return where they begin
-  std::size_t keep(const stage& stage) {
-    return std::exchange(kept, kept + (stage.members.size() - 1) * (stage.survives() ? stage.part().size() : 0));
+  std::size_t keep(const stage& stage, std::size_t room) {
+    return std::exchange(kept, kept + (stage.members.size() - 1) * (stage.survives() ? stage.part().size() + room : 0));
   }
 };
 
@@ -78,7 +91,7 @@ class messages final : public transport<T> {
         report_(report),
         received_(space.template allocate<T>(sizes.kept + sizes.received)),
         received_at_(received_.data()),
-        messenger_(space, comm, format, sizes.packed, sizes.unpacked, sizes.members,
+        messenger_(space, comm, format, sizes.packed, sizes.unpacked, sizes.joined, sizes.members,
                    longest(sizes, static_cast<std::size_t>(comm.size()), report)),
         sum_scratch_(sizes.sums) {}
 
@@ -97,13 +110,14 @@ class messages final : public transport<T> {
       for (const auto& one : stage.to_combine.sends) send(stage, one, gradient);
       for (const auto& one : stage.to_combine.receives)
         messenger_.receive(stage.members[one.member],
-                           {std::exchange(to, to + one.elements.size()), one.elements.size()});
+                           {std::exchange(to, to + one.elements.size() + stage.record_room), one.elements.size()},
+                           joined_to(one));
     });
   }
 
   const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const override {
     if (i == stage.self) return gradient + stage.part().begin;
-    return received_at_ + stage.received_at + (i - (i > stage.self)) * stage.part().size();
+    return received_at_ + stage.received_at + (i - (i > stage.self)) * (stage.part().size() + stage.record_room);
   }
 
   progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) override {
@@ -154,7 +168,7 @@ class messages final : public transport<T> {
  private:
   /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
   static std::size_t longest(const message_sizes& sizes, std::size_t ranks, report_stages& report) {
-    return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received}) * sizeof(T),
+    return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * sizeof(T),
                      report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
                      ranks * sizeof(call_signature)});
   }
@@ -166,11 +180,11 @@ class messages final : public transport<T> {
       messenger_.begin();
       put_elements();
       for (const auto& one : list.sends) {
-        messenger_.send_record(stage.members[one.member], report_.known_of(one.leaves));
+        if (!one.joined) messenger_.send_record(stage.members[one.member], report_.known_of(one.leaves));
         if (one.result_norms) messenger_.send_record(stage.members[one.member], report_.written().result_norms());
       }
       for (const auto& one : list.receives) {
-        messenger_.receive_record(stage.members[one.member], report_.known_of(one.leaves));
+        if (!one.joined) messenger_.receive_record(stage.members[one.member], report_.known_of(one.leaves));
         if (one.result_norms) messenger_.receive_record(stage.members[one.member], report_.written().result_norms());
       }
       if (messenger_.start()) return progress::waits;
@@ -180,7 +194,11 @@ class messages final : public transport<T> {
   }
   void send(const bound_stage<T>& stage, const transfer& one, const T* gradient) {
     const T* const from = withdrawn() ? received_at_ : gradient + one.elements.begin;  // what is withheld is not read
-    messenger_.send(stage.members[one.member], {from, one.elements.size()});
+    messenger_.send(stage.members[one.member], {from, one.elements.size()}, joined_to(one));
+  }
+  /// The records in the message of the elements.
+  std::span<report::entry> joined_to(const transfer& one) {
+    return one.joined ? report_.known_of(one.leaves) : std::span<report::entry>();
   }
 
   int rank_;

@@ -14,8 +14,10 @@
 #include "../../../core/message.hpp"
 #include "../../../core/options.hpp"
 #include "../../../core/pending.hpp"
+#include "../../../core/report.hpp"
 #include "../../../schedule/sum_order.hpp"
 #include "../attempt.hpp"
+#include "joined.hpp"
 #include "wire.hpp"
 
 /// The messages of one reduction, and how a rank that fails lets no other wait.
@@ -29,16 +31,18 @@ class messenger {
  public:
   /// @param space, comm     must outlive this object
   /// @param sent, received  the most elements of one exchange
+  /// @param joined          see joined_messages
   /// @param members         the most ranks that meet in one stage
   /// @param longest         the most bytes of one message
   messenger(const Space& space, const Comm& comm, wire_format format, std::size_t sent, std::size_t received,
-            std::size_t members, std::size_t longest)
-      : space_(space), comm_(comm), wire_(space, format, sent, received) {
+            std::size_t joined, std::size_t members, std::size_t longest)
+      : space_(space), comm_(comm), wire_(space, format, sent, received), joined_(space, joined) {
     // To a member that waits, elements, records and norms are messages of their own.
     const auto messages = std::max(3 * members, sum_order::most_messages);
     out_.reserve(messages);
     in_.reserve(messages);
     wire_.reserve(members);
+    joined_.reserve(members);
     if constexpr (!device_space<Space>) reserve(messages, longest);
   }
   messenger(const messenger&) = delete;
@@ -67,15 +71,19 @@ class messenger {
     out_.clear();
     in_.clear();
     wire_.begin();
+    joined_.begin();
   }
-  void send(int peer, std::span<const T> elements) {
+  /// @param records  that are joined to the elements
+  void send(int peer, std::span<const T> elements, std::span<const report::entry> records = {}) {
     if (elements.empty()) return;
+    if (!records.empty()) return out_.push_back(joined_.send(space_, peer, elements, records, withdrawn_));
     // What is withheld need not be made: the execution space may be what failed.
     out_.push_back(withdrawn_ ? outgoing{peer, wire_.as_long_as(elements), memory_kind::space}
                               : wire_.pack(space_, peer, elements));
   }
-  void receive(int peer, std::span<T> to) {
-    if (!to.empty()) in_.push_back(wire_.buffer_for(peer, to));
+  void receive(int peer, std::span<T> to, std::span<report::entry> records = {}) {
+    if (to.empty()) return;
+    in_.push_back(records.empty() ? wire_.buffer_for(peer, to) : joined_.receive(peer, to, records));
   }
   /// Something small that lies in memory of the host.
   template <class Row>
@@ -126,7 +134,9 @@ class messenger {
     return block;
   }
   void unpack() {
-    if (!withdrawn_) wire_.unpack(space_);
+    if (withdrawn_) return;
+    wire_.unpack(space_);
+    joined_.unpack();
   }
 
   /// Elements as the others will see them.
@@ -171,6 +181,7 @@ class messenger {
   const Space& space_;
   const Comm& comm_;
   wire<T, Space> wire_;
+  joined_messages<T, Space> joined_;
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
   typename pending_of<Comm, Space>::type pending_;

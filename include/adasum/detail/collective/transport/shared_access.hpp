@@ -17,8 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "../../../core/concepts.hpp"
 #include "../../../core/error.hpp"
+#include "../../../core/optional_members.hpp"
+#include "../../../core/spinning.hpp"
 #include "../../../core/waiting_time.hpp"
 #include "meeting.hpp"
 #include "shared_blocks.hpp"
@@ -47,13 +48,18 @@
 /// At level l, member r reads slice r of what the members hold, and writes it: first in its own gradient, later in those of
 /// the other members. Slices of one level are disjoint, and those of the next level lie in the member's own. So nobody but
 /// r touches slice r of any member between A₁ and C₁, other than r's own groups of later levels, within their slices.
+/// A member that has no slice stays behind: after A it waits at C. Between the last level and its C, those that go on may
+/// exchange messages with ranks elsewhere.
 ///
-/// Steps. Groups that have not met yet may have met differently often, so each level's steps begin at a number of its own.
+/// Failure. A rank that fails stores the last step of the run, and then reads the others' steps: those that have not begun
+/// the run will not work on its gradient. A rank that begins stores its first step, and then reads whether the others have
+/// failed. One of the two must see the other: these stores and loads are sequentially consistent. Who hears of a rank through
+/// others sees that these have failed: so a rank that fails reads the others' steps until they are twice the same.
 ///
-/// What ranks publish for each other, sums or short gradients, alternates between two slots (two for each round of a sum), so
-/// that a rank that is ahead does not overwrite what a rank behind still reads: the next sum, over these ranks and perhaps
-/// more, is between them, or the C's, after all of which all ranks have read all sums. So a short gradient needs one
-/// barrier only:
+/// Steps. Groups that have not met yet may have met differently often, so each level's steps begin at a number of its own,
+/// and on the way back at another, where those that stayed behind meet the others.
+///
+/// What ranks publish for each other lies in slots (shared_blocks.hpp), so that a short gradient needs one barrier only:
 ///
 ///     publish a copy ── A ── measure and mix all copies, into one's own memory
 namespace adasum::detail {
@@ -101,16 +107,25 @@ class shared_access {
   void begin_run() {
     ++run_;
     step_ = run_ * steps_per_run;
-    turn_ = run_ % 2;  // after a failure, some ranks have published more often than others
+    has_begun_ = false;
+    begin_slots(0);  // after a failure, some ranks have published more often than others
     exposed_ = false;
   }
   /// The steps of a level begin: those of level 0 with the run.
-  void begin_level(std::size_t number) { step_ = std::max(step_, begin_of_run() + number * steps_per_level); }
+  void begin_level(std::size_t number) {
+    step_ = std::max(step_, begin_of_run() + number * steps_per_level);
+    begin_slots(number);
+  }
+  /// And on the way back.
+  void return_to_level(std::size_t number) {
+    step_ = std::max(step_, begin_of_run() + (levels_per_run - 1 - number) * steps_per_level);
+  }
 
   /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
   void end_run() {
     control_of(self()).good_run.store(run_, std::memory_order_relaxed);
-    leave_run();
+    step_ = end_of_run();
+    control_of(self()).step.store(step_, std::memory_order_release);
   }
 
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
@@ -126,12 +141,15 @@ class shared_access {
   }
 
   // A meeting: arrive, and then wait, once for each round.
-
   /// Begins the first round: tells that this rank is there. @param with  must outlive the meeting
   void arrive(const meeting& with) {
     with_ = &with;
     round_ = 0;
-    control_of(self()).step.store(++step_, std::memory_order_release);
+    ++step_;
+    if (!std::exchange(has_begun_, true))  // see fail()
+      control_of(self()).step.store(step_, std::memory_order_seq_cst);
+    else
+      control_of(self()).step.store(step_, std::memory_order_release);
   }
   /// After a round: begins the next one, if there is one. If not, all have come.
   bool next_round() {
@@ -165,14 +183,14 @@ class shared_access {
     const auto no_clock = std::chrono::steady_clock::time_point();
     auto start = no_clock;
     for (const auto i : with_->heard_in(round_)) {
-      for (unsigned turns = 0; is_behind(i); ++turns) {
-        if (turns < 200) continue;
+      for (unsigned turns = 0; is_behind(i);) {
+        if (spin_.again()) continue;
         if (start == no_clock) start = std::chrono::steady_clock::now();
         std::this_thread::yield();
         progress();
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
-        if (turns % 100 != 0) continue;
+        if (turns++ % 100 != 0) continue;
         require_none_failed();
         if (limit == time_limit::once_all_have_begun && all_have_begun()) {
           limit = time_limit::always;
@@ -181,6 +199,7 @@ class shared_access {
         require_in_time(i, std::chrono::steady_clock::now() - start,
                         limit == time_limit::always ? longest_wait() : timeout_of_communicator());
       }
+      spin_.ended();
       require_good(i);
     }
   }
@@ -188,9 +207,10 @@ class shared_access {
   /// Lets no rank wait for this one for the rest of the run. Some may still be at work on its gradient: those will find
   /// out at their next barrier, and fail too. One that has not come yet will not begin.
   void fail() {
-    exposed_ = step_ > begin_of_run();
+    exposed_ = has_begun_;
     control_of(self()).failed_run.store(run_, std::memory_order_release);
-    leave_run();
+    step_ = end_of_run();
+    control_of(self()).step.store(step_, std::memory_order_seq_cst);
   }
   /// After fail(): whether no rank is at work on this one's gradient any more, or reads what it published before. Asked again
   /// and again.
@@ -224,7 +244,7 @@ class shared_access {
   void publish_copy(std::span<const std::byte> bytes) {
     if (!blocks_.fit())
       throw communication_error("adasum: another rank made a different plan, with less shared memory");
-    turn_ = 1 - turn_;
+    slot_ = published_++ % 2 == 0 ? first_slot_ : 2;
     std::ranges::copy(bytes, slot_of(self(), 0));
   }
   /// What rank ranks()[i] has published a copy of last.
@@ -261,18 +281,13 @@ class shared_access {
   }
 
  private:
-  static constexpr std::uint64_t steps_per_run = std::uint64_t{1} << 20, steps_per_level = std::uint64_t{1} << 14;
+  static constexpr std::uint64_t steps_per_run = std::uint64_t{1} << 20, steps_per_level = std::uint64_t{1} << 14,
+                                 levels_per_run = steps_per_run / steps_per_level;
 
   const Memory& memory() const { return blocks_.memory(); }
-
   std::uint64_t begin_of_run() const { return run_ * steps_per_run; }
   std::uint64_t end_of_run() const { return begin_of_run() + steps_per_run - 1; }
-  void leave_run() {
-    step_ = end_of_run();
-    control_of(self()).step.store(step_, std::memory_order_release);
-  }
-
-  std::uint64_t step_of(std::size_t i) const { return control_of(i).step.load(std::memory_order_acquire); }
+  std::uint64_t step_of(std::size_t i) const { return control_of(i).step.load(std::memory_order_seq_cst); }
   /// In this round. One that has left the run keeps nobody waiting.
   bool is_behind(std::size_t i) const {
     if (round_ == 0) return step_of(i) < step_;
@@ -288,11 +303,16 @@ class shared_access {
   /// earlier one. size() if there is none.
   std::size_t first_at_work() const {
     const auto end = exposed_ ? step_ : begin_of_run() + 1;
-    for (std::size_t i = 0; i < size(); ++i) {
-      const auto step = step_of(i);
-      const bool between_runs = step % steps_per_run == 0 || (step + 1) % steps_per_run == 0;
-      if (!between_runs && step < end && !has_left(i)) return i;
-    }
+    std::uint64_t sum = 0, sum_before = 0;  // of steps, which only grow: if the sum is the same, so is each of them
+    do {
+      sum_before = std::exchange(sum, 0);
+      for (std::size_t i = 0; i < size(); ++i) {
+        const auto step = step_of(i);
+        const bool between_runs = step % steps_per_run == 0 || (step + 1) % steps_per_run == 0;
+        if (!between_runs && step < end && !has_left(i)) return i;
+        sum += step;
+      }
+    } while (sum != sum_before);
     return size();
   }
 
@@ -354,16 +374,25 @@ class shared_access {
   std::chrono::duration<double> longest_wait() const { return std::min(timeout_, timeout_of_communicator()); }
 
   auto& control_of(std::size_t i) const { return blocks_.control_of(i); }
-  std::byte* slot_of(std::size_t i, std::size_t round) const { return blocks_.slot_of(i, 2 * round + turn_); }
+  void begin_slots(std::size_t level) {
+    first_slot_ = slot_ = (run_ + level) % 2;
+    published_ = 0;
+  }
+  std::byte* slot_of(std::size_t i, std::size_t round) const {
+    return blocks_.slot_of(i, shared_blocks<Memory>::slots_per_round * round + slot_);
+  }
 
   shared_blocks<Memory> blocks_;
   std::uint64_t signature_;
   std::chrono::duration<double> timeout_;
   std::uint64_t run_ = 0, step_ = 0;
-  std::size_t turn_ = 0;
-  const meeting* with_ = nullptr;  // and its round
+  std::size_t first_slot_ = 0, slot_ = 0;  // of this level; of what was published last
+  std::size_t published_ = 0;              // how often, at this level
+  const meeting* with_ = nullptr;          // and its round
   std::size_t round_ = 0;
   unsigned polls_ = 0;
+  mutable spinning spin_{most_looks<Memory>};
+  bool has_begun_ = false;
   bool exposed_ = false;          // whether others may have begun to work with this rank before it failed in this run
   bool gave_up_waiting_ = false;  // to be left alone
 };

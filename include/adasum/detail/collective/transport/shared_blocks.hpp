@@ -36,15 +36,24 @@ struct memory_shared_by<Comm> {
 struct shared_sizes {
   std::size_t sums = 0;            ///< the most doubles that are published at once
   std::size_t rounds = 1;          ///< of the sum that takes the most
-  std::size_t record_bytes = 0;    ///< of what is known of gradients, for the report; the same on all ranks
+  std::size_t record_bytes = 0;    ///< of what is known of gradients, for the report
   std::size_t gradient_bytes = 0;  ///< where not every address can be reached
 };
 
 /// What lies where in the memory that ranks share. Each of them has, on cache lines of its own,
 ///
-///     control block │ a flag for each round of a meeting but the first │ slots for sums │ records │ gradient
+///     control block │ a flag for each round of a meeting but the first │ records │ slots for sums │ gradient
 ///
 /// and writes there what the others read. How, is in shared_access.hpp.
+///
+/// Slots. What ranks publish, sums or short gradients, alternates between two slots (for each round of a sum), so that a rank
+/// that is ahead does not overwrite what a rank behind still reads: the next sum is between them, over these ranks and perhaps
+/// more (or, where some stay behind, others that have met these), or the last barriers of the run, after which all ranks have
+/// read all sums. At the next level, groups meet that have added differently often. So a level's first sum has the slot that
+/// its number says, odd or even, which the last level did not use, and a third slot is for each second sum of a level.
+///
+/// Ranks that stay behind at some stage need fewer records and slots than others: so records are found from the beginning,
+/// and slots from the gradient backwards.
 template <class Memory>
 class shared_blocks {
   static constexpr std::size_t line = 64;
@@ -62,13 +71,15 @@ class shared_blocks {
   static_assert(sizeof(control) == line);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
 
+  /// For each round of a meeting (shared_access.hpp).
+  static constexpr std::size_t slots_per_round = 3;
+
   /// Bytes of each of so many ranks.
   static std::size_t bytes_for(const shared_sizes& sizes, std::size_t ranks) {
     return gradient_at(sizes, ranks) + (Memory::same_address_space ? 0 : sizes.gradient_bytes);
   }
 
-  shared_blocks(Memory memory, int rank, const shared_sizes& sizes)
-      : memory_(std::move(memory)), record_bytes_(in_lines(sizes.record_bytes)) {
+  shared_blocks(Memory memory, int rank, const shared_sizes& sizes) : memory_(std::move(memory)) {
     const auto ranks = memory_.ranks();
     size_ = std::size(ranks);
     self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - std::ranges::begin(ranks));
@@ -92,9 +103,9 @@ class shared_blocks {
     return first[round - 1].step;
   }
   std::byte* slot_of(std::size_t i, std::size_t number) const {
-    return memory_.of(i) + slots_at(size_) + number * control_of(i).slot_bytes.load(std::memory_order_relaxed);
+    return gradient_of(i) - (number + 1) * control_of(i).slot_bytes.load(std::memory_order_relaxed);
   }
-  std::byte* records_of(std::size_t i) const { return gradient_of(i) - record_bytes_; }
+  std::byte* records_of(std::size_t i) const { return memory_.of(i) + records_at(size_); }
   std::byte* gradient_of(std::size_t i) const {
     return memory_.of(i) + control_of(i).gradient_at.load(std::memory_order_relaxed);
   }
@@ -105,17 +116,17 @@ class shared_blocks {
   };
 
   static constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
-  static constexpr std::size_t slots_at(std::size_t ranks) {
+  static constexpr std::size_t records_at(std::size_t ranks) {
     const auto most_rounds = static_cast<std::size_t>(std::bit_width(ranks - 1));  // of radix 2
     return sizeof(control) + (std::max<std::size_t>(most_rounds, 1) - 1) * sizeof(flag);
   }
   static constexpr std::size_t slot_bytes(const shared_sizes& sizes) { return in_lines(sizes.sums * sizeof(double)); }
   static constexpr std::size_t gradient_at(const shared_sizes& sizes, std::size_t ranks) {
-    return slots_at(ranks) + 2 * sizes.rounds * slot_bytes(sizes) + in_lines(sizes.record_bytes);
+    return records_at(ranks) + in_lines(sizes.record_bytes) + slots_per_round * sizes.rounds * slot_bytes(sizes);
   }
 
   Memory memory_;
-  std::size_t record_bytes_, size_ = 0, self_ = 0;
+  std::size_t size_ = 0, self_ = 0;
   bool fit_ = true;
 };
 

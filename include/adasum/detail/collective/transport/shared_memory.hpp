@@ -37,7 +37,8 @@ constexpr bool shares_gradients = [] {
 /// The transport in memory that ranks share: a stage whose members are all the ranks that share it, or by levels a group of
 /// them, sends nothing. Each rank combines its part of all members' gradients where they lie and writes it into all of them;
 /// or, where the stage says `published`, reads copies of all gradients and combines everything in its own memory. Records
-/// travel by message, or by levels in that memory, too.
+/// travel by message, or on the way up levels in that memory, too. Members that stay behind get the result there, and
+/// what is known for the report by message.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
 class shared_memory final : public transport<T> {
   using window = typename memory_shared_by<Comm>::type;
@@ -49,17 +50,24 @@ class shared_memory final : public transport<T> {
   /// @param published  whether the one stage there is says so
   /// @param sizes      of sums; with record_bytes_of() of all stages
   /// @param signature  tells plans apart that cannot work together
+  /// @param bytes      how much memory to ask for, if that is more than this rank needs: see bytes_for
   shared_memory(const Space& space, const Comm& comm, std::size_t length, bool published, shared_sizes sizes,
-                std::uint64_t signature, std::chrono::duration<double> timeout)
+                std::uint64_t signature, std::chrono::duration<double> timeout, std::size_t bytes = 0)
       : space_(space),
         length_(length),
         result_{0, length},
         published_(published),
-        shared_(window_of(comm, sizes = with_gradient(sizes, length, published)), comm.rank(), sizes, signature,
-                timeout) {
+        shared_(comm.share(std::max(bytes, bytes_for(comm, length, published, sizes))), comm.rank(),
+                with_gradient(sizes, length, published), signature, timeout) {
     std::vector<std::size_t> all(shared_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     groups_.push_back({{all, shared_.self(), barrier_radix}, {all, shared_.self(), sum_radix(all.size())}});
+  }
+  /// What a rank with these stages needs. Where ranks' stages differ, all of them ask for the most that one needs: in some
+  /// communicators, the first one that asks makes the memory of all.
+  static std::size_t bytes_for(const Comm& comm, std::size_t length, bool published, const shared_sizes& sizes) {
+    return shared_blocks<window>::bytes_for(with_gradient(sizes, length, published),
+                                            static_cast<std::size_t>(comm.size()));
   }
 
   /// What is known before a stage of the gradients that this rank's vector combines, where that lies in shared memory.
@@ -78,17 +86,22 @@ class shared_memory final : public transport<T> {
 
   /// Whether the stage's members read and write each other's gradients.
   bool carries(const stage& stage) const {
-    if (stage.members.size() < 2 || (stage.replicated() && !published_)) return false;
+    if (stage.members.size() < 2 || (stage.replicated() && stage.survivors > 1 && !published_)) return false;
     return is_of_all(stage) || (stage.grouped && share_memory(stage.members) && share_memory(stage.sum_over));
   }
   /// Whether their inner products are added there, too.
   bool adds(const stage& stage) const {
-    return carries(stage) && stage.survivors == stage.members.size() &&
-           (!is_of_all(stage) || stage.sum_over == stage.members);
+    return carries(stage) && stage.sum_over.size() > 1 && share_memory(stage.sum_over);
   }
-  /// A stage that it carries: who meets there. Called for each of them, in their order. @return their number
+  /// A stage: who meets there, where it carries it. Called for each of this rank's, in their order. @return their number
   std::size_t add_group(const stage& stage, std::size_t segments) {
-    if (is_of_all(stage)) return 0;
+    if (!stage.grouped && (!carries(stage) || !has_waiting(stage))) return 0;
+    // Levels that it does not carry count, too: all that meet at a level then number it alike.
+    if (!carries(stage)) {
+      groups_.push_back({});
+      records_end_ += record_bytes_of(stage, segments);
+      return groups_.size() - 1;
+    }
     const auto places = [&](const std::vector<int>& members) {
       std::vector<std::size_t> found;
       for (const int member : members) found.push_back(shared_.place_of(member));
@@ -99,7 +112,7 @@ class shared_memory final : public transport<T> {
     };
     const auto members = places(stage.members), adding = places(stage.sum_over);
     groups_.push_back({{members, self_in(members), barrier_radix},
-                       {adding, self_in(adding), sum_radix(members.size())},
+                       stage.survives() ? meeting(adding, self_in(adding), sum_radix(members.size())) : meeting(),
                        records_end_});
     records_end_ += record_bytes_of(stage, segments);
     return groups_.size() - 1;
@@ -126,7 +139,7 @@ class shared_memory final : public transport<T> {
   }
 
   progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
-    if (withdrawn_) return records(stage, stage.to_combine, turn);
+    if (withdrawn_) return stage.grouped ? progress::done : records(stage, stage.to_combine, turn);
     const auto& group = group_of(stage);
     if (turn == 0) {
       shared_.require_left_alone();
@@ -135,15 +148,15 @@ class shared_memory final : public transport<T> {
       else
         shared_.publish(gradient);
       if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
-      if (is_grouped(stage)) {
-        shared_.begin_level(stage.group - 1);
+      if (stage.grouped) {
+        shared_.begin_level(level_of(stage));
         publish_records(stage, group);
       }
       // Others may still compute their gradients, or this piece of them.
       return meet(group, stage.pieces_needed > 0 ? time_limit::never : time_limit::once_all_have_begun);
     }
     if (shared_.next_round()) return progress::waits;
-    if (!is_grouped(stage)) return records(stage, stage.to_combine, turn - group.members.rounds());
+    if (!stage.grouped) return records(stage, stage.to_combine, turn - group.members.rounds());
     take_records(stage, group);
     return progress::done;
   }
@@ -168,6 +181,7 @@ class shared_memory final : public transport<T> {
     const auto& group = group_of(stage);
     if (turn == 0) {
       if (stage.survives() && !std::exchange(early_, false)) copy_to_others(stage, gradient, stage.part());
+      if (stage.group > 0) shared_.return_to_level(level_of(stage));
       // One that waits does so until the others come back from later stages.
       return meet(group, stage.survives() ? time_limit::always : time_limit::never);
     }
@@ -213,15 +227,13 @@ class shared_memory final : public transport<T> {
     sizes.gradient_bytes = length * sizeof(T);
     return sizes;
   }
-  static window window_of(const Comm& comm, const shared_sizes& sizes) {
-    return comm.share(shared_blocks<window>::bytes_for(sizes, static_cast<std::size_t>(comm.size())));
-  }
 
   bool is_of_all(const stage& stage) const { return std::ranges::equal(stage.members, shared_.ranks()); }
   bool share_memory(const std::vector<int>& some) const {
     return std::ranges::all_of(some, [&](int rank) { return shared_.place_of(rank) < shared_.size(); });
   }
-  static bool is_grouped(const bound_stage<T>& stage) { return stage.group > 0; }
+  static bool has_waiting(const stage& stage) { return stage.survivors < stage.members.size(); }
+  static std::size_t level_of(const bound_stage<T>& stage) { return stage.grouped ? stage.group - 1 : 0; }
   const meetings& group_of(const bound_stage<T>& stage) const { return groups_[stage.group]; }
 
   progress wait(pending what, time_limit limit) {
@@ -233,9 +245,8 @@ class shared_memory final : public transport<T> {
     shared_.arrive(with.members);
     return wait(pending::barrier, limit);
   }
-  /// By message, but by levels, where that has been done. After the barrier, if there was one.
+  /// By message. After the barrier, if there was one.
   progress records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
-    if (is_grouped(stage)) return progress::done;
     pending_ = pending::records;
     return by_message_->exchange_records(stage, list, turn);
   }

@@ -31,6 +31,7 @@ struct bound_stage : planned_stage {
   transport<T>* elements;             ///< carries the members' vectors and the result
   transport<T>* products;             ///< adds inner products over sum_over
   std::size_t received_at = 0;        ///< where, in the buffer for messages, the members' vectors begin
+  std::size_t record_room = 0;        ///< there, elements behind each of them, for records that come in its message
   std::size_t group = 0;              ///< in shared memory: which of the groups that meet; 0: all ranks that share it
   bool in_place = false;              ///< whether members work on each other's gradients where they lie
   std::vector<index_range> wanted{};  ///< in place: what each member gets of the result; empty: all of `held`
