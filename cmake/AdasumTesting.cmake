@@ -180,7 +180,7 @@ macro(adasum_check_test_arguments name)
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 120)
   endif()
-  if(ADASUM_SANITIZE)
+  if(ADASUM_SANITIZE OR CMAKE_CROSSCOMPILING)  # emulated processors are slow, too
     math(EXPR test_TIMEOUT "5 * ${test_TIMEOUT}")
   endif()
 endmacro()
