@@ -4,6 +4,7 @@
 #include "core/config.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -142,6 +143,9 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
   return found.is_given ? std::optional(found.constants) : std::nullopt;
 }
 
+/// Why the system has refused a file: ": No such file or directory". The streams do not say, but leave it in errno.
+inline std::string why_it_failed() { return errno == 0 ? std::string() : ": " + std::generic_category().message(errno); }
+
 }  // namespace detail
 
 /// A machine as the text of a file.
@@ -168,18 +172,21 @@ inline std::string machine_text(const schedules::machine& on) {
 inline void write_machine(const schedules::machine& on, const std::string& path) {
   if (const auto bad = schedules::bad_constant_of(on); !bad.empty())
     throw bad_input("adasum::write_machine: " + bad + " is negative or not finite");
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << machine_text(on);
   file.close();
-  if (!file) throw bad_input("adasum::write_machine: " + path + " cannot be written");
+  if (!file) throw bad_input("adasum::write_machine: " + path + " cannot be written" + detail::why_it_failed());
 }
 
 /// @throws bad_input  the file cannot be read or is no machine; names the file, the line and the key
 inline schedules::machine read_machine(const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.bad()) throw bad_input("adasum::read_machine: " + path + " cannot be read");
+  if (!file.is_open() || file.bad() || text.bad())
+    throw bad_input("adasum::read_machine: " + path + " cannot be read" + detail::why_it_failed());
   return detail::machine_from_text(text.str(), "adasum::read_machine: " + path);
 }
 

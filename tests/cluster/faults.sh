@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# faults.sh killed|cable|lost|stopped|full|cut|late MPI PROGRAM [messages|hierarchical]
+# faults.sh killed|killed_before|killed_after|cable|lost|stopped|full|cut|late MPI PROGRAM [messages|hierarchical]
 # Does something to one of two nodes of two ranks while PROGRAM (under_fault) reduces there. docs/cluster.md says what was
 # measured. Nobody may wait for ever: a reduction goes on with the same results, or the run ends.
-#   killed   a rank gets SIGKILL: MPI ends the run
+#   killed   a rank gets SIGKILL: MPI ends the run. _before: between making the plan and its first reduction; _after: when it
+#            has reduced for the last time
 #   cable    a node's cable is pulled for 2 s: the run goes on
 #   lost     a node loses one of a hundred packets that come to it: the run goes on
 #   stopped  a rank is stopped for 2 s: the run goes on
@@ -16,6 +17,7 @@ cluster=$(dirname "$0")/../../scripts/cluster
 fault=$1 mpi=$2 program=$3 schedule=$4
 patience=60 length=300000 node=1
 export ADASUM_TEST_NODES="0 0 1 1"
+[[ $fault != killed_* ]] || export ADASUM_TEST_KILLED=${fault#killed_}
 
 log=$(mktemp)
 arguments=(3 "$length" "$schedule")
@@ -36,7 +38,7 @@ if [[ $fault == lost ]]; then
 fi
 "$cluster" run --mpi "$mpi" --timeout $patience -- "$program" "${arguments[@]}" >"$log" 2>&1 &
 run=$!
-until grep -q reducing "$log"; do
+until grep -q reducing "$log" || [[ $fault == killed_before ]]; do
   kill -0 $run 2>/dev/null || { echo "the run ended before it began to reduce"; exit 1; }
   sleep 0.1
 done
@@ -50,7 +52,7 @@ case $fault in
   cut) "$cluster" on head ip link set port$node down ;;
   cable) "$cluster" on head ip link set port$node down && sleep 2 && "$cluster" on head ip link set port$node up ;;
   lost) lose ;;
-  full) ;;
+  full | killed_*) ;;
   *) false ;;
 esac || { echo "nothing could be done to the ranks"; exit 1; }
 if [[ $fault == cut || $fault == late ]]; then
@@ -58,7 +60,7 @@ if [[ $fault == cut || $fault == late ]]; then
   echo "after $((SECONDS - started)) s:"
   grep . "$log".*
   # Each of the four, and the waiting ones say for whom.
-  [[ $(grep -l "rank [0-9]" "$log".* | wc -l) == 4 ]] && grep -q "rank [0-9].* within 3.0* seconds" "$log".*
+  [[ $(grep -l "rank [0-9]" "$log".* | wc -l) == 4 ]] && grep -q "rank [0-9].* within 3 seconds" "$log".*
   exit
 fi
 wait $run
@@ -68,7 +70,8 @@ if [[ $fault == lost ]]; then
 fi
 echo "$fault: status $status after $((SECONDS - started)) s"
 
-if [[ $fault == killed ]]; then
+if [[ $fault == killed_* ]]; then grep -q "rank 3 is killed" "$log" || exit; fi
+if [[ $fault == killed* ]]; then
   ((status != 0 && status != 124))  # 124: it had to be ended from outside
 else
   ((status == 0)) && grep -q "reductions, the longest took" "$log"

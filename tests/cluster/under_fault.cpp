@@ -6,6 +6,9 @@
 // (faults.sh). Rank 0 prints "reducing" when the first reduction is over, and at the end how many there were and how long
 // the longest took. Fails where a reduction gives another result than the first, or where ranks differ.
 //
+// Where ADASUM_TEST_KILLED is "before" or "after", the last rank ends itself by SIGKILL before its first reduction or after its
+// last.
+//
 // With TIMEOUT, in seconds, goes on until a rank waits that long for another. Each rank then writes what it was told into
 // FILE.<rank>, since nobody may be there any more to take its output, and stays until it is ended: it would take others with
 // it.
@@ -14,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -42,6 +46,15 @@ bool agreed(bool answer) {
   return value != 0;
 }
 
+void end_here(const std::string& when) {
+  const char* const wanted = std::getenv("ADASUM_TEST_KILLED");
+  if (wanted == nullptr || when != wanted || world_rank() + 1 != world_size()) return;
+  std::printf("rank %d is killed\n", world_rank());
+  std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until its output has been passed on
+  std::raise(SIGKILL);
+}
+
 template <class Schedule>
 int reduce_for(double seconds, std::size_t length, const adasum::mpi_communicator& comm, const Schedule& order) {
   const auto fresh = random_gradients<float>(static_cast<std::size_t>(comm.size()), length, 1);
@@ -53,6 +66,7 @@ int reduce_for(double seconds, std::size_t length, const adasum::mpi_communicato
     return std::vector<float>(buffer.begin(), buffer.end());
   };
 
+  end_here("before");
   const auto first = reduce();
   bool good = same_on_all_ranks(first);
   if (comm.rank() == 0) std::puts("reducing"), std::fflush(stdout);
@@ -66,6 +80,7 @@ int reduce_for(double seconds, std::size_t length, const adasum::mpi_communicato
     longest = std::max(longest, MPI_Wtime() - before);
     ++reductions;
   }
+  end_here("after");
   if (comm.rank() == 0) std::printf("%d reductions, the longest took %.1f s\n", reductions, longest);
   return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "error.hpp"
+#include "waiting_time.hpp"
 
 namespace adasum {
 
@@ -91,8 +92,7 @@ namespace detail {
 template <bool CheckedByDefault>
 void require_valid(const basic_options<CheckedByDefault>& choices, const char* call) {
   if (!(choices.timeout.count() > 0))  // nor NaN
-    throw bad_input(std::string(call) + ": options::timeout is " + std::to_string(choices.timeout.count()) +
-                    " seconds; it must be positive");
+    throw bad_input(std::string(call) + ": options::timeout is " + text_of(choices.timeout) + "; it must be positive");
   const auto require_below = [&](auto value, int count, const char* option) {
     if (const auto number = static_cast<int>(value); number < 0 || number >= count)
       throw bad_input(std::string(call) + ": options::" + option + " has no value " + std::to_string(number));

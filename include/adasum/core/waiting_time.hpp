@@ -4,8 +4,10 @@
 #include "config.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -21,11 +23,16 @@ namespace detail {
 
 inline bool is_limited(std::chrono::duration<double> timeout) { return std::isfinite(timeout.count()); }
 
+/// For messages: "0.3 seconds".
+inline std::string text_of(std::chrono::duration<double> time) {
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr) + " seconds";
+}
+
 /// @throws bad_input  a timeout that is not positive
 inline void require_timeout(std::chrono::duration<double> timeout, std::string_view call) {
   if (!(timeout.count() > 0))  // nor NaN
-    throw bad_input(std::string(call) + ": the timeout is " + std::to_string(timeout.count()) +
-                    " seconds; it must be positive");
+    throw bad_input(std::string(call) + ": the timeout is " + text_of(timeout) + "; it must be positive");
 }
 
 /// Counts how long a rank waits. It is asked again and again; of a longer pause between two questions, a second counts: a

@@ -173,7 +173,7 @@ struct automatic {
                whole_inside = radix_inside(leaves, carried::whole, input, on);
     for (auto& one : candidates) one.radix_inside = *one.by_node == carried::shard ? shards_inside : whole_inside;
     const int rank = leaves.groups().ranks(leaves.groups().largest()).front();
-    return *std::ranges::min_element(candidates, {}, [&](const choice& one) {
+    return first_least(candidates, [&](const choice& one) {
       return seconds_by_node(by_node_stages_of(one, leaves, rank, input), leaves, rank, input, on);
     });
   }
@@ -288,17 +288,19 @@ struct automatic {
   }
 
  private:
+  /// Asks for each once: the model takes long where there are many ranks.
+  template <class Candidate, class SecondsOf>
+  static Candidate first_least(const std::vector<Candidate>& candidates, const SecondsOf& seconds_of) {
+    std::vector<double> times(candidates.size());
+    std::ranges::transform(candidates, times.begin(), seconds_of);
+    return candidates[static_cast<std::size_t>(std::ranges::min_element(times) - times.begin())];
+  }
+
   /// Of levels in memory that ranks share: of equal ones, the usual, and then the first.
   template <class SecondsOf>
-  static std::size_t cheapest_radix(const std::vector<std::size_t>& candidates, const SecondsOf& seconds_of) {
-    auto best = shared_memory{}.radix;
-    double least = seconds_of(best);
-    for (const auto radix : candidates) {
-      const double time = seconds_of(radix);
-      if (time < least) best = radix;
-      least = std::min(least, time);
-    }
-    return best;
+  static std::size_t cheapest_radix(std::vector<std::size_t> candidates, const SecondsOf& seconds_of) {
+    candidates.insert(candidates.begin(), shared_memory{}.radix);
+    return first_least(candidates, seconds_of);
   }
   static bool is_measured_pair(int size, const schedule_input& input, const std::optional<machine>& on) {
     return size == 2 && !on && !input.apart;
@@ -331,7 +333,7 @@ struct automatic {
   static choice cheapest_of(const std::vector<choice>& candidates, int size, const schedule_input& input,
                             const std::optional<machine>& given, const Stages& stages) {
     const machine on = given.value_or(machine{});
-    return *std::ranges::min_element(candidates, {}, [&](const choice& one) {
+    return first_least(candidates, [&](const choice& one) {
       return seconds(cost_counter(stages(one), 0, size, input, on).total(), on);
     });
   }

@@ -56,7 +56,7 @@ void check_call(const std::string& name, const std::string& doing, const adasum:
   MPI_Barrier(MPI_COMM_WORLD);
   if (world_rank() != late_rank) {
     const auto message = timeout_of(call, &late);
-    check(message.find("has not come within 0.300000 seconds, in " + doing) != std::string::npos,
+    check(message.find("has not come within 0.3 seconds, in " + doing) != std::string::npos,
           name + " says \"" + message + "\"");
     check(late >= 0 && message.find("rank " + std::to_string(late) + " (on the node of rank ") != std::string::npos,
           name + " does not name the rank: \"" + message + "\"");
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
     if (world_rank() != late_rank) {
       const auto message = timeout_of([&] { plan(); });
       const auto some_other = message.find("failed in this reduction");
-      check(message.find("rank 1 did not come within 0.300000 seconds, in bringing") != std::string::npos ||
+      check(message.find("rank 1 did not come within 0.3 seconds, in bringing") != std::string::npos ||
                 (world_size() > 2 && some_other != std::string::npos),
             "in shared memory: " + message);
     }

@@ -62,7 +62,7 @@ class waiting {
   /// After give_up().
   [[noreturn]] void throw_error() const {
     throw timeout_error(name() + ": " + (late_ < 0 ? "another rank" : text(late_)) + " has not come within " +
-                            std::to_string(timeout_.count()) + " seconds",
+                            text_of(timeout_),
                         late_);
   }
 

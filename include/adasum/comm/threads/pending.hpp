@@ -26,7 +26,7 @@ struct exchange_problem {
 
   std::string text() const {
     const auto name = "rank " + std::to_string(peer);
-    if (what == late) return name + " has not come within " + std::to_string(timeout.count()) + " seconds";
+    if (what == late) return name + " has not come within " + detail::text_of(timeout);
     if (what == gave_up) return name + " has waited in vain for rank " + std::to_string(for_rank) + ", and left";
     if (what == has_left) return name + " has left: its last thread_communicator has been destroyed";
     if (what == other_size)

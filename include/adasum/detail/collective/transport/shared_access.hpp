@@ -361,7 +361,7 @@ class shared_access {
     if (waited <= limit) return;
     for (std::size_t other = 0; other < size(); ++other)
       if (step_of(other) < std::min(step_of(i), step_)) i = other;
-    throw timeout_error(text(i, "did not come within " + std::to_string(limit.count()) + " seconds"), ranks()[i]);
+    throw timeout_error(text(i, "did not come within " + text_of(limit)), ranks()[i]);
   }
 
   std::chrono::duration<double> timeout_of_communicator() const {
