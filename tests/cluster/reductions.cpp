@@ -23,6 +23,7 @@
 #include "support/random_gradients.hpp"
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
+#include "support/thread_reduction.hpp"
 
 /// Ranks on several nodes, which share memory only within a node (scripts/cluster). ADASUM_TEST_NODES says where the
 /// ranks should be: "0 0 1" for two on node0 and one on node1.
@@ -60,7 +61,7 @@ std::vector<sample> samples(int ranks, std::initializer_list<std::size_t> length
 }
 
 /// Longer than what Open MPI sends by TCP without asking the receiver first (64 KiB), in any slice of eight ranks.
-constexpr std::size_t longest = 150'001;
+constexpr std::size_t long_length = 150'001;
 
 const std::vector<float>& own(const std::vector<std::vector<float>>& gradients) {
   return gradients[static_cast<std::size_t>(world_rank())];
@@ -142,7 +143,7 @@ TEST_CASE("every schedule: mean") { check_pairwise(adasum::rules::mean{}, {77, 1
 
 TEST_CASE("every schedule: a long gradient") {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
-  const auto given = samples(comm.size(), {longest}).front();
+  const auto given = samples(comm.size(), {long_length}).front();
   const auto expected = expectation::of<float>(adasum::rules::adasum{}, given.gradients, given.segs);
   for_each_message_schedule([&](const auto& order, const std::string& name) {
     if (name == "automatic") return;
@@ -157,7 +158,7 @@ TEST_CASE("every schedule: a long gradient") {
 TEST_CASE("the default follows the nodes; adasum_tree_by_node on one rank computes the same") {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
   const adasum::node_groups nodes(comm.nodes());
-  for (const std::size_t length : {std::size_t{77}, std::size_t{5003}, longest}) {
+  for (const std::size_t length : {std::size_t{77}, std::size_t{5003}, long_length}) {
     CAPTURE(length);
     const sample given{adasum::segments{length / 3, 0, length - length / 3},
                        random_gradients<float>(static_cast<std::size_t>(comm.size()), length, length)};
@@ -171,6 +172,18 @@ TEST_CASE("the default follows the nodes; adasum_tree_by_node on one rank comput
                          check_close<float>(given.segs, got.gradient, expected, given.gradients);
                          CHECK((got.found.schedule() == "hierarchical") == by_node);
                        });
+  }
+}
+
+TEST_CASE("with no regard to nodes: the bits that ranks of one process get, wherever ranks are") {
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const adasum::schedules::automatic anywhere{.follows_nodes = false};
+  for (const auto& given : samples(comm.size(), {1, 77, 300, 2'047, 2'049, 5'003, 20'011, long_length})) {
+    CAPTURE(given.segs.total());
+    const auto in_one_process =
+        reduce_on_threads<float>(given.gradients, given.segs, adasum::rules::adasum{}, anywhere).front().gradient;
+    reduce_in_all_ways(comm, given, adasum::rules::adasum{}, anywhere,
+                       [&](const reduced<float>& got) { CHECK(same_bits(got.gradient, in_one_process)); });
   }
 }
 
