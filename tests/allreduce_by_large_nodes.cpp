@@ -18,6 +18,7 @@
 #include "support/failing_calls.hpp"
 #include "support/hierarchical_formula.hpp"
 #include "support/nodes.hpp"
+#include "support/parts.hpp"
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
@@ -213,6 +214,22 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("nodes of many ranks: gradients of no elements, and of fewer than there are carriers") {
+  const auto nodes = nodes_of({10, 9});
+  for (const auto& segs : {segments{0}, segments{1}, segments{3, 0, 5}}) {
+    CAPTURE(segs.total());
+    const auto gradients = random_gradients<double>(nodes.size(), segs.total(), 31);
+    const hierarchical order{nodes, rule, recursive_halving{}, 2};
+    const auto expected = hierarchical_formula(segs, nodes, rule, rule, gradients);
+    const auto in_place = results_of(on_nodes(nodes, [&](const auto& comm) {
+      return in_buffer(comm, gradients,
+                       [&](const auto& some) { return plan_allreduce<double>(exec, some, segs, order); });
+    }));
+    check_ranks<double>(segs, in_place, expected, gradients);
+    check_ranks<double>(segs, reduce_on_threads<double>(gradients, segs, rule, order), expected, gradients);
+  }
+}
+
 TEST_CASE("nodes of many ranks: a part for each rank, with the bits of an allreduce") {
   const segments segs{7, 1'001, 300};
   for (const auto& nodes : {nodes_of({12, 12}), nodes_of({10, 9})}) {
@@ -220,18 +237,20 @@ TEST_CASE("nodes of many ranks: a part for each rank, with the bits of an allred
     const auto gradients = random_gradients<float>(nodes.size(), segs.total(), 17);
     const hierarchical order{nodes, rule, recursive_halving{}};
     const auto whole = reduce_on_threads<float>(gradients, segs, rule, order).front().gradient;
-    const auto right = results_of(on_nodes(nodes, [&](const auto& comm) {
-      auto plan = plan_reduce_scatter<float>(exec, comm, segs, order);
-      const auto buffer = plan.buffer();
-      bool all = true;
-      for (int run = 0; run < 3; ++run) {
-        std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], buffer.begin());
-        plan();
-        for (auto x = plan.part().begin; x < plan.part().end; ++x) all = all && buffer[x] == whole[x];
-      }
-      return all;
-    }));
-    for (const bool one : right) CHECK(one);
+    for (const auto& given : some_parts(segs.total(), static_cast<int>(nodes.size()))) {
+      const auto right = results_of(on_nodes(nodes, [&](const auto& comm) {
+        auto plan = plan_reduce_scatter<float>(exec, comm, segs, given, order);
+        const auto buffer = plan.buffer();
+        bool all = plan.part() == given.of_rank(static_cast<std::size_t>(comm.rank()));
+        for (int run = 0; run < 3; ++run) {
+          std::ranges::copy(gradients[static_cast<std::size_t>(comm.rank())], buffer.begin());
+          plan();
+          for (auto x = plan.part().begin; x < plan.part().end; ++x) all = all && buffer[x] == whole[x];
+        }
+        return all;
+      }));
+      for (const bool one : right) CHECK(one);
+    }
   }
 }
 

@@ -108,7 +108,8 @@ TEST_CASE("a broken file: the error names the file, the line and the key") {
 TEST_CASE("a file that is not there, a directory, and one that cannot be written") {
   check_refused([] { adasum::read_machine("/nowhere/at/all"); }, "/nowhere/at/all cannot be read: No such file");
   check_refused([] { adasum::read_machine("/"); }, "read");
-  check_refused([] { adasum::write_machine(machine{}, "/nowhere/at/all"); }, "/nowhere/at/all cannot be written: No such file");
+  check_refused([] { adasum::write_machine(machine{}, "/nowhere/at/all"); },
+                "/nowhere/at/all cannot be written: No such file");
   check_refused([] { adasum::write_machine(machine{.per_product = -1}, "/nowhere/at/all"); }, "per_product");
 }
 

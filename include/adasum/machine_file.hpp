@@ -144,7 +144,9 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
 }
 
 /// Why the system has refused a file: ": No such file or directory". The streams do not say, but leave it in errno.
-inline std::string why_it_failed() { return errno == 0 ? std::string() : ": " + std::generic_category().message(errno); }
+inline std::string why_it_failed() {
+  return errno == 0 ? std::string() : ": " + std::generic_category().message(errno);
+}
 
 }  // namespace detail
 

@@ -61,9 +61,9 @@ class waiting {
   }
   /// After give_up().
   [[noreturn]] void throw_error() const {
-    throw timeout_error(name() + ": " + (late_ < 0 ? "another rank" : text(late_)) + " has not come within " +
-                            text_of(timeout_),
-                        late_);
+    throw timeout_error(
+        name() + ": " + (late_ < 0 ? "another rank" : text(late_)) + " has not come within " + text_of(timeout_),
+        late_);
   }
 
   /// Waits for a collective call that was started. What it works on must stay if that fails.
