@@ -117,7 +117,10 @@ class simulated_rank {
       if (number == runs_with_trouble) comm_.arm(false);
       reduce(number);
       const auto end = record_.runs[number].end;
-      if (case_.throwing_ranks_leave() && end != simulated_end::returned && end != simulated_end::not_finite) return;
+      // All ranks know of Inf and NaN, and go on; unless one lacks a message of their meeting, and reduces in vain.
+      const bool goes_on = end == simulated_end::returned ||
+                           (end == simulated_end::not_finite && trouble() != simulated_trouble::withheld_message);
+      if (case_.throwing_ranks_leave() && !goes_on) return;
       if (number == 0 && trouble() == simulated_trouble::abandoned && !set_up_again()) return;
     }
   }

@@ -28,7 +28,7 @@ struct system_allocator {
       return static_cast<T*>(memory);
     throw std::bad_alloc();
   }
-  void deallocate(T* memory, std::size_t) noexcept { std::free(memory); }
+  void deallocate(T* memory, std::size_t) noexcept { std::free(memory); }  // NOLINT(*-no-malloc): see above
 
   friend bool operator==(const system_allocator&, const system_allocator&) { return true; }
 };

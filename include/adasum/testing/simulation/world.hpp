@@ -312,17 +312,16 @@ class world {
         if (of(rank).doing != state::asks) busy_.push_back(rank);
       }
       if (!any_left) return -1;
-      if (now_ > most_turns && !is_dead_) {
-        die();
-      } else if (!able_.empty()) {
+      const bool goes_on_for_ever = now_ > most_turns && !is_dead_;
+      if (!able_.empty() && !goes_on_for_ever) {
         // To ask again is mostly in vain while others have something to do.
         const bool only_busy = !busy_.empty() && !random_.one_in(8);
         return order_.next(only_busy ? busy_ : able_, self, self >= 0 && of(self).doing == state::asks);
-      } else if (const auto then = next_arrival()) {
-        now_ = *then;
-      } else {
-        die();
       }
+      if (const auto then = next_arrival(); then && !goes_on_for_ever)
+        now_ = *then;
+      else
+        die();
     }
   }
   bool can_go_on(int rank) const {

@@ -129,13 +129,13 @@ class shared_access {
   }
 
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
-  void publish(const void* gradient) {
-    control_of(self()).address.store(reinterpret_cast<std::uintptr_t>(gradient), std::memory_order_relaxed);
+  void publish(void* gradient) {
+    control_of(self()).address.store(static_cast<std::byte*>(gradient), std::memory_order_relaxed);
   }
   /// The gradient of rank ranks()[i].
   std::byte* published(std::size_t i) const {
     if constexpr (Memory::same_address_space)
-      return reinterpret_cast<std::byte*>(control_of(i).address.load(std::memory_order_relaxed));
+      return control_of(i).address.load(std::memory_order_relaxed);
     else
       return blocks_.gradient_of(i);
   }

@@ -65,7 +65,7 @@ class shared_blocks {
     std::atomic<std::uint64_t> good_run;    // the last
     std::atomic<std::uint64_t> signature;
     std::atomic<std::uint64_t> left;
-    std::atomic<std::uintptr_t> address;
+    std::atomic<std::byte*> address;
     std::atomic<std::uint64_t> slot_bytes, gradient_at;  // not the same on all ranks
   };
   static_assert(sizeof(control) == line);
