@@ -63,14 +63,18 @@ struct simulated_case {
 
   simulated_trouble what() const { return static_cast<simulated_trouble>(trouble); }
   bool uses_plan() const { return call != static_cast<std::uint64_t>(simulated_call::single); }
-  /// Whether a message is lost in the runs of a plan that has been made, where all ranks learn of it. A message by which
-  /// they meet beforehand may be the last: then the one that lacks it knows, and the others do not. And where a segment is
-  /// combined vector by vector, the one that lacks an inner product does not know that the others add more. (Segments of a few
-  /// elements may cancel by chance.)
-  bool is_lost_in_run() const {
-    return what() == simulated_trouble::withheld_message && uses_plan() && checked == 0 && step > 0 && huge == 0 &&
-           segments == 1 && length >= 16 && kind == static_cast<std::uint64_t>(gradient_kind::independent);
+  /// Whether a segment may be combined vector by vector. (Segments of a few elements may cancel by chance.)
+  bool may_recombine() const {
+    return huge != 0 || segments > 1 || length < 16 || kind != static_cast<std::uint64_t>(gradient_kind::independent);
   }
+  /// Whether a message is lost in the runs of a plan that has been made, where all ranks learn of it. A message by which
+  /// they meet beforehand may be the last: then the one that lacks it knows, and the others do not.
+  bool is_lost_in_run() const {
+    return what() == simulated_trouble::withheld_message && uses_plan() && checked == 0 && step > 0 && !may_recombine();
+  }
+  /// Whether ranks may wait until a timeout: where a segment is combined vector by vector, a rank that lacks an inner product
+  /// does not know that the others add more.
+  bool may_need_a_timeout() const { return what() == simulated_trouble::withheld_message && may_recombine(); }
   /// Whether a rank that throws leaves, as programs do that end then.
   bool throwing_ranks_leave() const {
     return what() == simulated_trouble::departure ||

@@ -26,18 +26,20 @@ class simulated_judge {
       : case_(one), input_(input), expected_(expected), ranks_(ranks), run_(run) {}
 
   std::string problem() {
-    if (!run_.deadlock.empty()) return "nobody can go on: " + run_.deadlock;
     if (!run_.damage.empty()) return run_.damage;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      if (run_.thrown[r]) return "rank " + std::to_string(r) + " threw where it should not";
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].wrote_elsewhere) return "rank " + std::to_string(r) + " wrote beside its gradient";
-    }
+    if (needed_a_timeout()) return {};
+    if (!run_.deadlock.empty()) return "nobody can go on: " + run_.deadlock;
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      if (run_.thrown[r]) return "rank " + std::to_string(r) + " threw where it should not";
     if (case_.uses_plan()) judge_set_up();
     for (std::size_t number = 0; number < simulated_runs; ++number) judge_run(number);
     if (problem_.empty() && steps_gone_wrong_ > most_steps_gone_wrong())
       note(std::to_string(steps_gone_wrong_) + " steps went wrong");
     return problem_;
   }
+  bool needed_a_timeout() const { return !run_.deadlock.empty() && run_.fault_came && case_.may_need_a_timeout(); }
   bool came() const {
     switch (trouble()) {
       case simulated_trouble::one_allocation:
@@ -183,7 +185,7 @@ simulated_verdict run_case(const simulated_case& one) {
     for (const auto& step : rank.runs)
       for (const auto byte : std::as_bytes(std::span(step.result)))
         trace = detail::simulated::chance::mixed(trace ^ static_cast<std::uint64_t>(byte));
-  return {judge.problem(), judge.came(), trace};
+  return {judge.problem(), judge.came(), judge.needed_a_timeout(), trace};
 }
 
 template <scalar T>

@@ -169,7 +169,9 @@ int main(int argc, char** argv) {
     repair(*one);
     const auto verdict = run_and_count(*one);
     std::printf("%s; %s\n", verdict.problem.empty() ? "nothing is wrong" : verdict.problem.c_str(),
-                verdict.came ? "the trouble came" : "no trouble came");
+                verdict.timed_out ? "it needs a timeout"
+                : verdict.came    ? "the trouble came"
+                                  : "no trouble came");
     if (!verdict.problem.empty()) report_failure(*one, verdict.problem);
     return verdict.problem.empty() ? 0 : 1;
   }
@@ -177,13 +179,14 @@ int main(int argc, char** argv) {
   const bool is_planted = planted != plant::nothing;
   const std::size_t most_failures = is_planted ? 1 : 5;
   constexpr std::uint64_t between_repetitions = 50;
-  std::size_t failed = 0, troubled = 0;
+  std::size_t failed = 0, troubled = 0, timed_out = 0;
   std::uint64_t done = 0;
   progress_bar bar(given.cases);
   for (; done < given.cases && failed < most_failures; ++done) {
     const auto one = case_number(given.seed, done);
     const auto verdict = run_and_count(one);
     troubled += verdict.came;
+    timed_out += verdict.timed_out;
     auto problem = verdict.problem;
     if (problem.empty() && done % between_repetitions == 0 && run_and_count(one).trace != verdict.trace)
       problem = "the same case went otherwise the second time";
@@ -195,7 +198,7 @@ int main(int argc, char** argv) {
     }
     bar.show(done + 1, failed);
   }
-  std::printf("%llu cases, in %zu of them something was made to go wrong, %zu failed\n",
-              static_cast<unsigned long long>(done), troubled, failed);
+  std::printf("%llu cases, in %zu of them something was made to go wrong, %zu of those need a timeout, %zu failed\n",
+              static_cast<unsigned long long>(done), troubled, timed_out, failed);
   return (failed == 0) == is_planted ? 1 : 0;
 }
