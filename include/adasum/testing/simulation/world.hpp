@@ -166,7 +166,8 @@ class world {
   /// Of the rank's node. @throws shared_memory_error  on all ranks
   std::shared_ptr<guarded_block> share(int rank, std::size_t ranks, std::size_t bytes) {
     const auto number = of(rank).shares++;
-    if (settings_.fault.what == simulated_fault::kind::no_shared_memory && settings_.fault.at == number) {
+    const auto& fault = settings_.fault;
+    if (fault.what == simulated_fault::kind::no_shared_memory && fault.at == number && of(rank).is_armed) {
       fault_came_ = true;
       throw shared_memory_error("adasum::simulated_communicator: a simulated lack of shared memory");
     }
