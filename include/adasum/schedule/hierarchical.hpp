@@ -3,7 +3,9 @@
 
 #include "../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,11 +75,11 @@ struct hierarchical {
   /// In a plan's own buffer, ranks of one node that share memory work there in place.
   static shared_memory_use uses_shared_memory(int, const schedule_input&) { return shared_memory_use::buffer; }
 
-  /// Those of the schedule across the nodes; the inner rule and the nodes are compared apart.
-  auto parameters() const
-    requires requires(const Outer& across) { across.parameters(); }
-  {
-    return outer.parameters();
+  /// The radix, and those of the schedule across the nodes; the inner rule and the nodes are compared apart.
+  std::vector<double> parameters() const {
+    std::vector<double> all{static_cast<double>(radix)};
+    if constexpr (requires { outer.parameters(); }) std::ranges::copy(outer.parameters(), std::back_inserter(all));
+    return all;
   }
 
   /// Which rank's gradient is which leaf.

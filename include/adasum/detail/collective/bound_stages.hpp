@@ -48,10 +48,12 @@ class bound_stages {
   bound_stages(const Space& space, const Comm& comm, segments_view segments, std::vector<planned_stage> stages,
                const transport_settings& how, parts_of_result parts, report_stages& report,
                const MostProducts& most_products)
-      : has_parts_(!parts.to_every_rank()),
-        combines_all_(stages.back().leaf_offsets.back() - stages.back().leaf_offsets.front() ==
-                      report.last().contributions()) {
+      : has_parts_(!parts.to_every_rank()) {
     const auto ranks = static_cast<std::size_t>(comm.size());
+    const bool is_one_stage = is_one_stage_of_all(stages, comm.size());
+    // If not, somebody has stayed behind at some level, and does not know what the others do.
+    const bool all_go_on = stages.back().sum_over.size() == ranks;
+    has_all_stages_ = is_one_stage || all_go_on;
     // Whether gradients are copied to where the others read them, so that every rank computes the whole result in its
     // own memory: where there is one stage, and it says so.
     const bool published = stages.size() == 1 && stages.front().published;
@@ -64,12 +66,10 @@ class bound_stages {
         shared_.emplace(space, comm, length, published, needed, plan, how.timeout, bytes);
       }
     // One stage of all ranks, or levels in memory that all share, write to each its part; whatever else there is,
-    // messages follow. (Of levels inside nodes, a rank that stays behind has no other stages.)
-    const bool in_one_stage =
-        is_one_stage_of_all(stages, comm.size()) && stages.front().survivors == ranks && is_shared(stages.front());
-    const bool by_levels = stages.back().survives() && std::ranges::all_of(stages, [&](const auto& stage) {
-                             return stage.grouped && is_shared(stage);
-                           });
+    // messages follow.
+    const bool in_one_stage = is_one_stage && stages.front().survivors == ranks && is_shared(stages.front());
+    const bool by_levels =
+        all_go_on && std::ranges::all_of(stages, [&](const auto& stage) { return stage.grouped && is_shared(stage); });
     if (in_one_stage || by_levels) parts.to_owners = {};
     if (!how.records) parts.to_owners = elements_of(std::move(parts.to_owners));
     message_sizes sizes;
@@ -111,8 +111,9 @@ class bound_stages {
       if (shared_) return shared_->gradient();
     return nullptr;
   }
-  /// Whether no stage sends elements: on any rank, since where this one stays behind others go on.
-  bool is_in_place() const { return combines_all_ && std::ranges::none_of(stages_, sends_elements()); }
+  /// Whether no stage of any rank sends elements. The same on all ranks that share memory with each other: false where some
+  /// have stages that others, who have stayed behind, do not know.
+  bool is_in_place() const { return has_all_stages_ && std::ranges::none_of(stages_, sends_elements()); }
 
   // ── a run ──
 
@@ -157,7 +158,7 @@ class bound_stages {
                                       const MostProducts& most_products) {
     shared_sizes found;
     for (const auto& stage : stages) {
-      if (stage.grouped || stage.sum_over == stage.members || stage.survivors < stage.members.size()) {
+      if (transport_in_memory::has_sums(stage)) {
         found.sums = std::max(found.sums, most_products(stage.members.size()));
         found.rounds =
             std::max(found.rounds, sum_order(stage.sum_over.size(), 0, sum_radix(stage.members.size())).exchanges());
@@ -209,7 +210,8 @@ class bound_stages {
     }
   }
 
-  bool has_parts_, combines_all_;  // whether this rank's last stage combines all gradients
+  bool has_parts_;
+  bool has_all_stages_ = false;  // whether no rank has stages after this one's last
   std::optional<transport_in_memory> shared_;
   std::optional<messages_type> messages_;
   std::vector<bound_stage<T>> stages_;

@@ -178,9 +178,11 @@ class plan_setup {
                           " works in shared memory only, and shards are reduced by messages");
         return shared_memory_use::none;
       }
-      // Beside shared memory, some stages would send messages: who fails in one piece waits until nobody is at work there,
-      // while the others wait for its messages of the next.
-      return use == shared_memory_use::buffer && !pieces_.empty() ? shared_memory_use::none : use;
+      // In pieces, one stage of all ranks or none. Beside shared memory, some stages would send messages: who fails in one
+      // piece waits until nobody is at work there, while the others wait for its messages of the next. And levels have
+      // numbers, which the pieces would use up.
+      const bool works_in_pieces = use != shared_memory_use::buffer && !some_stage_is_grouped();
+      return pieces_.empty() || works_in_pieces ? use : shared_memory_use::none;
     } else
       return shared_memory_use::none;
   }
@@ -240,6 +242,12 @@ class plan_setup {
   plan_purpose purpose = plan_purpose::of_user;
 
  private:
+  bool some_stage_is_grouped() const {
+    for (int rank = 0; rank < comm_.size(); ++rank)
+      if (std::ranges::any_of(schedule_.stages(rank, comm_.size(), input(true)), &stage::grouped)) return true;
+    return false;
+  }
+
   void begin_signature(const Rule& rule, std::string_view location) {
     signature_ = signature_of<T>(segments(), rule, inner_rule_of(schedule_), schedule_, location, describe(options_));
     if (purpose == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");

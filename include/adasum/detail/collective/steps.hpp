@@ -99,17 +99,17 @@ void for_each_piece(std::span<const Stage> stages, const Visitor& visit) {
 }
 
 /// What follows in place of that where every rank gets a part of the result only. In memory that ranks share, each waits
-/// until nobody works on its gradient any more.
+/// until nobody works on its gradient any more, before it gives that to messages.
 /// @param exchanges  whether this rank sends or receives parts
 template <class Stage, class Add>
 void add_steps_to_owners(std::span<const Stage> stages, bool rounds, bool exchanges, const Add& add) {
   std::size_t done = 0;
   while (done < stages.size() && stages[done].survives()) ++done;
   if (done == stages.size() && rounds) add(step_kind::round_result, done - 1);
-  if (exchanges) add(step_kind::hand_over, 0);
   const auto met = stages.first(std::min(done + 1, stages.size()));
   for (auto stage = met.rbegin(); stage != met.rend(); ++stage)
     if (stage->in_place) add(step_kind::deliver, static_cast<std::size_t>(met.rend() - stage) - 1);
+  if (exchanges) add(step_kind::hand_over, 0);
 }
 
 /// The steps of a reduction that measures and combines in each stage.

@@ -89,9 +89,14 @@ class shared_memory final : public transport<T> {
     if (stage.members.size() < 2 || (stage.replicated() && stage.survivors > 1 && !published_)) return false;
     return is_of_all(stage) || (stage.grouped && share_memory(stage.members) && share_memory(stage.sum_over));
   }
-  /// Whether their inner products are added there, too.
+  /// Whether there is room for sums of inner products, where this memory carries the stage. In a stage of all ranks, these are
+  /// added in the order of the members.
+  static bool has_sums(const stage& stage) {
+    return stage.grouped || has_waiting(stage) || stage.sum_over == stage.members;
+  }
+  /// Whether they are added there.
   bool adds(const stage& stage) const {
-    return carries(stage) && stage.sum_over.size() > 1 && share_memory(stage.sum_over);
+    return carries(stage) && has_sums(stage) && stage.sum_over.size() > 1 && share_memory(stage.sum_over);
   }
   /// A stage: who meets there, where it carries it. Called for each of this rank's, in their order. @return their number
   std::size_t add_group(const stage& stage, std::size_t segments) {
