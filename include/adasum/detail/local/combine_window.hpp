@@ -146,7 +146,7 @@ bool may_leave_unsettled(const Rule& rule, const round_memory& memory, const wei
 /// What the Gram matrix says of segment k, once its weights are there.
 inline segment_outcome outcome_of(const round_memory& memory, std::size_t k) {
   const auto gram = memory.gram_of(k);
-  for (std::size_t i = 0; i < memory.n; ++i) memory.norms[i] = std::sqrt(gram(i, i));
+  for (std::size_t i = 0; i < memory.n; ++i) memory.norms[i] = std::sqrt(gram.row(i)[i]);
   return {memory.norms, memory.weights_of(k), std::sqrt(squared_norm(gram, memory.weights_of(k))), false};
 }
 

@@ -65,7 +65,8 @@ constexpr bool fits_float_lanes(double weight) {
 /// become NaN.) 16-bit elements are rounded so much more coarsely that the leading part does.
 ///
 /// Weights that leave the range of float lanes belong to vectors that are far shorter or far longer than the result:
-/// these are mixed in double lanes. The floats of short segments are mixed in double, too: as biases do, they often cancel.
+/// these are mixed in double lanes. (So are the floats of short segments, by short_segments.hpp: as biases do, they often
+/// cancel.)
 ///
 /// What becomes of an element depends on its segment, but not on its place there, nor on how many are mixed at once: it is
 /// the same however gradients are cut into slices.
@@ -73,13 +74,10 @@ template <std::size_t Count, scalar T>
 struct mix_few {
   using L = compute_type<T>;
 
-  /// @param is_short  whether the whole segment has at most few_elements
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, bool is_short,
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
                                          const double* weights, T* out) {
     const double first = weights[0], last = weights[Count - 1];
-    if constexpr (std::is_same_v<T, float>)
-      if (is_short) return mix_in_double(vectors[0], vectors[Count - 1], length, first, last, out);
     if constexpr (std::is_same_v<L, float>)
       if (!fits_float_lanes(first) || !fits_float_lanes(last))
         return run_apart<Bytes, mix_many<T>>(vectors, Count, length, from_memory, weights, out);
@@ -91,14 +89,6 @@ struct mix_few {
   }
 
  private:
-  [[gnu::always_inline]] static void mix_in_double(const T* a, const T* b, std::size_t length, double first,
-                                                   double last, T* out) {
-    for (std::size_t x = 0; x < length; ++x) {
-      const double left = first * a[x];
-      out[x] = static_cast<T>(Count == 2 ? left + last * b[x] : left);
-    }
-  }
-
   /// What a lane's type leaves of a weight; 0 where the weight is not finite.
   static L trailing(double weight) {
     const auto leading = static_cast<L>(weight);
