@@ -21,17 +21,17 @@
   EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, bool, double*);                    \
   EXTERN template void ENTRY<measure_many<T>>(const T* const*, std::size_t, std::size_t, bool, compute_type<T>*, \
                                               const compute_type<T>**, double*);                                 \
-  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, bool, const double*, T*);              \
-  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, const double*, T*);              \
+  EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
+  EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
   EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, bool, const double*, T*);
 
 /// For runs of short segments, of T = float.
 #define ADASUM_SERIAL_SHORT_BY(EXTERN, ENTRY, T)                                                               \
-  EXTERN template void ENTRY<measure_short_pairs>(const T*, const T*, std::size_t, const slice*, std::size_t*, \
+  EXTERN template void ENTRY<measure_short_pairs>(const T*, const T*, std::size_t, const slice*, index_range*, \
                                                   double*);                                                    \
-  EXTERN template void ENTRY<measure_short>(const T* const*, std::size_t, const slice*, std::size_t*, double*, \
+  EXTERN template void ENTRY<measure_short>(const T* const*, std::size_t, const slice*, index_range*, double*, \
                                             double*);                                                          \
-  EXTERN template void ENTRY<mix_short>(const T* const*, std::size_t, const slice*, std::size_t*, const double*, T*);
+  EXTERN template void ENTRY<mix_short>(const T* const*, std::size_t, const slice*, index_range*, const double*, T*);
 
 /// Between float and a 16-bit scalar T.
 #define ADASUM_SERIAL_CONVERSIONS_BY(EXTERN, ENTRY, T)                                 \

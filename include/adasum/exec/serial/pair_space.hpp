@@ -45,13 +45,15 @@ class serial_pair_space : public serial_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
-    const bool from_memory = serial::come_from_memory(bytes);
+    const bool from_memory = serial::come_from_memory(bytes_of<T>(window, vectors.size()));
+    const bool past_caches = writes_past_caches<T>(vectors, out, bytes);
     const T* some[2];
     double nonzero[2];
     mix_pieces(window, vectors, weights, out, static_cast<const T**>(some), static_cast<double*>(nonzero),
                [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
-                 mix_few(at, n, w, length, from_memory, to);
+                 mix_few(at, n, w, length, from_memory, past_caches, to);
                });
+    if (past_caches) serial::fence_bypassing_stores();
   }
 };
 

@@ -68,30 +68,38 @@ class short_piece {
   std::size_t begin_, length_, end_;
 };
 
-/// visit(k, piece) for segments from *next on as long as they are short and have elements in the window; *next becomes the
-/// first that is not.
+/// run(number of registers) with as many as the piece needs, rounded up to a power of two, as a constant.
+template <std::size_t Bytes, std::size_t Most = few_elements * sizeof(double) / Bytes, class Run>
+[[gnu::always_inline]] inline void with_registers(const short_piece<Bytes>& piece, Run&& run) {
+  if constexpr (Most > 1)
+    if (piece.length() <= Most / 2 * short_piece<Bytes>::lanes) return with_registers<Bytes, Most / 2>(piece, run);
+  run(std::integral_constant<std::size_t, Most>{});
+}
+
+/// visit(k, piece) for the segments in *remaining, as long as they are short, if they have elements in the window. What remains
+/// in the end begins with one that is not short.
 template <std::size_t Bytes, class Visitor>
-[[gnu::always_inline]] inline void for_each_short_piece(const slice& window, std::size_t* next, Visitor&& visit) {
+[[gnu::always_inline]] inline void for_each_short_piece(const slice& window, index_range* remaining, Visitor&& visit) {
   const auto [begin, end] = window.range;  // and not read again after each store
-  const std::size_t origin = window.origin, segments = window.segments.size();
+  const std::size_t origin = window.origin;
   const std::size_t* const offsets = window.segments.offsets().data();
-  std::size_t k = *next;
-  for (; k < segments && offsets[k] < end && offsets[k + 1] - offsets[k] <= few_elements; ++k) {
-    const auto first = std::max(offsets[k], begin), last = std::min(offsets[k + 1], end);
-    if (first < last) visit(k, short_piece<Bytes>(first - origin, last - first, end - origin));
+  const std::size_t last = remaining->end;
+  std::size_t k = remaining->begin;
+  for (; k < last && offsets[k + 1] - offsets[k] <= few_elements; ++k) {
+    const auto from = std::max(offsets[k], begin), to = std::min(offsets[k + 1], end);
+    if (from < to) visit(k, short_piece<Bytes>(from - origin, to - from, end - origin));
   }
-  *next = k;
+  remaining->begin = k;
 }
 
 /// The Gram matrices of two vectors for a run of short segments; of the first alone where `entries` of them is 1, not 3.
 struct measure_short_pairs {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const float* a, const float* b, std::size_t entries, const slice* window,
-                                         std::size_t* next, double* gram) {
-    for_each_short_piece<Bytes>(*window, next, [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
-      constexpr std::size_t lanes = Bytes / sizeof(double);
+                                         index_range* remaining, double* gram) {
+    const auto measure = [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
       vector<double, Bytes> sums[packed_size(2)] = {};
-      for (std::size_t x = 0; x < piece.length(); x += lanes) {
+      for (std::size_t x = 0; x < piece.length(); x += piece.lanes) {
         vector<double, Bytes> left, right;
         piece.load_masked(left, a, x);
         piece.load_masked(right, b, x);
@@ -105,7 +113,8 @@ struct measure_short_pairs {
       sums_of_lanes<Bytes>(two, sums[0], sums[1]);
       __builtin_memcpy(to, &two, sizeof(two));
       to[2] = sum_of_lanes<Bytes>(sums[2]);
-    });
+    };
+    for_each_short_piece<Bytes>(*window, remaining, measure);
   }
 };
 
@@ -114,29 +123,22 @@ struct measure_short {
   /// @param scratch  n · few_elements
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const float* const* vectors, std::size_t n, const slice* window,
-                                         std::size_t* next, double* scratch, double* gram) {
-    for_each_short_piece<Bytes>(*window, next, [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
-      add_widest<Bytes, few_elements * sizeof(double) / Bytes>(vectors, n, piece, scratch, gram + k * packed_size(n));
-    });
+                                         index_range* remaining, double* scratch, double* gram) {
+    const auto measure_one = [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
+      with_registers<Bytes>(piece, [&](auto registers) __attribute__((always_inline)) {
+        measure_in<Bytes, registers>(vectors, n, piece, scratch, gram + k * packed_size(n));
+      });
+    };
+    for_each_short_piece<Bytes>(*window, remaining, measure_one);
   }
 
  private:
-  /// With as many registers for each vector as the piece needs: Most or, as long as that is enough, half of that.
-  template <std::size_t Bytes, std::size_t Most>
-  [[gnu::always_inline]] static void add_widest(const float* const* vectors, std::size_t n,
-                                                const short_piece<Bytes>& piece, double* scratch, double* gram) {
-    if constexpr (Most > 1)
-      if (piece.length() <= Most / 2 * piece.lanes)
-        return add_widest<Bytes, Most / 2>(vectors, n, piece, scratch, gram);
-    measure<Bytes, Most>(vectors, n, piece, scratch, gram);
-  }
-
   template <std::size_t Bytes, std::size_t Registers>
-  [[gnu::always_inline]] static void measure(const float* const* vectors, std::size_t n,
-                                             const short_piece<Bytes>& piece, double* scratch, double* gram) {
-    constexpr std::size_t width = Registers * piece.lanes;
+  [[gnu::always_inline]] static void measure_in(const float* const* vectors, std::size_t n,
+                                                const short_piece<Bytes>& piece, double* scratch, double* gram) {
+    constexpr std::size_t lanes = short_piece<Bytes>::lanes, width = Registers * lanes;
     for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t x = 0; x < width; x += piece.lanes) {
+      for (std::size_t x = 0; x < width; x += lanes) {
         vector<double, Bytes> value = {};
         if (x < piece.length()) piece.load_masked(value, vectors[i], x);
         __builtin_memcpy(scratch + i * width + x, &value, Bytes);
@@ -175,31 +177,45 @@ struct measure_short {
 struct mix_short {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const float* const* vectors, std::size_t n, const slice* window,
-                                         std::size_t* next, const double* weights, float* out) {
-    for_each_short_piece<Bytes>(*window, next, [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
+                                         index_range* remaining, const double* weights, float* out) {
+    const auto mix = [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
       const double* const w = weights + k * n;
       if (n == 2 && !detail::is_zero(w[0]) && !detail::is_zero(w[1]))
         return mix_two(vectors[0], vectors[1], w[0], w[1], piece, out);
-      for (std::size_t x = 0; x < piece.length(); x += piece.lanes) {
-        vector<double, Bytes> sum = {};
-        bool any = false;
-        for (std::size_t i = 0; i < n; ++i) {
-          if (detail::is_zero(w[i])) continue;
-          vector<double, Bytes> value, weight;
-          piece.load(value, vectors[i], x);
-          broadcast(weight, w[i]);
-          if (any)
-            add_product<double, Bytes>(sum, weight, value);
-          else
-            sum = weight * value;
-          any = true;
-        }
-        piece.store(out, x, sum);
-      }
-    });
+      with_registers<Bytes>(piece, [&](auto registers) __attribute__((always_inline)) {
+        mix_in<Bytes, registers>(vectors, n, w, piece, out);
+      });
+    };
+    for_each_short_piece<Bytes>(*window, remaining, mix);
   }
 
  private:
+  template <std::size_t Bytes, std::size_t Registers>
+  [[gnu::always_inline]] static void mix_in(const float* const* vectors, std::size_t n, const double* weights,
+                                            const short_piece<Bytes>& piece, float* out) {
+    constexpr std::size_t lanes = short_piece<Bytes>::lanes;
+    vector<double, Bytes> sums[Registers] = {};
+    bool any = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (detail::is_zero(weights[i])) continue;
+      vector<double, Bytes> value, weight;
+      broadcast(weight, weights[i]);
+#pragma GCC unroll 8
+      for (std::size_t r = 0; r < Registers; ++r) {
+        if (r * lanes >= piece.length()) continue;
+        piece.load(value, vectors[i], r * lanes);
+        if (any)
+          add_product<double, Bytes>(sums[r], weight, value);
+        else
+          sums[r] = weight * value;
+      }
+      any = true;
+    }
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < Registers; ++r)
+      if (r * lanes < piece.length()) piece.store(out, r * lanes, sums[r]);
+  }
+
   /// The common case: the same, without loops over vectors.
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void mix_two(const float* a, const float* b, double first, double last,

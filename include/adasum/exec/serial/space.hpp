@@ -95,20 +95,23 @@ class serial_space {
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     mix(window, vectors, weights, out, bytes_of<T>(window, vectors.size()));
   }
-  /// For a part of a larger window, as above.
+  /// For a part of a larger window, whose vectors have so many bytes together: a result that no cache can hold is not
+  /// written to one.
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
-    const bool from_memory = detail::serial::come_from_memory(bytes);
+    const bool from_memory = detail::serial::come_from_memory(bytes_of<T>(window, vectors.size()));
+    const bool past_caches = writes_past_caches<T>(vectors, out, bytes);
     detail::serial::scratch<mixing, const T*, few_vectors> some(vectors.size());
     detail::serial::scratch<mixing, double, few_vectors> nonzero(vectors.size());
     mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
                [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
                  if (n <= 2)
-                   mix_few(at, n, w, length, from_memory, to);
+                   mix_few(at, n, w, length, from_memory, past_caches, to);
                  else
                    detail::serial::run<detail::serial::mix_many<T>>(instructions_, at, n, length, from_memory, w, to);
                });
+    if (past_caches) detail::serial::fence_bypassing_stores();
   }
 
   /// Of all vectors together in the window.
@@ -152,8 +155,8 @@ class serial_space {
   }
   template <scalar T>
   auto measure_short_pairs(const slice& window, const T* a, const T* b, std::size_t entries, double* gram) const {
-    return [&window, a, b, entries, gram, set = instructions_](auto* k) {
-      detail::serial::run<detail::serial::measure_short_pairs>(set, a, b, entries, &window, k, gram);
+    return [&window, a, b, entries, gram, set = instructions_](auto* remaining) {
+      detail::serial::run<detail::serial::measure_short_pairs>(set, a, b, entries, &window, remaining, gram);
     };
   }
 
@@ -163,9 +166,9 @@ class serial_space {
   template <scalar T, class Mix>
   void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, T* out, const T** at,
                   double* nonzero, Mix&& mix_piece) const {
-    const auto mix_short = [&](auto* k) {
-      detail::serial::run<detail::serial::mix_short>(instructions_, vectors.data(), vectors.size(), &window, k, weights,
-                                                     out);
+    const auto mix_short = [&](auto* remaining) {
+      detail::serial::run<detail::serial::mix_short>(instructions_, vectors.data(), vectors.size(), &window, remaining,
+                                                     weights, out);
     };
     for_each_piece<T>(window, mix_short, [&](std::size_t k, index_range piece) {
       const double* const w = weights + k * vectors.size();
@@ -182,13 +185,20 @@ class serial_space {
     });
   }
 
+  /// Whether a result of vectors of so many bytes together bypasses the caches. Not one of them, whose lines are there.
+  template <scalar T>
+  static bool writes_past_caches(std::span<const T* const> vectors, const T* out, std::size_t bytes) {
+    return detail::serial::goes_to_memory(bytes) && std::ranges::find(vectors, out) == vectors.end();
+  }
+
   /// One or two vectors.
   template <scalar T>
-  void mix_few(const T* const* at, std::size_t n, const double* w, std::size_t length, bool from_memory, T* out) const {
+  void mix_few(const T* const* at, std::size_t n, const double* w, std::size_t length, bool from_memory,
+               bool past_caches, T* out) const {
     if (n == 1)
-      detail::serial::run<detail::serial::mix_few<1, T>>(instructions_, at, length, from_memory, w, out);
+      detail::serial::run<detail::serial::mix_few<1, T>>(instructions_, at, length, from_memory, past_caches, w, out);
     else
-      detail::serial::run<detail::serial::mix_few<2, T>>(instructions_, at, length, from_memory, w, out);
+      detail::serial::run<detail::serial::mix_few<2, T>>(instructions_, at, length, from_memory, past_caches, w, out);
   }
 
  private:
@@ -198,9 +208,9 @@ class serial_space {
     measure_scratch<T> scratch(n);
     detail::serial::scratch<measuring, double, few_vectors * detail::serial::few_elements> doubles(
         std::same_as<T, float> ? n * detail::serial::few_elements : 0);
-    const auto measure_short = [&](auto* k) {
-      detail::serial::run<detail::serial::measure_short>(instructions_, vectors.data(), n, &window, k, doubles.data(),
-                                                         gram);
+    const auto measure_short = [&](auto* remaining) {
+      detail::serial::run<detail::serial::measure_short>(instructions_, vectors.data(), n, &window, remaining,
+                                                         doubles.data(), gram);
     };
     measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
       detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
@@ -221,18 +231,19 @@ class serial_space {
   };
 
   /// visit(segment, its elements in the window) for each segment that has any. But where short segments of floats follow
-  /// each other, visit_short(&segment), which takes all of them, and moves behind them.
+  /// each other, visit_short(&segments that remain), which takes away all of them.
   template <scalar T, class VisitShort, class Visitor>
-  static void for_each_piece(const slice& window, VisitShort&& visit_short, Visitor&& visit) {
-    const auto [first, last] = window.touched();
-    for (std::size_t k = first; k < last;) {
+  [[gnu::always_inline]] static void for_each_piece(const slice& window, VisitShort&& visit_short, Visitor&& visit) {
+    index_range remaining = window.touched();
+    while (!remaining.empty()) {
+      const auto k = remaining.begin;
       if constexpr (std::same_as<T, float>)
         if (window.segments.range(k).size() <= detail::serial::few_elements) {
-          visit_short(&k);
+          visit_short(&remaining);
           continue;
         }
       if (const auto piece = window.local(k); !piece.empty()) visit(k, piece);
-      ++k;
+      ++remaining.begin;
     }
   }
 
