@@ -9,6 +9,7 @@
 
 #include <adasum/adasum.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -101,6 +102,31 @@ std::function<void()> plan(std::size_t elements, std::size_t segments) {
   return [g = gradients<float>(1, elements), reduce]() mutable { (*reduce)(g[0]); };
 }
 
+/// A communicator of two ranks, of which the other one always sends what this one does: what a rank does beside messages is
+/// there, and nobody is waited for.
+class mirror_communicator {
+ public:
+  int rank() const { return 0; }
+  int size() const { return 2; }
+
+  template <class Space>
+  void exchange(const Space&, std::span<const adasum::outgoing> out, std::span<const adasum::incoming> in) const {
+    for (std::size_t i = 0; i < in.size(); ++i)
+      std::copy_n(out[i].bytes.begin(), std::min(out[i].bytes.size(), in[i].bytes.size()), in[i].bytes.begin());
+  }
+};
+
+/// One rank of two under a schedule, which finds both gradients equal.
+template <class Schedule>
+std::function<void()> two_ranks(std::size_t elements, std::size_t segments) {
+  const auto layers = even_segments(elements, segments);
+  const adasum::options unchecked{.check_agreement = false};
+  auto reduce = shared([&] {
+    return adasum::plan_allreduce<float>(serial_space{}, mirror_communicator{}, layers, Schedule{}, unchecked);
+  });
+  return [g = gradients<float>(1, elements), reduce]() mutable { (*reduce)(g[0]); };
+}
+
 /// Micro-batches, each added to the ones before.
 std::function<void()> accumulator(std::size_t elements, std::size_t segments) {
   const auto layers = even_segments(elements, segments);
@@ -118,9 +144,14 @@ const counted_case cases[] = {
     {"pair/float", pair<float>, 1 << 10, 1},
     {"pair/float", pair<float>, 1 << 15, 1},
     {"pair/float", pair<float>, 1 << 15, 161},
+    {"pair/float", pair<float>, 6 * 161, 161},
     {"pair/double", pair<double>, 1 << 15, 1},
     {"tree_of_8/float", tree<float, 8>, 1 << 14, 1},
     {"tree_of_8/float", tree<float, 8>, 1 << 14, 161},
+    {"tree_of_8/float", tree<float, 8>, 6 * 161, 161},
+    {"doubling/float", two_ranks<adasum::schedules::recursive_doubling>, 6 * 161, 161},
+    {"halving/float", two_ranks<adasum::schedules::recursive_halving>, 6 * 161, 161},
+    {"all_to_all/float", two_ranks<adasum::schedules::all_to_all>, 6 * 161, 161},
     {"accumulator/float", accumulator, 1 << 15, 1},
     {"plan/float", plan, 1 << 10, 161},
 #ifdef __FLT16_MANT_DIG__

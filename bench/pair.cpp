@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pair kernel against the textbook loops and against what the machine can move, all in place (a is the output), on
-// the same memory. Names: pair/<kernel>/<scalar>/<elements>. The vectors begin with a cache line; those of
+// The pair kernel against the textbook loops and against what the machine can move, all in place (a is the output; but
+// of adasum_pair_to_third, which writes a vector of its own), on the same memory. Names: pair/<kernel>/<scalar>/<elements>. The vectors begin with a cache line; those of
 // float_by_malloc 16 bytes later, as long std::vectors do. The ceiling is that of whole lines for both.
 
 #include <benchmark/benchmark.h>
@@ -29,7 +29,7 @@ constexpr std::size_t half_a_page = 2048;
 
 /// One stretch of memory for every kernel, so that all of them meet the same pages. Touched only as far as needed.
 std::byte* memory() {
-  constexpr std::size_t bytes = 2 * (largest_bytes + 2 * half_a_page);
+  constexpr std::size_t bytes = 3 * (largest_bytes + 2 * half_a_page);
   static const std::unique_ptr<void, decltype(&std::free)> arena(std::aligned_alloc(4096, bytes), &std::free);
   if (!arena) throw std::bad_alloc();
   return static_cast<std::byte*>(arena.get());
@@ -75,6 +75,13 @@ void adasum_pair(T* a, const T* b, std::size_t length) {
   adasum::adasum_pair(adasum::serial_space{}, out, std::span(b, length), out);
 }
 
+/// To a vector behind b, as far from it as b is from a.
+template <class T>
+void adasum_pair_to_third(T* a, T* b, std::size_t length) {
+  const std::span out(b + (b - a), length);
+  adasum::adasum_pair(adasum::serial_space{}, std::span(a, length), std::span(b, length), out);
+}
+
 void read(const float* a, const float* b, std::size_t length) { benchmark::DoNotOptimize(ceiling::read(a, b, length)); }
 
 void triad(float* a, const float* b, std::size_t length) { ceiling::triad(a, b, 0.5f, 0.5f, length); }
@@ -86,6 +93,7 @@ void add_all(const std::string& scalar, std::size_t shift = 0) {
       return "pair/" + std::string(kernel) + "/" + scalar + "/" + std::to_string(length);
     };
     add<T>(name("adasum_pair"), length, 5, shift, adasum_pair<T>);
+    add<T>(name("adasum_pair_to_third"), length, 5, shift, adasum_pair_to_third<T>);
     add<T>(name("measure_and_mix"), length, 5, shift, measure_and_mix<T>);
     add<T>(name("textbook_strict"), length, 5, shift, textbook::pair<textbook::strict, T>);
     add<T>(name("textbook_fast_math"), length, 5, shift, textbook::pair<textbook::fast_math, T>);

@@ -28,6 +28,7 @@ enum class asked_for {
   copy_to_16_bits,
   copy_from_16_bits,
   measure_with_bytes,
+  mix_with_bytes,
   arithmetic,
   can_reach,
   for_pairs,
@@ -90,6 +91,12 @@ class complete_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     serial_.mix(window, vectors, weights, out);
+  }
+  template <scalar T>
+  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
+           std::size_t bytes) const {
+    asked_.note(asked_for::mix_with_bytes);
+    serial_.mix(window, vectors, weights, out, bytes);
   }
   template <scalar From, scalar To>
   void copy(const From* from, To* to, std::size_t count) const {

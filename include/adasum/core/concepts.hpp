@@ -151,6 +151,9 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //   measure(slice, vectors, gram, bytes)
 //                                 as measure, told how many bytes all vectors have together from which the slice is
 //                                 one round
+//   mix(slice, vectors, weights, out, bytes)
+//                                 as mix, told the same, or 0 where nobody knows: for a space whose stores can bypass the
+//                                 caches
 //   arithmetic()                  a text that differs between spaces which round differently; part of the check that
 //                                 all ranks agree
 //   bool can_reach(address)       whether kernels can work there; if it is not there, every address is taken for good

@@ -26,6 +26,8 @@ class gram_view {
   ADASUM_HOST_DEVICE constexpr double operator()(std::size_t i, std::size_t j) const {
     return packed_[packed_index(i, j)];
   }
+  /// The entries (i, 0) to (i, i), one behind the other.
+  ADASUM_HOST_DEVICE constexpr const double* row(std::size_t i) const { return packed_ + packed_size(i); }
 
   /// ‖gᵢ - gⱼ‖². From inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ, it has an error of a few 2⁻⁵³ of (‖gᵢ‖ + ‖gⱼ‖)², which may be all
   /// that is left of a short one. A rule with needs_distances (concepts.hpp) is given those that have been measured then.

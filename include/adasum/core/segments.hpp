@@ -132,6 +132,7 @@ struct slice {
   /// Indices [begin, end) of the segments that can have elements in the window.
   constexpr index_range touched() const {
     if (range.empty()) return {0, 0};
+    if (range == segments.all()) return {0, segments.size()};  // the usual case, without searching
     const auto offsets = segments.offsets();
     const auto first = std::upper_bound(offsets.begin(), offsets.end(), range.begin) - offsets.begin() - 1;
     const auto last = std::lower_bound(offsets.begin(), offsets.end(), range.end) - offsets.begin();

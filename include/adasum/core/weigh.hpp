@@ -136,8 +136,12 @@ struct tree_weighing {
     settle(first, middle, limits.node);
     settle(middle, last, limits.node);
     double dot = 0;
-    for (auto i = first; i < middle; ++i)
-      for (auto j = middle; j < last; ++j) dot += weights[i] * gram(i, j) * weights[j];
+    for (auto j = middle; j < last; ++j) {
+      const double* const row = gram.row(j);
+      double sum = 0;  // of each row by itself, so that an addition need not wait for all before
+      for (auto i = first; i < middle; ++i) sum += weights[i] * row[i] * weights[j];
+      dot += sum;
+    }
     const double aa = nodes.norm2[first], bb = nodes.norm2[middle];
     const pair_weights w = rule(pair_gram{aa, dot, bb, nodes.leaves[first], nodes.leaves[middle]});
     for (auto i = first; i < middle; ++i) weights[i] *= w.a;
@@ -304,9 +308,11 @@ inline double squared_norm(gram_view gram, std::span<const double> weights) {
   double sum = 0;
   for (std::size_t i = 0; i < gram.size(); ++i) {
     if (is_zero(weights[i])) continue;
-    sum += weights[i] * gram(i, i) * weights[i];
+    const double* const row = gram.row(i);
+    double products = 0;
     for (std::size_t j = 0; j < i; ++j)
-      if (!is_zero(weights[j])) sum += 2 * (weights[i] * gram(i, j) * weights[j]);
+      if (!is_zero(weights[j])) products += weights[i] * row[j] * weights[j];
+    sum += weights[i] * row[i] * weights[i] + 2 * products;
   }
   return is_nan(sum) ? sum : std::max(0.0, sum);
 }

@@ -70,22 +70,33 @@ TEST_CASE_TEMPLATE("numbers of vectors × lengths", T, ADASUM_TEST_FORMATS) {
       }
 }
 
-TEST_CASE_TEMPLATE("as from memory and as from the caches: the same bits, whatever the length", T,
+TEST_CASE_TEMPLATE("past the caches and not, in pieces and not: the same bits, whatever the length", T,
                    ADASUM_TEST_FORMATS) {
+  constexpr std::size_t many_bytes = std::size_t{1} << 30;
   for (const auto set : every_instruction_set())
     for (const std::size_t n : sizes{1, 2, 3, 9, 600})
-      for (const std::size_t length : sizes{1, 250, 511, 513, 1100, 2100}) {
-        if (n > 9 && length > 600) continue;
+      for (const std::size_t length : sizes{1, 250, 511, 513, 1100, 2100, 300'000}) {
+        if (n > (length > 3000 ? 2 : 9) && length > 600) continue;
         CAPTURE(to_string(set));
         CAPTURE(n);
         CAPTURE(length);
         const mixing<T> mix(n, {length}, n + length);
         const auto window = whole(mix.cut);
-        std::vector<T> asked(length), cached(length);
-        serial_space(set).mix<T>(window, mix.pointers(0), mix.weights.data(), asked.data(), true);
-        serial_space(set).mix<T>(window, mix.pointers(0), mix.weights.data(), cached.data(), false);
-        CHECK(std::memcmp(asked.data(), cached.data(), length * sizeof(T)) == 0);
-        if (n < 10) mix.check(0, length - 1, asked.back());
+        std::vector<T> kept(length), in_pieces(length);
+        serial_space(set).mix<T>(window, mix.pointers(0), mix.weights.data(), kept.data(), 0);
+        // Pieces are too short to be asked for ahead, as whole vectors of 300 000 elements are.
+        for (std::size_t begin = 0; begin < length; begin += 4321)
+          serial_space(set).mix<T>({mix.cut, {begin, std::min(begin + 4321, length)}, begin}, mix.pointers(begin),
+                                   mix.weights.data(), in_pieces.data() + begin, 0);
+        CHECK(std::memcmp(in_pieces.data(), kept.data(), length * sizeof(T)) == 0);
+        for (const std::size_t offset : sizes{0, 1, 5}) {  // from the beginning of a cache line, and not
+          std::vector<T> past(length + 2 * offset, from_double<T>(7));
+          serial_space(set).mix<T>(window, mix.pointers(0), mix.weights.data(), past.data() + offset, many_bytes);
+          CHECK(std::memcmp(past.data() + offset, kept.data(), length * sizeof(T)) == 0);
+          for (std::size_t x = 0; x < offset; ++x)
+            REQUIRE(to_double(past[x]) + to_double(past[offset + length + x]) == 14);
+        }
+        if (n < 10) mix.check(0, length - 1, kept.back());
       }
 }
 

@@ -26,12 +26,18 @@ struct no_observer {
   void operator()(std::size_t, const segment_outcome&) const {}
 };
 
+/// Of all vectors together.
+template <scalar T>
+std::size_t bytes_of(std::span<const T* const> vectors, segments_view all) {
+  return vectors.size() * all.all().size() * sizeof(T);
+}
+
 /// The Gram matrices of one round of `all`, as accurate as the rule needs them.
 template <rule Rule, scalar T, execution_space<T> Space>
 void measure_round(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
                    segments_view all) {
   // Each round is short, but all of them together may be more than the caches hold.
-  const std::size_t bytes = vectors.size() * all.all().size() * sizeof(T);
+  const std::size_t bytes = bytes_of(vectors, all);
   constexpr bool takes_bytes = requires { space.measure(window, vectors, gram, bytes); };
   if constexpr (takes_bytes && !measures_in_double<Rule, Space, T>)
     space.measure(window, vectors, gram, bytes);
@@ -97,7 +103,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     const auto observe_one = [&](std::size_t k, const segment_outcome& outcome) { observe(first + k, outcome); };
     if constexpr (!std::is_same_v<Observer, no_observer>)
       for_each_settled(arrays, whole_model, [&](std::size_t k) { observe_one(k, outcome_of(arrays, k)); });
-    mix_window<T>(space, window, vectors, arrays, whole_model, out);
+    mix_window<T>(space, window, vectors, arrays, whole_model, out, written_anywhere{}, bytes_of<T>(vectors, segments));
     if (!unsettled.empty())
       recombine_round<T>(space, rule, window, vectors, leaf_counts, first, out, arrays, observe_one);
   }

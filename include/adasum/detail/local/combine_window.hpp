@@ -146,7 +146,7 @@ bool may_leave_unsettled(const Rule& rule, const round_memory& memory, const wei
 /// What the Gram matrix says of segment k, once its weights are there.
 inline segment_outcome outcome_of(const round_memory& memory, std::size_t k) {
   const auto gram = memory.gram_of(k);
-  for (std::size_t i = 0; i < memory.n; ++i) memory.norms[i] = std::sqrt(gram(i, i));
+  for (std::size_t i = 0; i < memory.n; ++i) memory.norms[i] = std::sqrt(gram.row(i)[i]);
   return {memory.norms, memory.weights_of(k), std::sqrt(squared_norm(gram, memory.weights_of(k))), false};
 }
 
@@ -165,9 +165,10 @@ void for_each_settled(const round_memory& memory, bool skip_all, Visitor&& visit
 /// Mixes the segments that are settled, as long as they are consecutive in one call each.
 /// @param skip_all  as above
 /// @param written   written(range) after each at most written.chunk elements of out, counted from the origin
+/// @param bytes     of all vectors together, if the window is a part of a larger one; else 0
 template <scalar T, execution_space<T> Space, class Written = written_anywhere>
 void mix_window(const Space& space, const slice& window, std::span<const T* const> vectors, const round_memory& memory,
-                bool skip_all, T* out, const Written& written = {}) {
+                bool skip_all, T* out, const Written& written = {}, std::size_t bytes = 0) {
   if (skip_all && !memory.unsettled.empty()) return;
   const auto mix_run = [&](std::size_t first, std::size_t last) {
     if (first == last) return;
@@ -175,8 +176,12 @@ void mix_window(const Space& space, const slice& window, std::span<const T* cons
     const std::size_t chunk = std::min(written.chunk, part.range.size());
     for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
       const auto end = begin + std::min(chunk, part.range.end - begin);
-      space.mix(slice{part.segments, {begin, end}, part.origin}, vectors, memory.weights.data() + first * memory.n,
-                out);
+      const slice some{part.segments, {begin, end}, part.origin};
+      const double* const weights = memory.weights.data() + first * memory.n;
+      if constexpr (requires { space.mix(some, vectors, weights, out, bytes); })
+        space.mix(some, vectors, weights, out, bytes);
+      else
+        space.mix(some, vectors, weights, out);
       written(index_range{begin - part.origin, end - part.origin});
     }
   };

@@ -6,10 +6,12 @@
 #include <cstddef>
 
 #include "../../core/scalar.hpp"
+#include "../../core/segments.hpp"
 #include "convert.hpp"
 #include "instruction_set.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
+#include "short_segments.hpp"
 
 /// The kernels of serial_space, each for one scalar and all instruction sets, as explicit instantiations: with `extern`
 /// before them, they are compiled elsewhere. (A program that defines ADASUM_COMPILED has to link the library in which
@@ -22,6 +24,14 @@
   EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
   EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
   EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, bool, const double*, T*);
+
+/// For runs of short segments, of T = float.
+#define ADASUM_SERIAL_SHORT_BY(EXTERN, ENTRY, T)                                                               \
+  EXTERN template void ENTRY<measure_short_pairs>(const T*, const T*, std::size_t, const slice*, index_range*, \
+                                                  double*);                                                    \
+  EXTERN template void ENTRY<measure_short>(const T* const*, std::size_t, const slice*, index_range*, double*, \
+                                            double*);                                                          \
+  EXTERN template void ENTRY<mix_short>(const T* const*, std::size_t, const slice*, index_range*, const double*, T*);
 
 /// Between float and a 16-bit scalar T.
 #define ADASUM_SERIAL_CONVERSIONS_BY(EXTERN, ENTRY, T)                                 \
@@ -50,9 +60,10 @@
 #else
 #define ADASUM_COMPILED_FLOAT16(EXTERN)
 #endif
-#define ADASUM_COMPILED_KERNELS(EXTERN) \
-  ADASUM_SERIAL_KERNELS(EXTERN, float)  \
-  ADASUM_SERIAL_KERNELS(EXTERN, double) \
+#define ADASUM_COMPILED_KERNELS(EXTERN)                        \
+  ADASUM_SERIAL_KERNELS(EXTERN, float)                         \
+  ADASUM_SERIAL_KERNELS(EXTERN, double)                        \
+  ADASUM_BY_EVERY_ENTRY(ADASUM_SERIAL_SHORT_BY, EXTERN, float) \
   ADASUM_COMPILED_FLOAT16(EXTERN)
 
 #ifdef ADASUM_COMPILED

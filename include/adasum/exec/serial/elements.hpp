@@ -109,6 +109,29 @@ template <std::size_t Bytes, scalar T>
   }
 }
 
+// Which stores may bypass the caches.
+#if defined(__x86_64__) && !defined(__NVCC__)
+inline constexpr bool stores_bypass_caches = true;
+/// Writes a whole vector to memory without reading its cache line first, nor keeping it: for results that no cache would
+/// hold for long. Only fence_bypassing_stores() orders it before later stores. @pre `to` is a multiple of the vector's bytes
+template <class V>
+[[gnu::always_inline]] inline void store_bypassing(void* to, const V& value) {
+#if defined(__clang__)
+  __builtin_nontemporal_store(value, static_cast<V*>(to));
+#else
+  V kept = value;
+  asm("vmovntps {%1, %0|%0, %1}" : "=m"(*static_cast<V*>(to)) : "v"(kept));
+#endif
+}
+/// Other threads that see what this one writes from now on see what it has written so far.
+inline void fence_bypassing_stores() { __builtin_ia32_sfence(); }
+#else
+inline constexpr bool stores_bypass_caches = false;
+template <class V>
+void store_bypassing(void* to, const V& value);
+inline void fence_bypassing_stores() {}
+#endif
+
 /// A vector as doubles, in two of the same number of bytes. (By way of one of twice as many: GCC 12 converts each half
 /// of it at once, and vectors of half the bytes in quarters.)
 template <std::size_t Bytes>
@@ -117,6 +140,15 @@ template <std::size_t Bytes>
   const auto both = __builtin_convertvector(value, vector<double, 2 * Bytes>);
   __builtin_memcpy(&low, &both, Bytes);
   __builtin_memcpy(&high, reinterpret_cast<const char*>(&both) + Bytes, Bytes);
+}
+
+/// As store, bypassing the caches. @pre `to` is a multiple of the bytes that are written
+template <std::size_t Bytes, scalar T>
+[[gnu::always_inline]] inline void store_past_caches(T* to, const vector<compute_type<T>, Bytes>& value) {
+  constexpr std::size_t written = Bytes / sizeof(compute_type<T>) * sizeof(T);
+  vector<float, written> elements;
+  store<Bytes>(reinterpret_cast<T*>(&elements), value);
+  store_bypassing(to, elements);
 }
 
 /// How many elements there are from here to the next address that is a multiple of Bytes. @pre Bytes is a power of two

@@ -65,7 +65,8 @@ constexpr bool fits_float_lanes(double weight) {
 /// become NaN.) 16-bit elements are rounded so much more coarsely that the leading part does.
 ///
 /// Weights that leave the range of float lanes belong to vectors that are far shorter or far longer than the result:
-/// these are mixed in double lanes. The floats of short segments are mixed in double, too: as biases do, they often cancel.
+/// these are mixed in double lanes. (So are the floats of short segments, by short_segments.hpp: as biases do, they often
+/// cancel.)
 ///
 /// What becomes of an element depends on its segment, but not on its place there, nor on how many are mixed at once: it is
 /// the same however gradients are cut into slices.
@@ -73,32 +74,23 @@ template <std::size_t Count, scalar T>
 struct mix_few {
   using L = compute_type<T>;
 
-  /// @param is_short  whether the whole segment has at most few_elements
+  /// @param past_caches  whether the result bypasses the caches, where it can
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, bool is_short,
-                                         const double* weights, T* out) {
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
+                                         bool past_caches, const double* weights, T* out) {
     const double first = weights[0], last = weights[Count - 1];
-    if constexpr (std::is_same_v<T, float>)
-      if (is_short) return mix_in_double(vectors[0], vectors[Count - 1], length, first, last, out);
     if constexpr (std::is_same_v<L, float>)
       if (!fits_float_lanes(first) || !fits_float_lanes(last))
         return run_apart<Bytes, mix_many<T>>(vectors, Count, length, from_memory, weights, out);
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
-      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[Count - 1], length, from_memory, first, last, out);
+      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[Count - 1], length, from_memory, past_caches, first,
+                                                last, out);
     else
-      run_over<Bytes, false>(vectors[0], vectors[Count - 1], length, from_memory, first, last, out);
+      run_over<Bytes, false>(vectors[0], vectors[Count - 1], length, from_memory, past_caches, first, last, out);
   }
 
  private:
-  [[gnu::always_inline]] static void mix_in_double(const T* a, const T* b, std::size_t length, double first,
-                                                   double last, T* out) {
-    for (std::size_t x = 0; x < length; ++x) {
-      const double left = first * a[x];
-      out[x] = static_cast<T>(Count == 2 ? left + last * b[x] : left);
-    }
-  }
-
   /// What a lane's type leaves of a weight; 0 where the weight is not finite.
   static L trailing(double weight) {
     const auto leading = static_cast<L>(weight);
@@ -119,6 +111,7 @@ struct mix_few {
     }
 
     /// `step` elements.
+    template <bool PastCaches = false>
     [[gnu::always_inline]] void write(const T* a, const T* b, T* out) const {
       vector<L, Bytes> left, right, sum;
       load<Bytes>(left, a);
@@ -128,7 +121,10 @@ struct mix_few {
       if constexpr (Trailing && Count == 2) add_product<L, Bytes>(sum, last_trailing_, right);
       if constexpr (Count == 2) add_product<L, Bytes>(sum, last_, right);
       if constexpr (Trailing) add_product<L, Bytes>(sum, first_, left);
-      store<Bytes>(out, sum);
+      if constexpr (PastCaches)
+        store_past_caches<Bytes>(out, sum);
+      else
+        store<Bytes>(out, sum);
     }
     /// `count` elements, fewer than `step`.
     [[gnu::always_inline]] void write_fewer(const T* a, const T* b, std::size_t count, T* out) const {
@@ -162,15 +158,15 @@ struct mix_few {
 
   template <std::size_t Bytes, bool Trailing>
   [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, bool from_memory,
-                                              double first, double last, T* out) {
+                                              bool past_caches, double first, double last, T* out) {
     if constexpr (std::is_same_v<T, float>)
       if (length <= few_elements) return run_one_by_one<Bytes, Trailing>(a, b, length, first, last, out);
     const combination<Bytes, Trailing> both(first, last);
     constexpr std::size_t step = both.step;
     const std::size_t distance = prefetch_distance<T>(Count, from_memory);
     // From a boundary on: where registers that are written span two cache lines each, that takes up to twice the time.
-    if (const auto head = elements_to_boundary<step * sizeof(T)>(out);
-        Bytes >= 32 && head != 0 && length >= 16 * step) {
+    const bool from_boundary = Bytes >= 32 && length >= 16 * step;
+    if (const auto head = elements_to_boundary<step * sizeof(T)>(out); from_boundary && head != 0) {
       both.write_fewer(a, b, head, out);
       a += head;
       b += head;
@@ -178,16 +174,21 @@ struct mix_few {
       length -= head;
     }
     std::size_t x = 0;
-    run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
-      for (; x + 2 * step <= end; x += 2 * step) {
-        if constexpr (ask) {
-          prefetch<2 * step * sizeof(T)>(a + x + distance);
-          if constexpr (Count == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
+    const auto write_all = [&](auto bypassing) __attribute__((always_inline)) {
+      run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
+        for (; x + 2 * step <= end; x += 2 * step) {
+          if constexpr (ask) {
+            prefetch<2 * step * sizeof(T)>(a + x + distance);
+            if constexpr (Count == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
+          }
+          both.template write<bypassing>(a + x, b + x, out + x);
+          both.template write<bypassing>(a + x + step, b + x + step, out + x + step);
         }
-        both.write(a + x, b + x, out + x);
-        both.write(a + x + step, b + x + step, out + x + step);
-      }
-    });
+      });
+    };
+    if constexpr (Bytes >= 32 && stores_bypass_caches)
+      if (past_caches && from_boundary) write_all(std::true_type{});
+    write_all(std::false_type{});
     if (x + step <= length) {
       both.write(a + x, b + x, out + x);
       x += step;

@@ -27,7 +27,9 @@ class serial_pair_space : public serial_space {
     const bool from_memory = serial::come_from_memory(bytes);
     const bool alone =
         vectors.size() == 1;  // only where a pair is combined directly, which is rare: a pair with itself
-    measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
+    const auto measure_short =
+        measure_short_pairs(window, vectors[0], vectors[alone ? 0 : 1], packed_size(vectors.size()), gram);
+    measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
       const T* const pair[] = {at[0], at[alone ? 0 : 1]};
       double pair_sums[packed_size(2)] = {};
       serial::run<serial::measure_few<2, T>>(instructions(), static_cast<const T* const*>(pair), length, from_memory,
@@ -43,13 +45,15 @@ class serial_pair_space : public serial_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
-    const bool from_memory = serial::come_from_memory(bytes);
+    const bool from_memory = serial::come_from_memory(bytes_of<T>(window, vectors.size()));
+    const bool past_caches = writes_past_caches<T>(vectors, out, bytes);
     const T* some[2];
     double nonzero[2];
     mix_pieces(window, vectors, weights, out, static_cast<const T**>(some), static_cast<double*>(nonzero),
-               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, bool is_short, T* to) {
-                 mix_few(at, n, w, length, from_memory, is_short, to);
+               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
+                 mix_few(at, n, w, length, from_memory, past_caches, to);
                });
+    if (past_caches) serial::fence_bypassing_stores();
   }
 };
 

@@ -21,6 +21,10 @@ template <std::size_t Bytes, class T>
 /// Whether vectors of so many bytes together most likely come from memory, and not from the processor's own caches.
 constexpr bool come_from_memory(std::size_t bytes) { return bytes >= std::size_t{512} << 10; }
 
+/// Whether the result of vectors of so many bytes together, where it is none of them, is written past the caches: then its
+/// cache lines are not read before they are written. Where it is shorter, those who read it next may find it in a cache.
+constexpr bool goes_to_memory(std::size_t bytes) { return bytes >= std::size_t{16} << 20; }
+
 /// How many elements ahead of what is read to ask for those of n vectors: 16 KiB of all of them, within 1 and 2 KiB of
 /// each; 0 where they do not come from memory: they are read faster without then.
 template <class T>

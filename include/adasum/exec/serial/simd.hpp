@@ -35,7 +35,13 @@ template <class V>
 /// The same number in all lanes.
 template <class V, class L>
 [[gnu::always_inline]] inline void broadcast(V& out, L value) {
+#if defined(__clang__) || defined(__NVCC__)
   out = value - V{};  // keeps the sign of a zero
+#else                 // GCC 12 would make of that one instruction for each lane of 64 bytes
+  V first = {};
+  first[0] = value;
+  out = __builtin_shuffle(first, decltype(first < first){});
+#endif
 }
 
 // Whether this header says where products and sums are fused (see add_product), and how.

@@ -23,6 +23,7 @@
 #include "measure.hpp"
 #include "mix.hpp"
 #include "scratch.hpp"
+#include "short_segments.hpp"
 
 namespace adasum {
 
@@ -73,7 +74,8 @@ class serial_space {
     const bool from_memory = detail::serial::come_from_memory(bytes);
     const std::size_t n = vectors.size();
     if (n <= 2) {
-      measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
+      const auto measure_short = measure_short_pairs(window, vectors[0], vectors[n - 1], packed_size(n), gram);
+      measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
         if (n == 1)
           detail::serial::run<detail::serial::measure_few<1, T>>(instructions_, at, length, from_memory, sums);
         else
@@ -93,20 +95,23 @@ class serial_space {
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     mix(window, vectors, weights, out, bytes_of<T>(window, vectors.size()));
   }
-  /// For a part of a larger window, as above.
+  /// For a part of a larger window, whose vectors have so many bytes together: a result that no cache can hold is not
+  /// written to one.
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
-    const bool from_memory = detail::serial::come_from_memory(bytes);
+    const bool from_memory = detail::serial::come_from_memory(bytes_of<T>(window, vectors.size()));
+    const bool past_caches = writes_past_caches<T>(vectors, out, bytes);
     detail::serial::scratch<mixing, const T*, few_vectors> some(vectors.size());
     detail::serial::scratch<mixing, double, few_vectors> nonzero(vectors.size());
     mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
-               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, bool is_short, T* to) {
+               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
                  if (n <= 2)
-                   mix_few(at, n, w, length, from_memory, is_short, to);
+                   mix_few(at, n, w, length, from_memory, past_caches, to);
                  else
                    detail::serial::run<detail::serial::mix_many<T>>(instructions_, at, n, length, from_memory, w, to);
                });
+    if (past_caches) detail::serial::fence_bypassing_stores();
   }
 
   /// Of all vectors together in the window.
@@ -135,26 +140,37 @@ class serial_space {
   struct measuring;  // what scratch is for
   struct mixing;
 
-  /// measure_piece(pointers to the first elements, how many, their inner products so far) for each segment.
-  template <scalar T, class Measure>
+  /// measure_piece(pointers to the first elements, how many, their inner products so far) for each segment, and
+  /// measure_short(segment) for runs of short ones, see for_each_piece.
+  template <scalar T, class MeasureShort, class Measure>
   static void measure_pieces(const slice& window, std::span<const T* const> vectors, double* gram,
-                             Measure&& measure_piece) {
+                             MeasureShort&& measure_short, Measure&& measure_piece) {
     const std::size_t packed = packed_size(vectors.size());
     std::fill_n(gram, window.segments.size() * packed, 0.0);
     detail::serial::scratch<measuring, const T*, few_vectors> at(vectors.size());
-    for_each_piece(window, [&](std::size_t k, index_range piece) {
+    for_each_piece<T>(window, measure_short, [&](std::size_t k, index_range piece) {
       for (std::size_t i = 0; i < vectors.size(); ++i) at.data()[i] = vectors[i] + piece.begin;
       measure_piece(at.data(), piece.size(), gram + k * packed);
     });
   }
+  template <scalar T>
+  auto measure_short_pairs(const slice& window, const T* a, const T* b, std::size_t entries, double* gram) const {
+    return [&window, a, b, entries, gram, set = instructions_](auto* remaining) {
+      detail::serial::run<detail::serial::measure_short_pairs>(set, a, b, entries, &window, remaining, gram);
+    };
+  }
 
-  /// mix_piece(pointers to the first elements, number of vectors, their weights, number of elements, whether the segment is
-  /// short, to) for each segment. Vectors of weight 0 are left out, so that NaN in them does not matter.
+  /// mix_piece(pointers to the first elements, number of vectors, their weights, number of elements, to) for each segment,
+  /// but for short ones. Vectors of weight 0 are left out, so that NaN in them does not matter.
   /// @param at, nonzero  as many elements as there are vectors
   template <scalar T, class Mix>
-  static void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
-                         const T** at, double* nonzero, Mix&& mix_piece) {
-    for_each_piece(window, [&](std::size_t k, index_range piece) {
+  void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, T* out, const T** at,
+                  double* nonzero, Mix&& mix_piece) const {
+    const auto mix_short = [&](auto* remaining) {
+      detail::serial::run<detail::serial::mix_short>(instructions_, vectors.data(), vectors.size(), &window, remaining,
+                                                     weights, out);
+    };
+    for_each_piece<T>(window, mix_short, [&](std::size_t k, index_range piece) {
       const double* const w = weights + k * vectors.size();
       std::size_t n = 0;
       for (std::size_t i = 0; i < vectors.size(); ++i) {
@@ -165,19 +181,24 @@ class serial_space {
       if (n == 0)  // all bits zero is 0 in every format
         std::memset(static_cast<void*>(out + piece.begin), 0, piece.size() * sizeof(T));
       else
-        mix_piece(at, n, nonzero, piece.size(), window.segments.range(k).size() <= detail::serial::few_elements,
-                  out + piece.begin);
+        mix_piece(at, n, nonzero, piece.size(), out + piece.begin);
     });
+  }
+
+  /// Whether a result of vectors of so many bytes together bypasses the caches. Not one of them, whose lines are there.
+  template <scalar T>
+  static bool writes_past_caches(std::span<const T* const> vectors, const T* out, std::size_t bytes) {
+    return detail::serial::goes_to_memory(bytes) && std::ranges::find(vectors, out) == vectors.end();
   }
 
   /// One or two vectors.
   template <scalar T>
-  void mix_few(const T* const* at, std::size_t n, const double* w, std::size_t length, bool from_memory, bool is_short,
-               T* out) const {
+  void mix_few(const T* const* at, std::size_t n, const double* w, std::size_t length, bool from_memory,
+               bool past_caches, T* out) const {
     if (n == 1)
-      detail::serial::run<detail::serial::mix_few<1, T>>(instructions_, at, length, from_memory, is_short, w, out);
+      detail::serial::run<detail::serial::mix_few<1, T>>(instructions_, at, length, from_memory, past_caches, w, out);
     else
-      detail::serial::run<detail::serial::mix_few<2, T>>(instructions_, at, length, from_memory, is_short, w, out);
+      detail::serial::run<detail::serial::mix_few<2, T>>(instructions_, at, length, from_memory, past_caches, w, out);
   }
 
  private:
@@ -185,7 +206,13 @@ class serial_space {
   void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram, bool from_memory) const {
     const std::size_t n = vectors.size();
     measure_scratch<T> scratch(n);
-    measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
+    detail::serial::scratch<measuring, double, few_vectors * detail::serial::few_elements> doubles(
+        std::same_as<T, float> ? n * detail::serial::few_elements : 0);
+    const auto measure_short = [&](auto* remaining) {
+      detail::serial::run<detail::serial::measure_short>(instructions_, vectors.data(), n, &window, remaining,
+                                                         doubles.data(), gram);
+    };
+    measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
       detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
                                                            scratch.elements.data(), scratch.at.data(), sums);
     });
@@ -203,12 +230,21 @@ class serial_space {
     detail::serial::scratch<measure_scratch, const element*, few_vectors> at;
   };
 
-  /// visit(segment, its elements in the window) for each segment that has any.
-  template <class Visitor>
-  static void for_each_piece(const slice& window, Visitor&& visit) {
-    const auto [first, last] = window.touched();
-    for (std::size_t k = first; k < last; ++k)
+  /// visit(segment, its elements in the window) for each segment that has any. But where short segments of floats follow
+  /// each other, visit_short(&segments that remain), which takes away all of them.
+  template <scalar T, class VisitShort, class Visitor>
+  [[gnu::always_inline]] static void for_each_piece(const slice& window, VisitShort&& visit_short, Visitor&& visit) {
+    index_range remaining = window.touched();
+    while (!remaining.empty()) {
+      const auto k = remaining.begin;
+      if constexpr (std::same_as<T, float>)
+        if (window.segments.range(k).size() <= detail::serial::few_elements) {
+          visit_short(&remaining);
+          continue;
+        }
       if (const auto piece = window.local(k); !piece.empty()) visit(k, piece);
+      ++remaining.begin;
+    }
   }
 
   static constexpr std::align_val_t cache_line{64};
