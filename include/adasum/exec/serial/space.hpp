@@ -75,9 +75,11 @@ class serial_space {
     if (n <= 2) {
       measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
         if (n == 1)
-          detail::serial::run<detail::serial::measure_few<1, T>>(instructions_, at, length, from_memory, sums);
+          detail::serial::run<detail::serial::measure_few<1, T>>(instructions_, at, length, from_memory, sums,
+                                                                 std::size_t{0});
         else
-          detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums);
+          detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums,
+                                                                 std::size_t{0});
       });
     } else {
       measure_in_double(window, vectors, gram, from_memory);
@@ -186,8 +188,8 @@ class serial_space {
     const std::size_t n = vectors.size();
     measure_scratch<T> scratch(n);
     measure_pieces(window, vectors, gram, [&](const T* const* at, std::size_t length, double* sums) {
-      detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
-                                                           scratch.elements.data(), scratch.at.data(), sums);
+      detail::serial::run<detail::serial::measure_many<T>>(
+          instructions_, at, n, length, from_memory, scratch.elements.data(), scratch.at.data(), sums, std::size_t{0});
     });
   }
 
