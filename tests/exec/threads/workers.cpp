@@ -7,6 +7,7 @@
 #include <adasum/exec/threads/workers.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <new>
 #include <stdexcept>
@@ -53,11 +54,16 @@ TEST_CASE("several threads work at one job") {
   const workers::turn turn(all, true);
   const auto caller = std::this_thread::get_id();
   std::atomic<int> at_work = 0;
+  std::atomic<bool> is_checked = false;
   // Each item waits for the others: one thread alone would wait for ever.
   all.for_each(4, true, 4, [&](std::size_t) {
     ++at_work;
     while (at_work < 4) std::this_thread::yield();
-    if (std::this_thread::get_id() == caller) CHECK(all.any_awake(4));
+    if (std::this_thread::get_id() == caller) {
+      CHECK(all.any_awake(4));
+      is_checked = true;
+    }
+    while (!is_checked) std::this_thread::yield();
   });
   CHECK(at_work == 4);
 }
@@ -122,8 +128,11 @@ TEST_CASE("what the caller throws reaches it, once no worker is at the job any m
     std::atomic<int> begun = 0, ended = 0;
     const auto body = [&](std::size_t) {
       ++begun;
-      if (std::this_thread::get_id() == caller) throw std::runtime_error("mine");
-      std::this_thread::yield();
+      if (std::this_thread::get_id() == caller) {
+        while (begun < 2) std::this_thread::yield();  // a worker is at it
+        throw std::runtime_error("mine");
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
       ++ended;
     };
     CHECK_THROWS_WITH_AS(all.for_each(3, true, 1000, body), "mine", std::runtime_error);
