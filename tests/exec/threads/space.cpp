@@ -176,10 +176,10 @@ TEST_CASE_TEMPLATE("copies", T, ADASUM_TEST_FORMATS) {
 }
 
 TEST_CASE_TEMPLATE("pairs, trees and other rules of n vectors, with the limits that users have", T, float, double) {
-  const std::size_t length = 150000;
+  const std::size_t length = 200000;  // trees are long enough to wake the workers
   const auto g = random_gradients<T>(6, length, 7);
   std::vector<T> out(length), expected(length);
-  for (const auto& cut : {segments{length}, segments{70000, 3, 0, 79997}, segments(random_segments(length, 161, 3))})
+  for (const auto& cut : {segments{length}, segments{70000, 3, 0, 129997}, segments(random_segments(length, 161, 3))})
     for (const std::size_t threads : sizes{1, 2, 3, 8})
       for (const auto& exec : {threads_space(threads), eager_threads(threads)}) {
         CAPTURE(threads);

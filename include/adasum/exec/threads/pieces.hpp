@@ -16,9 +16,10 @@ struct sharing_limits {
   /// Work of fewer bytes for each thread is not shared out. To hand out a job and to see its end takes a microsecond or
   /// two, in which a thread reads some 50 KiB from its second cache; and what the calling thread has just written lies there.
   std::size_t least_share = std::size_t{96} << 10;
-  /// Sleeping workers are not woken for fewer bytes. It takes the caller a few microseconds for each, and the workers some
-  /// 50 until they run: in those, a thread reads 0.5 to 1 MiB from memory.
-  std::size_t worth_waking = std::size_t{1} << 20;
+  /// Sleeping workers are not woken for fewer bytes. It takes the caller some microseconds for each (a system call, and on
+  /// virtual machines a way through the hypervisor), and the workers up to 50 until they run: in those, a thread reads 0.5
+  /// to 2 MiB. What lies in the caches of the thread that has written it is read faster by that one.
+  std::size_t worth_waking = std::size_t{4} << 20;
   /// Of a piece that one thread takes at a time. The kernels begin with each piece anew, which costs 50 ns and the first
   /// cache lines.
   std::size_t smallest_piece = std::size_t{32} << 10, largest_piece = std::size_t{512} << 10;

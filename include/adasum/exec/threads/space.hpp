@@ -31,8 +31,8 @@ namespace adasum {
 /// before it returns. Work that is too short for several threads is done by the calling one.
 ///
 /// Copies share the workers. These are started by the first call that needs them, inherit that thread's affinity, and end
-/// with the last copy; while there is nothing to do, they look for work for at most a tenth of a millisecond, and then
-/// sleep. They never call MPI or a rule: MPI_THREAD_FUNNELED is enough.
+/// with the last copy; while there is nothing to do, they look for work for some tenths of a millisecond at the most, and
+/// then sleep. They never call MPI or a rule: MPI_THREAD_FUNNELED is enough.
 ///
 /// Any number of threads may call one object, or its copies, at once (ranks that are threads do): whoever finds the workers
 /// at another's work does its own alone. Where a child of fork() uses the space of its parent, it must not be the last owner:

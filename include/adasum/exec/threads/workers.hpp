@@ -117,7 +117,7 @@ class workers {
       all_.job_.fetch_and(~(sixteen_bits << participants_at), std::memory_order_relaxed);  // nobody begins any more
       while (at_work(all_.job_.load(std::memory_order_acquire)) != 0)
         if (all_.spin_.again())
-          look_again();
+          pause_between_looks();
         else
           std::this_thread::yield();
       all_.spin_.ended();
