@@ -163,7 +163,7 @@ def print_kokkos(rows, what):
 
 
 def threads_rows(kernels):
-    for what, elements in dict.fromkeys((name.split("/")[1], int(name.split("/")[3])) for name in kernels):
+    for what, elements in sorted({(name.split("/")[1], int(name.split("/")[3])) for name in kernels}):
         if what == "ceiling":
             continue
 

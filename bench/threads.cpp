@@ -72,8 +72,10 @@ void run_ceiling(benchmark::State& state, const std::vector<std::span<float>>& g
   for (std::size_t t = 1; t < threads; ++t)
     others.emplace_back([&, t] {
       for (std::size_t seen = 0;; ++seen) {
-        while (round == seen)
+        while (round == seen) {
           if (ends) return;
+          std::this_thread::yield();
+        }
         work(t);
         --at_work;
       }
@@ -82,8 +84,7 @@ void run_ceiling(benchmark::State& state, const std::vector<std::span<float>>& g
     at_work = threads - 1;
     ++round;
     work(0);
-    while (at_work != 0) {
-    }
+    while (at_work != 0) std::this_thread::yield();
   }
   ends = true;
   for (auto& one : others) one.join();
