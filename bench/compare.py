@@ -17,6 +17,7 @@ KEYS = {
     "pair": ("scalar", "elements"),
     "tree": ("vectors", "segments"),
     "kokkos": ("elements",),
+    "threads": ("call", "elements"),
     "allreduce": ("mpi", "ranks", "elements", "name"),
     "overlap": ("mpi", "ranks", "elements", "buckets", "schedule", "computation"),
     "memory": ("mpi", "ranks", "elements", "name"),

@@ -162,6 +162,29 @@ def print_kokkos(rows, what):
     print_table("float", ["N", "serial_space µs", "kokkos_space µs", "ratio"], table)
 
 
+def threads_rows(kernels):
+    for what, elements in sorted({(name.split("/")[1], int(name.split("/")[3])) for name in kernels}):
+        if what == "ceiling":
+            continue
+
+        def of(call, by):
+            return kernels.get(f"threads/{call}/{by}/{elements}/real_time")
+
+        ceiling = {by: of("ceiling", by) for by in ("alone", "together")} if what == "pair" else {}
+        seconds = {by: of(what, by) for by in ("serial_space", "threads_space")}
+        yield {"call": what, "elements": elements, "seconds": seconds | ceiling,
+               "speed_up": seconds["serial_space"]["median"] / seconds["threads_space"]["median"],
+               "speed_up_of_ceiling": ceiling["alone"]["median"] / ceiling["together"]["median"] if ceiling else None}
+
+
+def print_threads(rows, threads):
+    table = [[r["call"], si(r["elements"]), time(r["seconds"]["serial_space"]), time(r["seconds"]["threads_space"]),
+              f"{r['speed_up']:.2f}", f"{r['speed_up_of_ceiling']:.2f}" if r["speed_up_of_ceiling"] else ""] for r in rows]
+    print_heading("Several threads", f"adasum_pair in place, adasum_tree of eight vectors; one segment of floats; {threads} threads.",
+                  "Ceiling: as many times as fast is one read of both vectors and one triad by as many threads.")
+    print_table("float", ["call", "N", "serial_space µs", "threads_space µs", "times as fast", "ceiling"], table)
+
+
 def print_allreduce(rows):
     columns = ["recursive_doubling", "recursive_halving", "all_to_all", "messages", "automatic", "again", "one_shot", "sum", "shared_memory", "direct_sum"]
     print_heading(
@@ -303,6 +326,7 @@ def main(build):
     pair, context = read_kernels(raw / "pair.json")
     tree, _ = read_kernels(raw / "tree.json")
     kokkos, kokkos_context = read_kernels(raw / "kokkos.json", "real_time")
+    threads, threads_context = read_kernels(raw / "threads.json", "real_time")
     allreduce = [row for path in sorted(raw.glob("allreduce-*.json")) for row in read_allreduce(path)]
     results = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -313,6 +337,7 @@ def main(build):
         "pair": list(pair_rows(pair)),
         "tree": list(tree_rows(tree)),
         "kokkos": list(kokkos_rows(kokkos)),
+        "threads": list(threads_rows(threads)),
         "allreduce": allreduce,
         "overlap": [row for path in sorted(raw.glob("overlap-*.json")) for row in read_overlap(path)],
         "memory": [row for path in sorted(raw.glob("memory-*.json")) for row in read_memory(path)],
@@ -326,6 +351,7 @@ def main(build):
     print_pair(results["pair"])
     print_tree(results["tree"])
     print_kokkos(results["kokkos"], kokkos_context["kokkos"])
+    print_threads(results["threads"], threads_context["threads"])
     print_allreduce(results["allreduce"])
     print_overlap(results["overlap"])
     print_memory(results["memory"])

@@ -23,6 +23,7 @@
 #include "delta.hpp"
 #include "enqueued_plan.hpp"
 #include "exec/serial.hpp"
+#include "exec/threads.hpp"
 #include "pair.hpp"
 #include "plan.hpp"
 #include "reduce.hpp"

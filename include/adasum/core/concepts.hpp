@@ -338,8 +338,9 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 //                                    one, stages() is asked with input.in_place set for gradients in memory that ranks
 //                                    share. A stage whose members are all the ranks that share it works there in place,
 //                                    and sends no elements, if each survivor gets a part of its own (a sole one: all) or if
-//                                    it is `published`; so do stages that are `grouped`. Under `preferred`, a plan works in
-//                                    place if all stages do. If this member is static constexpr and says `required`, calls
+//                                    it is `published`; so do stages that are `grouped`. Under `preferred` and
+//                                    `buffer_if_all`, a plan works in place if all stages do and no rank has stayed behind
+//                                    at a grouped one before the last. If this member is static constexpr and says `required`, calls
 //                                    with a communicator without shared memory do not compile
 //   chosen_name(size, input)         a std::string_view of a text that stays: the name of the schedule that runs, for
 //                                    one that chooses among others

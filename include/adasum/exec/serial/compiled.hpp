@@ -17,10 +17,10 @@
 /// before them, they are compiled elsewhere. (A program that defines ADASUM_COMPILED has to link the library in which
 /// they are: in CMake, the target adasum::compiled does both.)
 #define ADASUM_SERIAL_KERNELS_BY(EXTERN, ENTRY, T)                                                               \
-  EXTERN template void ENTRY<measure_few<1, T>>(const T* const*, std::size_t, bool, double*);                    \
-  EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, bool, double*);                    \
+  EXTERN template void ENTRY<measure_few<1, T>>(const T* const*, std::size_t, bool, double*, std::size_t);       \
+  EXTERN template void ENTRY<measure_few<2, T>>(const T* const*, std::size_t, bool, double*, std::size_t);       \
   EXTERN template void ENTRY<measure_many<T>>(const T* const*, std::size_t, std::size_t, bool, compute_type<T>*, \
-                                              const compute_type<T>**, double*);                                 \
+                                              const compute_type<T>**, double*, std::size_t);                    \
   EXTERN template void ENTRY<mix_few<1, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
   EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
   EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, bool, const double*, T*);

@@ -53,6 +53,11 @@ inline instruction_set best_instruction_set() {
 
 namespace adasum::detail::serial {
 
+/// Bytes of a vector.
+constexpr std::size_t vector_bytes(instruction_set set) {
+  return set == instruction_set::avx512 ? 64 : set == instruction_set::avx2 ? 32 : 16;
+}
+
 // A kernel is a type with a static function template run<Bytes>(arguments…) that is always inlined. Each entry below
 // compiles it for one instruction set.
 #if defined(__x86_64__)

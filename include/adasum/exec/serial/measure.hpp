@@ -23,6 +23,10 @@
 /// average out; 1e-8 is usual). Everything else uses double lanes: there products of floats are exact, and
 /// |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
 /// No result depends on where the vectors lie in memory. `from_memory`: see come_from_memory.
+///
+/// Vectors are measured block by block, and the sums of each block are added to those of the blocks before. Where threads
+/// measure parts of one piece, they keep the sums of each block, so that these can be added in the same order: `apart` is
+/// how many numbers further on those of the next block go, which are 0 before; 0 if all blocks are added up in one place.
 namespace adasum::detail::serial {
 
 /// Additions into one float lane before it is emptied into a double.
@@ -105,12 +109,16 @@ struct measure_again {
 /// One or two vectors.
 template <std::size_t Count, scalar T>
 struct measure_few {
+  using L = compute_type<T>;
+  /// Elements of each vector in a block, in registers of so many bytes.
+  static constexpr std::size_t block_length(std::size_t bytes) { return chain_length * chains * (bytes / sizeof(L)); }
+
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, double* gram) {
-    using L = compute_type<T>;
+  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, double* gram,
+                                         std::size_t apart) {
     if constexpr (std::is_same_v<T, float>)
       if (length <= few_elements) return add_in_double(vectors[0], vectors[Count - 1], length, gram);
-    constexpr std::size_t block = chain_length * chains * (Bytes / sizeof(L));
+    constexpr std::size_t block = block_length(Bytes);
     const std::size_t distance = prefetch_distance<T>(Count, from_memory);
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
@@ -129,6 +137,7 @@ struct measure_few {
       if constexpr (std::is_same_v<L, float>)
         if (again) run_apart<Bytes, measure_again<T>>(at[0], at[Count - 1], count, static_cast<double*>(sums));
       for (std::size_t p = 0; p < packed_size(Count); ++p) gram[p] += sums[p];
+      gram += apart;
     }
   }
 
@@ -215,10 +224,11 @@ struct measure_many {
   /// @param at    n pointers
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
-                                         element* scratch, const element** at, double* gram) {
+                                         element* scratch, const element** at, double* gram, std::size_t apart) {
     constexpr std::size_t step = Bytes / (converts ? sizeof(element) : sizeof(double));
     const std::size_t distance = prefetch_distance<T>(n, from_memory), block = block_length(n, from_memory);
     const element* const* const pointers = at;
+    double* const first = gram;
     std::size_t x = 0;
     while (length - x >= step) {
       const std::size_t count = std::min(block, length - x) / step * step;
@@ -234,6 +244,7 @@ struct measure_many {
         run_apart<Bytes, measure_block<element>>(pointers, n, count, ahead, gram);
       }
       x += count;
+      gram += apart;
     }
     if (x < length) {  // the rest, filled up with zeros
       for (std::size_t i = 0; i < n; ++i) {
@@ -247,14 +258,22 @@ struct measure_many {
         at[i] = to;
       }
       run_apart<Bytes, measure_block<element>>(pointers, n, step, std::size_t{0}, gram);
+      gram += apart;
     }
     if constexpr (std::is_same_v<element, double>)
       for (std::size_t i = 0; i < n; ++i)
-        if (detail::is_zero(gram[packed_index(i, i)]) && !all_zero<Bytes>(vectors[i], length))
-          gram[packed_index(i, i)] = underflowed_square;
+        if (all_sums_are_zero(first, gram, apart, packed_index(i, i)) && !all_zero<Bytes>(vectors[i], length))
+          first[packed_index(i, i)] = underflowed_square;
   }
 
  private:
+  /// Number p of every block, from `first` on; those of the one place where apart is 0.
+  static bool all_sums_are_zero(const double* first, const double* end, std::size_t apart, std::size_t p) {
+    while (detail::is_zero(first[p]))
+      if (apart == 0 || (first += apart) == end) return true;
+    return false;
+  }
+
   /// Elements become operands of products. @pre count is a multiple of Bytes / sizeof(float)
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void convert_some(const T* from, std::size_t count, std::size_t ahead, element* to) {

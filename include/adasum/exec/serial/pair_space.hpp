@@ -33,7 +33,7 @@ class serial_pair_space : public serial_space {
       const T* const pair[] = {at[0], at[alone ? 0 : 1]};
       double pair_sums[packed_size(2)] = {};
       serial::run<serial::measure_few<2, T>>(instructions(), static_cast<const T* const*>(pair), length, from_memory,
-                                             alone ? static_cast<double*>(pair_sums) : sums);
+                                             alone ? static_cast<double*>(pair_sums) : sums, std::size_t{0});
       if (alone) sums[0] = pair_sums[0];
     });
   }

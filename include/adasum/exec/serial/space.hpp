@@ -77,9 +77,11 @@ class serial_space {
       const auto measure_short = measure_short_pairs(window, vectors[0], vectors[n - 1], packed_size(n), gram);
       measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
         if (n == 1)
-          detail::serial::run<detail::serial::measure_few<1, T>>(instructions_, at, length, from_memory, sums);
+          detail::serial::run<detail::serial::measure_few<1, T>>(instructions_, at, length, from_memory, sums,
+                                                                 std::size_t{0});
         else
-          detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums);
+          detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums,
+                                                                 std::size_t{0});
       });
     } else {
       measure_in_double(window, vectors, gram, from_memory);
@@ -213,8 +215,8 @@ class serial_space {
                                                          doubles.data(), gram);
     };
     measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
-      detail::serial::run<detail::serial::measure_many<T>>(instructions_, at, n, length, from_memory,
-                                                           scratch.elements.data(), scratch.at.data(), sums);
+      detail::serial::run<detail::serial::measure_many<T>>(
+          instructions_, at, n, length, from_memory, scratch.elements.data(), scratch.at.data(), sums, std::size_t{0});
     });
   }
 

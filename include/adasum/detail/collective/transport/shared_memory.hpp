@@ -37,7 +37,7 @@ constexpr bool shares_gradients = [] {
 /// The transport in memory that ranks share: a stage whose members are all the ranks that share it, or by levels a group of
 /// them, sends nothing. Each rank combines its part of all members' gradients where they lie and writes it into all of them;
 /// or, where the stage says `published`, reads copies of all gradients and combines everything in its own memory. Records
-/// travel by message, or on the way up levels in that memory, too. Members that stay behind get the result there, and
+/// travel by message, or from level to level in that memory, too. Members that stay behind get the result there, and
 /// what is known for the report by message.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
 class shared_memory final : public transport<T> {

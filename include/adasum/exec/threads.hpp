@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include "threads/pair_space.hpp"  // IWYU pragma: export
+#include "threads/space.hpp"       // IWYU pragma: export

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "../../core/scalar.hpp"
+#include "../../core/segments.hpp"
+#include "../serial.hpp"
+#include "pieces.hpp"
+#include "team.hpp"
+
+/// Linear combinations and copies: what becomes of an element does not depend on how many are worked on at once, so
+/// threads can share them in any way. They do as in measure, whose vectors are still in their caches.
+namespace adasum::detail::threads_backend {
+
+/// out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x, by the kernels of serial_space, or those for pairs.
+template <scalar T, class Kernels>
+void mix(team& shared, const Kernels& kernels, const slice& window, std::span<const T* const> vectors,
+         const double* weights, T* out) {
+  const auto n = vectors.size(), bytes = Kernels::template bytes_of<T>(window, n);
+  const team_turn turn(shared, bytes, bytes);
+  if (turn.is_alone()) return kernels.template mix<T>(window, vectors, weights, out, bytes);
+  // Where they are many, kernels allocate. This thread does so now: an item that fails then fails on a worker, which has
+  // written nothing, and is done again here.
+  kernels.template mix<T>(slice{window.segments, {window.range.begin, window.range.begin}, window.origin}, vectors,
+                          weights, out, bytes);
+  auto& pieces = turn.pieces();
+  cut(window, std::max<std::size_t>(turn.bytes_at_a_time(bytes) / (n * sizeof(T)) / 1024, 1) * 1024, pieces);
+  turn.for_each(pieces.size(), [&](std::size_t i) {
+    kernels.template mix<T>(pieces[i].of(window), vectors, weights + pieces[i].first * n, out, bytes);
+  });
+}
+
+/// to[x] = from[x], of one element type or rounded to nearest even.
+template <scalar From, scalar To>
+void copy(team& shared, const serial_space& kernels, const From* from, To* to, std::size_t count) {
+  const auto bytes = count * (sizeof(From) + sizeof(To));
+  const team_turn turn(shared, bytes, bytes);
+  if (turn.is_alone()) return kernels.copy(from, to, count);
+  const auto length = std::max<std::size_t>(turn.bytes_at_a_time(bytes) / sizeof(From), 1);
+  turn.for_each((count + length - 1) / length, [&](std::size_t i) {
+    const auto begin = i * length;
+    kernels.copy(from + begin, to + begin, std::min(length, count - begin));
+  });
+}
+
+}  // namespace adasum::detail::threads_backend

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+
+#include "../serial.hpp"
+#include "measure.hpp"
+#include "mix.hpp"
+#include "space.hpp"
+
+namespace adasum {
+namespace detail {
+
+/// threads_space for at most two vectors at once, with the same results: a program that adds only pairs compiles half as
+/// many kernels.
+class threads_pair_space : public threads_space {
+ public:
+  explicit threads_pair_space(const threads_space& space) : threads_space(space), pair_kernels_(kernels()) {}
+
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    measure(window, vectors, gram, serial_space::bytes_of<T>(window, vectors.size()));
+  }
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
+    threads_backend::measurement(pair_kernels_, threads_backend::precision::as_usual, window, vectors, bytes, gram)
+        .run(team());
+  }
+
+  template <scalar T>
+  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    threads_backend::mix(team(), pair_kernels_, window, vectors, weights, out);
+  }
+
+ private:
+  serial_pair_space pair_kernels_;
+};
+
+}  // namespace detail
+
+/// See core/concepts.hpp. A class derived from threads_space may have replaced some of it, so it stands for itself.
+template <std::same_as<threads_space> Space>
+detail::threads_pair_space for_pairs(const Space& space) {
+  return detail::threads_pair_space(space);
+}
+inline detail::serial_double_space for_recombining(const detail::threads_pair_space& space) {
+  return for_recombining(serial_space(space.instructions()));
+}
+
+}  // namespace adasum

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "../../core/error.hpp"
+#include "../../core/scalar.hpp"
+#include "../../core/segments.hpp"
+#include "../serial.hpp"
+#include "measure.hpp"
+#include "mix.hpp"
+#include "processors.hpp"
+#include "team.hpp"
+
+namespace adasum {
+
+/// The execution space of several threads of this process: the calling one, and workers that the space keeps. For ranks
+/// that have cores to spare.
+///
+///     adasum::threads_space exec;  // as many threads as this rank has processors
+///     adasum::adasum_pair(exec, a, b, out);
+///
+/// Computes the same bits as serial_space with the same instructions, whatever the number of threads. Every call computes
+/// before it returns. Work that is too short for several threads is done by the calling one.
+///
+/// Copies share the workers. These are started by the first call that needs them, inherit that thread's affinity, and end
+/// with the last copy; while there is nothing to do, they look for work for some tenths of a millisecond at the most, and
+/// then sleep. They never call MPI or a rule: MPI_THREAD_FUNNELED is enough.
+///
+/// Any number of threads may call one object, or its copies, at once (ranks that are threads do): whoever finds the workers
+/// at another's work does its own alone. Where a child of fork() uses the space of its parent, it must not be the last owner:
+/// it has none of the workers that the destructor waits for.
+///
+/// Holds the contract of the concept execution_space for every scalar. Calls throw std::bad_alloc as serial_space's do, and
+/// an error if a worker cannot be started; nothing has changed then.
+class threads_space {
+ public:
+  static constexpr std::string_view name = "threads";
+  /// What has been measured is still in the second caches when it is mixed. Less than what the serial kernels take for
+  /// vectors from memory: some of them add in another order there.
+  static constexpr std::size_t round_bytes = std::size_t{384} << 10;
+  static_assert(!detail::serial::come_from_memory(round_bytes));
+  static constexpr std::size_t most_threads = 4096;
+
+  /// As many threads as there are processors on which the calling thread may run (its affinity; where the system does not
+  /// tell, std::thread::hardware_concurrency()). Ranks that are not bound to processors of their own must share them: tell
+  /// each how many threads it has.
+  threads_space() : threads_space(detail::threads_backend::processors()) {}
+  /// @param threads  the calling one included. @param kernels  what each thread computes with
+  /// @throws bad_input  none, or more than most_threads
+  explicit threads_space(std::size_t threads, const serial_space& kernels = serial_space())
+      : serial_(kernels), team_(std::make_shared<detail::threads_backend::team>(checked(threads))) {}
+  // Copied, also where it could be moved: none is ever without workers.
+  threads_space(const threads_space&) = default;
+  threads_space& operator=(const threads_space&) = default;
+
+  /// How many threads compute, the calling one included.
+  std::size_t threads() const { return team_->all.size(); }
+  instruction_set instructions() const { return serial_.instructions(); }
+  /// As many threads; their workers may be others.
+  template <std::same_as<threads_space> Space>
+  friend bool operator==(const Space& a, const Space& b) {
+    return a.threads() == b.threads() && a.serial_ == b.serial_;
+  }
+  /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
+  std::string_view arithmetic() const { return serial_.arithmetic(); }
+
+  /// Uninitialised memory on whole cache lines, owned by what is returned.
+  template <scalar T>
+  auto allocate(std::size_t count) const {
+    return serial_.template allocate<T>(count);
+  }
+
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    measure(window, vectors, gram, serial_space::bytes_of<T>(window, vectors.size()));
+  }
+  /// For a part of a larger window, whose vectors have so many bytes together.
+  template <scalar T>
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
+    detail::threads_backend::measurement(serial_, detail::threads_backend::precision::as_usual, window, vectors, bytes,
+                                         gram)
+        .run(*team_);
+  }
+  /// Every product and sum in double, also those of one or two vectors of narrower elements.
+  template <scalar T>
+  void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    const auto bytes = serial_space::bytes_of<T>(window, vectors.size());
+    detail::threads_backend::measurement(serial_, detail::threads_backend::precision::in_double, window, vectors, bytes,
+                                         gram)
+        .run(*team_);
+  }
+
+  template <scalar T>
+  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    detail::threads_backend::mix(*team_, serial_, window, vectors, weights, out);
+  }
+
+  /// Of one element type, or between float and a 16-bit type, rounded to nearest even.
+  template <scalar From, scalar To>
+    requires requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
+  void copy(const From* from, To* to, std::size_t count) const {
+    detail::threads_backend::copy(*team_, serial_, from, to, count);
+  }
+
+  void fence() const {}
+
+ protected:
+  const serial_space& kernels() const { return serial_; }
+  detail::threads_backend::team& team() const { return *team_; }
+
+ private:
+  static std::size_t checked(std::size_t threads) {
+    if (threads < 1 || threads > most_threads)
+      throw bad_input("adasum::threads_space: " + std::to_string(threads) + " threads; there can be 1 to " +
+                      std::to_string(most_threads));
+    return threads;
+  }
+
+  serial_space serial_;
+  std::shared_ptr<detail::threads_backend::team> team_;
+};
+
+/// See core/concepts.hpp: what serial_space has. Rare, so the calling thread does it alone.
+template <std::same_as<threads_space> Space>
+detail::serial_double_space for_recombining(const Space& space) {
+  return for_recombining(serial_space(space.instructions()));
+}
+
+}  // namespace adasum

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// threads_space: the contract of the concept, and the same bits as serial_space.
+#include <adasum/adasum.hpp>
+#include <adasum/exec/threads.hpp>
+#include <adasum/testing/execution_space.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "support/bits.hpp"
+#include "support/doctest_scalars.hpp"
+#include "support/eager_threads.hpp"
+#include "support/every_instruction_set.hpp"
+#include "support/random_gradients.hpp"
+#include "support/refusal.hpp"
+#include "support/sizes.hpp"
+
+namespace test_of_exec_threads_space {
+
+using namespace adasum;
+using namespace adasum::test;
+
+namespace {
+
+static_assert(execution_space<threads_space, float> && execution_space<threads_space, double> &&
+              !device_space<threads_space>);
+
+template <class T>
+std::vector<const T*> pointers(const std::vector<std::vector<T>>& vectors, std::size_t from = 0) {
+  std::vector<const T*> at;
+  for (const auto& vector : vectors) at.push_back(vector.data() + from);
+  return at;
+}
+
+/// NaN is one number: the sign of one that the processor makes depends on the order of its operands.
+std::vector<double> with_one_nan(std::vector<double> numbers) {
+  for (double& x : numbers)
+    if (std::isnan(x)) x = std::numeric_limits<double>::quiet_NaN();
+  return numbers;
+}
+
+template <class T, class Space>
+std::vector<double> measured(const Space& space, const slice& window, const std::vector<std::vector<T>>& g,
+                             bool in_double) {
+  std::vector<double> gram(window.segments.size() * packed_size(g.size()), 1e99);
+  const auto at = pointers(g, window.origin);
+  if (in_double)
+    space.template measure_in_double<T>(window, at, gram.data());
+  else
+    space.template measure<T>(window, at, gram.data());
+  return with_one_nan(gram);
+}
+
+template <class T, class Space>
+std::vector<T> mixed(const Space& space, const slice& window, const std::vector<std::vector<T>>& g) {
+  uniform_numbers uniform(9);
+  std::vector<double> weights(window.segments.size() * g.size());
+  for (double& one : weights) one = uniform.below(5) == 0 ? 0 : uniform();
+  std::vector<T> out(g[0].size(), from_double<T>(9));
+  space.template mix<T>(window, pointers(g, window.origin), weights.data(), out.data() + window.origin);
+  return out;
+}
+
+/// Everything that a space computes, by any number of threads, against serial_space.
+template <class T>
+void check_as_serial(const slice& window, const std::vector<std::vector<T>>& g, const serial_space& serial) {
+  CAPTURE(g.size());
+  CAPTURE(window.range.size());
+  const auto gram = measured(serial, window, g, false), accurate = measured(serial, window, g, true);
+  const auto out = mixed(serial, window, g);
+  for (const std::size_t threads : sizes{1, 2, 3, 8}) {
+    CAPTURE(threads);
+    const auto exec = eager_threads(threads, serial);
+    CHECK(same_bits(measured(exec, window, g, false), gram));
+    CHECK(same_bits(measured(exec, window, g, true), accurate));
+    CHECK(same_bits(mixed(exec, window, g), out));
+    if (g.size() > 2) continue;
+    const auto of_pairs = for_pairs(exec);
+    CHECK(same_bits(measured(of_pairs, window, g, false), gram));
+    CHECK(same_bits(mixed(of_pairs, window, g), out));
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("does what the concept asks for", T, ADASUM_TEST_SCALARS) {
+  for (const std::size_t threads : sizes{1, 2, 3, 8}) {
+    CHECK_NOTHROW(check_execution_space<T>(threads_space(threads)));
+    CHECK_NOTHROW(check_execution_space<T>(eager_threads(threads)));
+  }
+}
+
+TEST_CASE_TEMPLATE("long segments that end anywhere in a block: the bits of serial_space", T, ADASUM_TEST_FORMATS) {
+  const std::size_t longest = 6 * 4096 + 40;
+  const auto g = random_gradients<T>(9, longest, 1);
+  for (const auto set : every_instruction_set()) {
+    CAPTURE(std::string(to_string(set)));
+    for (const std::size_t n : sizes{1, 2, 3, 9}) {
+      const std::vector some(g.begin(), g.begin() + static_cast<std::ptrdiff_t>(n));
+      for (const std::size_t length :
+           sizes{2 * 4096, 2 * 4096 + 1, 3 * 4096 - 1, 4 * 4096 + 13, 6 * 4096 + 16, longest}) {
+        const segments cut{length};
+        check_as_serial(whole(cut), some, serial_space(set));
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("windows of segments, short and long, that begin and end inside them", T, ADASUM_TEST_FORMATS) {
+  const std::size_t length = 50000;
+  for (const std::size_t n : sizes{1, 2, 5}) {
+    const auto g = random_gradients<T>(n, length, n, gradient_kind::scaled);
+    for (const auto& cut : {segments{5, 0, 20000, 1, 3, 9000, 0, 16, 20975}, segments(random_segments(length, 300, 1)),
+                            segments(random_segments(length, 12, 2)), segments{length, std::size_t{0}}})
+      for (const auto& range : {index_range{0, length}, {3, length - 1}, {4097, 4100}, {100, 45000}, {7, 7}})
+        for (const std::size_t origin : {std::size_t{0}, range.begin})
+          check_as_serial(slice{cut, range, origin}, g, serial_space());
+  }
+}
+
+TEST_CASE_TEMPLATE("many vectors, for which kernels allocate", T, float, double) {
+  const auto g = random_gradients<T>(70, 5000, 3);
+  const segments cut{4000, 1000};
+  check_as_serial(whole(cut), g, serial_space());
+}
+
+TEST_CASE("of vectors that together are longer than the caches, the kernels make shorter blocks") {
+  const auto g = random_gradients<float>(6, 40000, 4);  // 960 kB
+  const segments cut{39000, 1000};
+  check_as_serial(whole(cut), g, serial_space());
+}
+
+TEST_CASE_TEMPLATE("zeros, underflow, Inf and NaN", T, double, float) {
+  const std::size_t length = 30000;
+  const segments cut{length};
+  for (const std::size_t n : sizes{2, 3}) {
+    auto g = random_gradients<T>(n, length, 5);
+    std::ranges::fill(g[0], T{0});
+    check_as_serial(whole(cut), g, serial_space());
+    g[0][20000] = std::numeric_limits<T>::denorm_min();
+    check_as_serial(whole(cut), g, serial_space());
+    for (T& x : g[0]) x = std::numeric_limits<T>::denorm_min();
+    check_as_serial(whole(cut), g, serial_space());
+    for (std::size_t x = 9000; x < length; ++x) g[0][x] = T{1};
+    check_as_serial(whole(cut), g, serial_space());
+    g[0][25000] = infinity<T>();
+    check_as_serial(whole(cut), g, serial_space());
+    g[1][29999] = quiet_nan<T>();
+    check_as_serial(whole(cut), g, serial_space());
+  }
+}
+
+TEST_CASE_TEMPLATE("copies", T, ADASUM_TEST_FORMATS) {
+  for (const std::size_t length : sizes{0, 1, 4095, 4097, 30001}) {
+    const auto values = random_gradients<T>(1, length, 6).front();
+    for (const std::size_t threads : sizes{1, 2, 3, 8}) {
+      const auto exec = eager_threads(threads);
+      std::vector<T> copied(length);
+      exec.copy(values.data(), copied.data(), length);
+      CHECK(same_bits(copied, values));
+      if constexpr (is_16_bit<T>) {
+        std::vector<float> wide(length), expected(length);
+        exec.copy(values.data(), wide.data(), length);
+        serial_space().copy(values.data(), expected.data(), length);
+        CHECK(same_bits(wide, expected));
+        exec.copy(static_cast<const float*>(wide.data()), copied.data(), length);
+        CHECK(same_bits(copied, values));
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("pairs, trees and other rules of n vectors, with the limits that users have", T, float, double) {
+  const std::size_t length = 200000;  // trees are long enough to wake the workers
+  const auto g = random_gradients<T>(6, length, 7);
+  std::vector<T> out(length), expected(length);
+  for (const auto& cut : {segments{length}, segments{70000, 3, 0, 129997}, segments(random_segments(length, 161, 3))})
+    for (const std::size_t threads : sizes{1, 2, 3, 8})
+      for (const auto& exec : {threads_space(threads), eager_threads(threads)}) {
+        CAPTURE(threads);
+        adasum_pair(serial_space(), g[0], g[1], expected, cut);
+        adasum_pair(exec, g[0], g[1], out, cut);
+        CHECK(same_bits(out, expected));
+        auto in_place = g[1];
+        adasum_pair(exec, g[0], in_place, in_place, cut);
+        CHECK(same_bits(in_place, expected));
+        adasum_tree(serial_space(), g, expected, cut);
+        adasum_tree(exec, g, out, cut);
+        CHECK(same_bits(out, expected));
+        for (const bool per_segment : {false, true}) {
+          const rules::multi_krum accurate{.byzantine = 1, .selected = 2, .per_segment = per_segment};
+          combine(serial_space(), g, expected, accurate, cut);
+          combine(exec, g, out, accurate, cut);
+          CHECK(same_bits(out, expected));
+        }
+      }
+}
+
+TEST_CASE("segments that inner products cannot decide") {
+  const segments cut{20000, 7, 20000};
+  auto g = random_gradients<float>(4, cut.total(), 8, gradient_kind::opposed);
+  for (std::size_t x = 0; x < 20000; ++x) g[1][x] = -g[0][x];
+  for (auto& vector : g)
+    for (std::size_t x = 20000; x < 20007; ++x) vector[x] *= 1e-30f;
+  std::vector<float> out(cut.total()), expected(cut.total());
+  const auto right = adasum_tree(serial_space(), g, expected, cut);
+  CHECK(right.recombined_segments() > 0);
+  const auto found = adasum_tree(eager_threads(3), g, out, cut);
+  CHECK(found.recombined_segments() == right.recombined_segments());
+  CHECK(same_bits(out, expected));
+}
+
+TEST_CASE("several threads use one object and its copies at once") {
+  const auto g = random_gradients<float>(3, 40000, 9);
+  const segments cut{30000, 10000};
+  std::vector<float> expected(cut.total());
+  adasum_tree(serial_space(), g, expected, cut);
+  const auto exec = eager_threads(3);
+  std::vector<int> wrong(4);
+  std::vector<std::thread> callers;
+  for (std::size_t caller = 0; caller < wrong.size(); ++caller)
+    callers.emplace_back([&, caller] {
+      const auto own = caller % 2 == 0 ? exec : threads_space(exec);
+      std::vector<float> out(cut.total());
+      for (int run = 0; run < 20; ++run) {
+        std::ranges::fill(out, 0.0f);
+        adasum_tree(own, g, out, cut);
+        wrong[caller] += !same_bits(out, expected);
+      }
+    });
+  for (auto& one : callers) one.join();
+  for (const int count : wrong) CHECK(count == 0);
+}
+
+TEST_CASE("numbers of threads: what is refused, and which spaces are equal") {
+  check_refused([] { threads_space(std::size_t{0}); }, "0 threads");
+  check_refused([] { threads_space(threads_space::most_threads + 1); }, "4097 threads; there can be 1 to 4096");
+  CHECK(threads_space().threads() == detail::threads_backend::processors());
+  CHECK(threads_space(3).threads() == 3);
+  CHECK(threads_space(3) == threads_space(3));
+  CHECK(!(threads_space(3) == threads_space(2)));
+  CHECK(!(threads_space(3, serial_space(instruction_set::baseline)) == threads_space(3)) ==
+        (best_instruction_set() != instruction_set::baseline));
+  CHECK(threads_space(3).arithmetic() == serial_space().arithmetic());
+}
+
+}  // namespace test_of_exec_threads_space
