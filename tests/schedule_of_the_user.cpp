@@ -97,7 +97,8 @@ TEST_CASE("inner products that are added in any order of ranks") {
 
 TEST_CASE("levels in memory at which ranks stay behind: a part for each rank") {
   const segments segs{300, 0, 700};
-  for (const auto& [size, shares] : {std::pair(4, 1), {4, 3}, {6, 5}, {12, 7}, {12, 1}}) {
+  for (const auto& some : {std::pair(4, 1), {4, 3}, {6, 5}, {12, 7}, {12, 1}}) {
+    const int size = some.first, shares = some.second;
     CAPTURE(size);
     CAPTURE(shares);
     const few_go_on order{static_cast<std::size_t>(shares)};

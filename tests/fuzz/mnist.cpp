@@ -44,7 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto images = read_mnist(files.path);
     require(images.pixels.size() == images.size() * image_set::image_size, "as many images as labels");
-    require(std::ranges::all_of(images.labels, [](auto label) { return label >= 0 && label <= 9; }), "labels are digits");
+    require(std::ranges::all_of(images.labels, [](auto label) { return label >= 0 && label <= 9; }),
+            "labels are digits");
     require(std::ranges::all_of(images.pixels, [](float pixel) { return pixel >= 0 && pixel <= 1; }),
             "pixels are between 0 and 1");
   } catch (const std::runtime_error& wrong) {

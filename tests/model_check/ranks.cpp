@@ -250,6 +250,8 @@ class rank_in_model {
     check_record(0, neighbour);
     if (!add(first_group, mine_of(20), 20, point::impatient_sum)) return false;
     if (fails(point::after_sum)) return false;
+    // A segment is combined vector by vector: another sum, which the ranks of the other group need not have.
+    if (first.front() == 0 && !add(first_group, mine_of(25), 25, point::none)) return false;
     for (std::size_t i = 2 * bit; i < 2 * bit + 2; ++i) {
       require(gradient(neighbour)[i] == element_of(run_, neighbour, i), "a wrong gradient at level 1");
       own()[i] += gradient(neighbour)[i];
@@ -263,9 +265,11 @@ class rank_in_model {
     const double sum = own()[element] + gradient(other)[element];
     require(sum == sum_of(element), "a wrong gradient at level 2");
     own()[element] = gradient(other)[element] = sum;
+    access_.return_to_level(1);
     if (!meet(second_group, 50, point::none)) return false;
     for (std::size_t i = 2 * bit; i < 2 * bit + 2; ++i) gradient(neighbour)[i] = own()[i];
     if (fails(point::before_last)) return false;
+    access_.return_to_level(0);
     return meet(first_group, 60, point::impatient_last);
   }
   double* record(std::size_t i) const { return reinterpret_cast<double*>(access_.records_of(i)); }

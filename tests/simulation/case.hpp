@@ -75,8 +75,7 @@ struct simulated_case {
   /// Whether ranks may wait until a timeout: where a segment is combined vector by vector, a rank that lacks an inner product,
   /// since a message is lost or another rank has left in the middle, does not know that the others add more.
   bool may_need_a_timeout() const {
-    return may_recombine() &&
-           (what() == simulated_trouble::withheld_message || what() == simulated_trouble::departure);
+    return may_recombine() && (what() == simulated_trouble::withheld_message || what() == simulated_trouble::departure);
   }
   /// Whether a rank that throws leaves, as programs do that end then.
   bool throwing_ranks_leave() const {

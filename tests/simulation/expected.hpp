@@ -177,8 +177,7 @@ simulated_expectation expectation_of(const simulated_case& one, const simulated_
 
 /// What is wrong with a result; empty if nothing is.
 template <scalar T>
-std::string problem_with(const std::vector<T>& result, const simulated_expectation& expected,
-                         const segments& cut) {
+std::string problem_with(const std::vector<T>& result, const simulated_expectation& expected, const segments& cut) {
   for (std::size_t k = 0; k < cut.size(); ++k) {
     const auto range = range_of(cut, k);
     real_vector difference;

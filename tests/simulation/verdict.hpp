@@ -10,9 +10,10 @@ namespace adasum::test {
 
 /// What came of a case.
 struct simulated_verdict {
-  std::string problem;      ///< empty: nothing is wrong
-  bool came = false;        ///< whether what was to go wrong did
-  bool timed_out = false;   ///< whether nobody could go on, and only a timeout would have ended it: see may_need_a_timeout
+  std::string problem;  ///< empty: nothing is wrong
+  bool came = false;    ///< whether what was to go wrong did
+  bool timed_out =
+      false;  ///< whether nobody could go on, and only a timeout would have ended it: see may_need_a_timeout
   std::uint64_t trace = 0;  ///< a hash of all turns, messages and results
 };
 

@@ -29,13 +29,15 @@ class serial_pair_space : public serial_space {
         vectors.size() == 1;  // only where a pair is combined directly, which is rare: a pair with itself
     const auto measure_short =
         measure_short_pairs(window, vectors[0], vectors[alone ? 0 : 1], packed_size(vectors.size()), gram);
-    measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
+    const T* some[2] = {};
+    const auto measure_piece = [&](const T* const* at, std::size_t length, double* sums) {
       const T* const pair[] = {at[0], at[alone ? 0 : 1]};
       double pair_sums[packed_size(2)] = {};
       serial::run<serial::measure_few<2, T>>(instructions(), static_cast<const T* const*>(pair), length, from_memory,
                                              alone ? static_cast<double*>(pair_sums) : sums, std::size_t{0});
       if (alone) sums[0] = pair_sums[0];
-    });
+    };
+    measure_pieces(window, vectors, gram, static_cast<const T**>(some), measure_short, measure_piece);
   }
 
   template <scalar T>

@@ -74,15 +74,17 @@ class serial_space {
     const bool from_memory = detail::serial::come_from_memory(bytes);
     const std::size_t n = vectors.size();
     if (n <= 2) {
+      const T* pair[2] = {};
       const auto measure_short = measure_short_pairs(window, vectors[0], vectors[n - 1], packed_size(n), gram);
-      measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
+      const auto measure_piece = [&](const T* const* at, std::size_t length, double* sums) {
         if (n == 1)
           detail::serial::run<detail::serial::measure_few<1, T>>(instructions_, at, length, from_memory, sums,
                                                                  std::size_t{0});
         else
           detail::serial::run<detail::serial::measure_few<2, T>>(instructions_, at, length, from_memory, sums,
                                                                  std::size_t{0});
-      });
+      };
+      measure_pieces(window, vectors, gram, static_cast<const T**>(pair), measure_short, measure_piece);
     } else {
       measure_in_double(window, vectors, gram, from_memory);
     }
@@ -144,15 +146,15 @@ class serial_space {
 
   /// measure_piece(pointers to the first elements, how many, their inner products so far) for each segment, and
   /// measure_short(segment) for runs of short ones, see for_each_piece.
+  /// @param at  as many elements as there are vectors
   template <scalar T, class MeasureShort, class Measure>
-  static void measure_pieces(const slice& window, std::span<const T* const> vectors, double* gram,
+  static void measure_pieces(const slice& window, std::span<const T* const> vectors, double* gram, const T** at,
                              MeasureShort&& measure_short, Measure&& measure_piece) {
     const std::size_t packed = packed_size(vectors.size());
     std::fill_n(gram, window.segments.size() * packed, 0.0);
-    detail::serial::scratch<measuring, const T*, few_vectors> at(vectors.size());
     for_each_piece<T>(window, measure_short, [&](std::size_t k, index_range piece) {
-      for (std::size_t i = 0; i < vectors.size(); ++i) at.data()[i] = vectors[i] + piece.begin;
-      measure_piece(at.data(), piece.size(), gram + k * packed);
+      for (std::size_t i = 0; i < vectors.size(); ++i) at[i] = vectors[i] + piece.begin;
+      measure_piece(at, piece.size(), gram + k * packed);
     });
   }
   template <scalar T>
@@ -208,16 +210,18 @@ class serial_space {
   void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram, bool from_memory) const {
     const std::size_t n = vectors.size();
     measure_scratch<T> scratch(n);
+    detail::serial::scratch<measuring, const T*, few_vectors> some(n);
     detail::serial::scratch<measuring, double, few_vectors * detail::serial::few_elements> doubles(
         std::same_as<T, float> ? n * detail::serial::few_elements : 0);
     const auto measure_short = [&](auto* remaining) {
       detail::serial::run<detail::serial::measure_short>(instructions_, vectors.data(), n, &window, remaining,
                                                          doubles.data(), gram);
     };
-    measure_pieces(window, vectors, gram, measure_short, [&](const T* const* at, std::size_t length, double* sums) {
+    const auto measure_piece = [&](const T* const* at, std::size_t length, double* sums) {
       detail::serial::run<detail::serial::measure_many<T>>(
           instructions_, at, n, length, from_memory, scratch.elements.data(), scratch.at.data(), sums, std::size_t{0});
-    });
+    };
+    measure_pieces(window, vectors, gram, some.data(), measure_short, measure_piece);
   }
 
   /// What detail::serial::measure_many needs for n vectors.
