@@ -116,9 +116,10 @@ TEST_CASE("levels in memory at which ranks stay behind: a part for each rank") {
 
 TEST_CASE("levels in memory at which ranks stay behind: all ranks take the same way, or refuse it") {
   const segments segs{300, 0, 700};
-  for (const auto& [size, shares] : {std::pair(4, 1), {6, 5}, {6, 6}})
+  for (const auto& some : {std::pair(4, 1), {6, 5}, {6, 6}})
     for (const auto use :
          {shared_memory_use::buffer_if_all, shared_memory_use::preferred, shared_memory_use::required}) {
+      const int size = some.first, shares = some.second;
       CAPTURE(size);
       CAPTURE(shares);
       CAPTURE(static_cast<int>(use));
