@@ -117,10 +117,10 @@ std::vector<automatic::choice> choices(const ranks& world, std::size_t length, c
 
 std::vector<contender> contenders(const ranks& world, std::size_t length, const automatic& order) {
   constexpr adasum::options unchecked{.check_agreement = false};
-  const auto add = [&](std::vector<contender>& all, const std::string& name, const auto& order) {
+  const auto add = [&](std::vector<contender>& all, const std::string& name, const auto& schedule) {
     all.push_back(planned(name, length, [&] {
-      return adasum::plan_allreduce<float>(adasum::serial_space{}, world.comm, adasum::segments::whole(length), order,
-                                           unchecked);
+      return adasum::plan_allreduce<float>(adasum::serial_space{}, world.comm, adasum::segments::whole(length),
+                                           schedule, unchecked);
     }));
   };
   std::vector<contender> all{sum_on("MPI_Allreduce", MPI_COMM_WORLD)};
