@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
@@ -67,6 +68,13 @@ class short_piece {
 
   std::size_t begin_, length_, end_;
 };
+
+/// body(r) for each r below Count, without a loop: what is indexed by r then stays in registers.
+template <std::size_t Count, class Body>
+[[gnu::always_inline]] inline void for_each_register(const Body& body) {
+  [&]<std::size_t... R>(std::index_sequence<R...>)
+      __attribute__((always_inline)) { (body(R), ...); }(std::make_index_sequence<Count>{});
+}
 
 /// run(number of registers) with as many as the piece needs, rounded up to a power of two, as a constant.
 template <std::size_t Bytes, std::size_t Most = few_elements * sizeof(double) / Bytes, class Run>
@@ -163,13 +171,12 @@ struct measure_short {
 
   template <std::size_t Bytes, std::size_t Registers>
   [[gnu::always_inline]] static void multiply(vector<double, Bytes>& sum, const double* a, const double* b) {
-#pragma GCC unroll 8
-    for (std::size_t r = 0; r < Registers; ++r) {
+    for_each_register<Registers>([&](std::size_t r) __attribute__((always_inline)) {
       vector<double, Bytes> left, right;
       __builtin_memcpy(&left, a + r * Bytes / sizeof(double), Bytes);
       __builtin_memcpy(&right, b + r * Bytes / sizeof(double), Bytes);
       sum = r == 0 ? left * right : sum + left * right;
-    }
+    });
   }
 };
 
@@ -200,20 +207,19 @@ struct mix_short {
       if (detail::is_zero(weights[i])) continue;
       vector<double, Bytes> value, weight;
       broadcast(weight, weights[i]);
-#pragma GCC unroll 8
-      for (std::size_t r = 0; r < Registers; ++r) {
-        if (r * lanes >= piece.length()) continue;
+      for_each_register<Registers>([&](std::size_t r) __attribute__((always_inline)) {
+        if (r * lanes >= piece.length()) return;
         piece.load(value, vectors[i], r * lanes);
         if (any)
           add_product<double, Bytes>(sums[r], weight, value);
         else
           sums[r] = weight * value;
-      }
+      });
       any = true;
     }
-#pragma GCC unroll 8
-    for (std::size_t r = 0; r < Registers; ++r)
+    for_each_register<Registers>([&](std::size_t r) __attribute__((always_inline)) {
       if (r * lanes < piece.length()) piece.store(out, r * lanes, sums[r]);
+    });
   }
 
   /// The common case: the same, without loops over vectors.
