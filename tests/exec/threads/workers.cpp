@@ -72,16 +72,25 @@ TEST_CASE("workers fall asleep, are woken when that is asked for, and end while 
   workers all(3);
   const workers::turn turn(all, true);
   CHECK(!all.any_awake(3));  // they have not been started
+  const auto caller = std::this_thread::get_id();
+  int jobs_of_the_caller_alone = 0;
   for (int job = 0; job < 10; ++job) {
-    const auto me = std::this_thread::get_id();
     std::atomic<int> at_work = 0;
     all.for_each(3, true, 3, [&](std::size_t) {
       ++at_work;
       while (at_work < 3) std::this_thread::yield();
     });
     while (all.any_awake(3)) std::this_thread::yield();
-    all.for_each(3, false, 100, [&](std::size_t) { CHECK(std::this_thread::get_id() == me); });
+    std::atomic<int> by_caller = 0, by_workers = 0;
+    all.for_each(3, false, 20, [&](std::size_t) {
+      ++(std::this_thread::get_id() == caller ? by_caller : by_workers);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));  // whoever is woken comes in time for an item
+    });
+    CHECK(by_caller + by_workers == 20);
+    if (by_workers == 0) ++jobs_of_the_caller_alone;
   }
+  // Not of each job: a worker that is about to sleep looks once more, and may see one.
+  CHECK(jobs_of_the_caller_alone > 0);
 }
 
 TEST_CASE("one caller at a time has the workers") {
