@@ -52,7 +52,12 @@ class rank_in_model {
         elements_(one.ranks),
         access_(window<one_address_space>{one.ranks}, static_cast<int>(self), sizes_of(one),
                 one.different_plans ? self : 1, std::chrono::seconds(60)),
-        all_(everybody(), self, one.radix) {}
+        all_(everybody(), self, one.radix) {
+    if (one.what != work::behind) return;
+    const std::array<std::size_t, 2> near{0, 1}, far{0, 2};
+    if (self <= 1) near_ = meeting(near, self, 8);
+    if (self != 1) far_ = meeting(far, self / 2, 8);
+  }
 
   void run() {
     for (run_ = 1; run_ <= one_.runs; ++run_) {
@@ -118,7 +123,7 @@ class rank_in_model {
       return false;
     }
     access_.end_run();
-    if (one_.what == work::in_place || one_.what == work::levels)
+    if (one_.what == work::in_place || one_.what == work::levels || one_.what == work::behind)
       for (std::size_t i = 0; i < elements_; ++i) require(own()[i] == sum_of(i), "a wrong result");
     return true;
   }
@@ -144,6 +149,7 @@ class rank_in_model {
       case work::reading: return read_all();
       case work::sums: return add_thrice();
       case work::levels: return combine_by_levels();
+      case work::behind: return self_ == 1 ? stay_behind() : combine_while_one_stays_behind();
     }
     return false;
   }
@@ -272,6 +278,54 @@ class rank_in_model {
     access_.return_to_level(0);
     return meet(first_group, 60, point::impatient_last);
   }
+
+  /// Ranks 0 and 1 meet, of which 0 combines both gradients; then 0 and 2, of which 0 gets two elements and 2 one.
+  bool combine_while_one_stays_behind() {
+    if (self_ == 0) {
+      access_.publish(own());
+      access_.begin_level(0);
+      write_record(0);
+      if (!meet(near_, 10, point::impatient_first)) return false;
+      if (fails(point::after_first)) return false;
+      check_record(0, 1);
+      for (std::size_t i = 0; i < elements_; ++i) {
+        require(gradient(1)[i] == element_of(run_, 1, i), "a wrong gradient at level 1");
+        own()[i] += gradient(1)[i];
+      }
+    }
+    const std::size_t other = 2 - self_;
+    access_.publish(own());
+    access_.begin_level(1);
+    write_record(1);
+    if (!meet(far_, 30, self_ == 2 ? point::impatient_first : point::none)) return false;
+    if (self_ == 2 && fails(point::after_first)) return false;
+    check_record(1, other);
+    if (!add(far_, mine_of(40), 40, point::impatient_sum)) return false;
+    if (fails(point::after_sum)) return false;
+    for (std::size_t i = self_; i < self_ / 2 + 2; ++i) {
+      const double sum = own()[i] + gradient(other)[i];
+      require(sum == sum_of(i), "a wrong gradient at level 2");
+      own()[i] = gradient(other)[i] = sum;
+    }
+    if (self_ == 2 && fails(point::before_last)) return false;
+    access_.return_to_level(1);
+    if (!meet(far_, 50, self_ == 2 ? point::impatient_last : point::none)) return false;
+    if (self_ == 2) return true;
+    for (std::size_t i = 0; i < elements_; ++i) gradient(1)[i] = own()[i];
+    if (fails(point::before_last)) return false;
+    access_.return_to_level(0);
+    return meet(near_, 60, point::impatient_last);
+  }
+  bool stay_behind() {
+    access_.publish(own());
+    access_.begin_level(0);
+    write_record(0);
+    if (!meet(near_, 10, point::impatient_first)) return false;
+    if (fails(point::after_first) || fails(point::before_last)) return false;
+    access_.return_to_level(0);
+    return meet(near_, 60, point::impatient_last);
+  }
+
   double* record(std::size_t i) const { return reinterpret_cast<double*>(access_.records_of(i)); }
   void write_record(std::size_t level) { record(self_)[level] = element_of(run_, self_, 50 + level); }
   void check_record(std::size_t level, std::size_t of) const {
@@ -281,7 +335,7 @@ class rank_in_model {
   const scenario& one_;
   std::size_t self_, elements_;
   mutable access_type access_;
-  meeting all_;
+  meeting all_, near_, far_;
   std::size_t run_ = 0;
   std::uint64_t history_ = 1;
   unsigned place_ = 0;
@@ -320,7 +374,10 @@ const char* find_wrong_outcome(const scenario& one) {
       // Who gives up after having come to the last meeting may be the only one to fail. So may who fails after it.
       const bool is_last =
           each.where == point::impatient_last || (one.what == work::copies && each.where == point::after_first) ||
-          (one.what == work::levels && each.where == point::before_last);  // other groups need it no more
+          (one.what == work::levels && each.where == point::before_last) ||  // other groups need it no more
+          (one.what == work::behind && each.where == point::before_last && each.rank != 2) ||
+          (one.what == work::behind && each.rank == 1 &&  // it is needed no more at all
+           (each.where == point::after_first || each.where == point::impatient_first));
       may_differ = may_differ || is_last;
       must_fail = must_fail || (!is_last && each.where < point::impatient_first);
     }

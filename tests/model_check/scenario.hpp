@@ -17,6 +17,7 @@ enum class work : std::uint8_t {
   reading,   ///< each reads all gradients between two barriers
   sums,      ///< three sums one after the other, and a barrier
   levels,    ///< of 4 ranks: neighbours meet, then every other rank, and the same on the way back
+  behind,    ///< of 3 ranks: 0 and 1 meet, then 0 and 2, while 1 stays behind, and the same on the way back
 };
 
 /// Where in a run a rank fails.
@@ -60,7 +61,8 @@ struct scenario {
 };
 
 inline const char* to_text(work what) {
-  constexpr const char* texts[] = {"in place", "copies", "reading", "sums", "levels"};
+  constexpr const char* texts[] = {"in place", "copies",    "reading",
+                                   "sums",     "by levels", "by levels, rank 1 staying behind"};
   return texts[static_cast<std::size_t>(what)];
 }
 inline const char* to_text(point where) {

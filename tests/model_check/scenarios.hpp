@@ -17,6 +17,9 @@ inline void add_with_faults(std::vector<scenario>& all, scenario base, std::vect
       const bool has_no_sum = base.what == work::copies || base.what == work::reading;
       if (has_no_sum && (where == point::after_sum || where == point::impatient_sum)) continue;
       if (base.what == work::copies && (where == point::before_last || where == point::impatient_first)) continue;
+      // Who stays behind adds nothing.
+      if (base.what == work::behind && rank == 1 && (where == point::after_sum || where == point::impatient_sum))
+        continue;
       auto one = base;
       one.faults[0] = {where, rank, 1};
       all.push_back(one);
@@ -50,7 +53,7 @@ inline std::vector<scenario> scenarios_of_two() {
   return all;
 }
 
-/// Three ranks, which have too many states to see them all; and four by levels. Walked through at random.
+/// Three ranks, which have too many states to see them all; and what goes by levels. Walked through at random.
 inline std::vector<scenario> scenarios_of_more() {
   std::vector<scenario> all;
   for (const bool blocking : {false, true}) {
@@ -64,6 +67,10 @@ inline std::vector<scenario> scenarios_of_more() {
         all.back().faults = {{{point::before_first, 0, 1}, {point::after_first, 1, 1}}};
       }
     add_with_faults(all, {.what = work::levels, .ranks = 4, .blocking = blocking}, {0, 3});
+    const scenario behind{.what = work::behind, .ranks = 3, .blocking = blocking};
+    add_with_faults(all, behind, {0, 1, 2});
+    all.push_back(behind);
+    all.back().leaves = {1, 1};
   }
   return all;
 }
