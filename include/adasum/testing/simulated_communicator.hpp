@@ -16,6 +16,7 @@
 #include "../core/error.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
+#include "simulation/one_processor.hpp"
 #include "simulation/settings.hpp"
 #include "simulation/world.hpp"
 
@@ -130,7 +131,8 @@ class simulated_communicator {
   bool keeps_ = true;
 };
 
-/// Runs function(communicator) on so many simulated ranks, and returns when all of them have ended.
+/// Runs function(communicator) on so many simulated ranks, and returns when all of them have ended. The ranks are threads, of
+/// which one runs at a time, all on one processor.
 ///
 ///     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
 ///       const auto run = adasum::simulate(5, {.seed = seed}, [](const adasum::simulated_communicator& comm) { … });
@@ -151,6 +153,7 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
   simulated_run run;
   run.thrown.resize(static_cast<std::size_t>(size));
   {
+    const detail::simulated::one_processor here;
     std::vector<std::jthread> threads;
     threads.reserve(static_cast<std::size_t>(size));
     try {
