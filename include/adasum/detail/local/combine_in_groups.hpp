@@ -115,7 +115,9 @@ class combination_in_groups {
  private:
   void weigh(const slice& window, const round_memory& arrays, segments_view all) {
     count_ = window.segments.size();
-    keeps_ = window.range.size() <= capacity_;
+    const auto length = window.range.size();
+    keeps_ = length <= capacity_ &&
+             (grouping::are_kept(groups_.size(), length) || length <= grouping::part_length(groups_.size()));
     for (std::size_t i = 0; i < vectors_.size(); ++i) shifted_[i] = vectors_[i] + (window.range.begin - window.origin);
     std::ranges::fill(of_squares_, weighing::good);
     std::ranges::fill(of_nodes_, weighing::good);

@@ -25,7 +25,7 @@ struct mix_many {
                                          const double* weights, Out* out) {
     using lanes = weighted_lanes<Bytes, T>;
     std::size_t x = 0;
-    if (from_memory && n > streams) {
+    if (from_memory && n > 2 * streams) {
       x = length / lanes::width * lanes::width;
       mix_in_blocks<Bytes>(vectors, n, x, weights, out);
     } else {
