@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Eight, or 32, gradients of 4 Mi floats: adasum_tree against seven, or 31, calls of adasum_pair along the same tree,
-// both in place. Names: tree/<kernel>/<gradients>/<segments>.
+// 8 to 64 gradients of 4 Mi floats: adasum_tree against calls of adasum_pair along the same tree, both in place. Names: tree/<kernel>/<gradients>/<segments>.
 
 #include <benchmark/benchmark.h>
 
@@ -55,8 +54,15 @@ void add(const char* kernel, std::size_t count, std::size_t parts, std::size_t m
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const auto& [count, parts] :
-       {std::pair<std::size_t, std::size_t>{8, 1}, {8, 161}, {8, 1000}, {32, 1}, {32, 161}}) {
+  for (const auto& [count, parts] : {std::pair<std::size_t, std::size_t>{8, 1},
+                                     {8, 161},
+                                     {8, 1000},
+                                     {16, 1},
+                                     {16, 161},
+                                     {32, 1},
+                                     {32, 161},
+                                     {64, 1},
+                                     {64, 161}}) {
     add("adasum_tree", count, parts, 2 * count + 1, tree);
     add("pairs", count, parts, 5 * (count - 1), pairs);
   }

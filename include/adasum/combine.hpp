@@ -116,7 +116,8 @@ consteval bool is_local_call() {
 ///
 ///     out = Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ
 ///
-/// in two passes over the gradients. `out` may be one of them. Inf or NaN in a segment of any gradient makes that whole
+/// in two passes over the gradients (three over many long ones under a rule that is applied along the tree; see
+/// detail/local/combine_in_groups.hpp). `out` may be one of them. Inf or NaN in a segment of any gradient makes that whole
 /// segment of out NaN (where the rule is measured), and the report names it; or as options::nonfinite says. A segment
 /// in which inner products lose too much (cancellation, squares outside the range of double) is combined vector by
 /// vector. Returns when out is complete.

@@ -16,7 +16,7 @@
 namespace adasum {
 
 /// The adaptive sum of any number of gradients along the tree of tree_order.hpp, segment by segment, in two passes over
-/// them: combine() with rules::adasum, and its report. Segments may follow; without them the whole gradient is one.
+/// them, or three where they are many and long: combine() with rules::adasum, and its report. Segments may follow; without them the whole gradient is one.
 /// Returns when out is complete. Errors as in combine().
 template <class Space, class Gradients, class Out, class... Segments>
 report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {

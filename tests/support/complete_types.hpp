@@ -34,6 +34,7 @@ enum class asked_for {
   for_pairs,
   for_recombining,
   measure_in_double,
+  mix_in_double,
   parameters,
   whole_model,
   degree,
@@ -87,6 +88,11 @@ class complete_space {
   void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
     asked_.note(asked_for::measure_in_double);
     serial_.measure_in_double(window, vectors, gram);
+  }
+  template <scalar From, scalar To>
+  void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
+    asked_.note(asked_for::mix_in_double);
+    serial_.mix_in_double(window, vectors, weights, out);
   }
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {

@@ -11,9 +11,11 @@
 /// The serial kernels of every scalar under test, and what runs reductions among threads, declared here and compiled in
 /// kernels.cpp alone: they are most of what a test would compile otherwise. Every test is told to include this first.
 #ifdef ADASUM_TEST_EIGEN
-#define ADASUM_TEST_EIGEN_KERNELS(EXTERN)    \
-  ADASUM_SERIAL_KERNELS(EXTERN, Eigen::half) \
-  ADASUM_SERIAL_KERNELS(EXTERN, Eigen::bfloat16)
+#define ADASUM_TEST_EIGEN_KERNELS(EXTERN)        \
+  ADASUM_SERIAL_KERNELS(EXTERN, Eigen::half)     \
+  ADASUM_SERIAL_SUMS(EXTERN, Eigen::half)        \
+  ADASUM_SERIAL_KERNELS(EXTERN, Eigen::bfloat16) \
+  ADASUM_SERIAL_SUMS(EXTERN, Eigen::bfloat16)
 #else
 #define ADASUM_TEST_EIGEN_KERNELS(EXTERN)
 #endif

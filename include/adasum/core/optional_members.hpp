@@ -168,6 +168,19 @@ inline constexpr bool measures_in_double =
       space.measure_in_double(part, vectors, gram);
     };
 
+/// Whether a space keeps sums of vectors of T in double, and measures them there: then it can combine many vectors in
+/// groups, whose results are combined further.
+template <class Space, class T>
+inline constexpr bool combines_in_groups =
+    requires(const Space& space, const slice& part, std::span<const T* const> vectors,
+             std::span<const double* const> sums, const double* weights, double* gram, double* doubles, T* out) {
+      requires execution_space<Space, double>;
+      space.measure_in_double(part, vectors, gram);
+      space.measure_in_double(part, sums, gram);
+      space.mix_in_double(part, vectors, weights, doubles);
+      space.mix_in_double(part, sums, weights, out);
+    };
+
 /// Measures as accurately as a rule needs it.
 template <rule R, scalar T, class Space>
 void measure_for(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram) {

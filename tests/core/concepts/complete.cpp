@@ -55,9 +55,12 @@ TEST_CASE("calls of one process ask a space and a rule for all that they may off
   // Floats that cancel.
   std::vector<float> a(40, 1), b(40, -1), out(40);
   CHECK(combine(complete_space(asked), std::vector{a, b}, out).recombined_segments() == 1);
-  check_asked(asked, {asked_for::for_recombining, asked_for::measure_in_double, asked_for::measure_with_bytes,
-                      asked_for::mix_with_bytes, asked_for::can_reach, asked_for::for_pairs, asked_for::whole_model,
-                      asked_for::degree});
+  // Many vectors.
+  std::vector<float> sum(1024);
+  combine(complete_space(asked), random_gradients<float>(16, 1024, 1), sum);
+  check_asked(asked, {asked_for::for_recombining, asked_for::measure_in_double, asked_for::mix_in_double,
+                      asked_for::measure_with_bytes, asked_for::mix_with_bytes, asked_for::can_reach,
+                      asked_for::for_pairs, asked_for::whole_model, asked_for::degree});
 }
 
 TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule for all that they may offer") {

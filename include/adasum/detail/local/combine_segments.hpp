@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -14,7 +15,9 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
+#include "combine_in_groups.hpp"
 #include "combine_window.hpp"
+#include "measure_round.hpp"
 #include "recombine.hpp"
 #include "rounds.hpp"
 
@@ -25,26 +28,6 @@ namespace adasum::detail {
 struct no_observer {
   void operator()(std::size_t, const segment_outcome&) const {}
 };
-
-/// Of all vectors together.
-template <scalar T>
-std::size_t bytes_of(std::span<const T* const> vectors, segments_view all) {
-  return vectors.size() * all.all().size() * sizeof(T);
-}
-
-/// The Gram matrices of one round of `all`, as accurate as the rule needs them.
-template <rule Rule, scalar T, execution_space<T> Space>
-void measure_round(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
-                   segments_view all) {
-  // Each round is short, but all of them together may be more than the caches hold.
-  const std::size_t bytes = bytes_of(vectors, all);
-  constexpr bool takes_bytes = requires { space.measure(window, vectors, gram, bytes); };
-  if constexpr (takes_bytes && !measures_in_double<Rule, Space, T>)
-    space.measure(window, vectors, gram, bytes);
-  else
-    measure_for<Rule, T>(space, window, vectors, gram);
-  space.fence();
-}
 
 /// The segments of a round that inner products could not decide.
 /// @param observe  observe(k, segment_outcome), k counted within the round
@@ -84,6 +67,11 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   const auto limits = limits_for<T>(n, recombines_in_double<Space, T>);
   weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
   std::vector<std::size_t> unsettled;
+  constexpr bool may_group = tree_rule<Rule> && combines_in_groups<Space, T>;
+  std::optional<std::conditional_t<may_group, combination_in_groups<T, Space, Rule>, no_groups>> groups;
+  if constexpr (may_group)
+    if (measure && !whole_model && grouping::pays(n, segments))
+      groups.emplace(space, rule, vectors, leaf_counts, segments, round, limits);
 
   for (std::size_t first = 0, count = 0; first < segments.size(); first += count) {
     count = rounds.length_from(first);
@@ -93,17 +81,22 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     const auto take = [&](std::size_t size) { return std::exchange(rest, rest.subspan(size)).first(size); };
     const round_memory arrays{
         n, take(count * packed_size(n)), take(count * n), take(n), take(packed_size(n)), scratch, unsettled};
-    if (measure)
-      measure_round<Rule>(space, window, vectors, arrays.gram.data(), segments);
-    else
-      std::ranges::fill(arrays.gram, 0.0);
-    std::exception_ptr problem;
-    weigh_window(rule, leaf_counts, first, arrays, limits, problem);
-    if (problem) std::rethrow_exception(problem);
     const auto observe_one = [&](std::size_t k, const segment_outcome& outcome) { observe(first + k, outcome); };
-    if constexpr (!std::is_same_v<Observer, no_observer>)
-      for_each_settled(arrays, whole_model, [&](std::size_t k) { observe_one(k, outcome_of(arrays, k)); });
-    mix_window<T>(space, window, vectors, arrays, whole_model, out, written_anywhere{}, bytes_of<T>(vectors, segments));
+    if (groups && groups->pays_for(window)) {
+      groups->run(window, arrays, segments, out, observe_one);
+    } else {
+      if (measure)
+        measure_round<Rule>(space, window, vectors, arrays.gram.data(), segments);
+      else
+        std::ranges::fill(arrays.gram, 0.0);
+      std::exception_ptr problem;
+      weigh_window(rule, leaf_counts, first, arrays, limits, problem);
+      if (problem) std::rethrow_exception(problem);
+      if constexpr (!std::is_same_v<Observer, no_observer>)
+        for_each_settled(arrays, whole_model, [&](std::size_t k) { observe_one(k, outcome_of(arrays, k)); });
+      mix_window<T>(space, window, vectors, arrays, whole_model, out, written_anywhere{},
+                    bytes_of<T>(vectors, segments));
+    }
     if (!unsettled.empty())
       recombine_round<T>(space, rule, window, vectors, leaf_counts, first, out, arrays, observe_one);
   }

@@ -162,6 +162,18 @@ void for_each_settled(const round_memory& memory, bool skip_all, Visitor&& visit
       visit(k);
 }
 
+/// visit(first, last) for the segments [first, last) that are settled and consecutive.
+template <class Visitor>
+void for_each_settled_run(const round_memory& memory, Visitor&& visit) {
+  std::size_t begin_of_run = 0;
+  const auto end_run = [&](std::size_t end) {
+    if (begin_of_run != end) visit(begin_of_run, end);
+    begin_of_run = end + 1;
+  };
+  for (const std::size_t k : memory.unsettled) end_run(k);
+  end_run(memory.segments());
+}
+
 /// Mixes the segments that are settled, as long as they are consecutive in one call each.
 /// @param skip_all  as above
 /// @param written   written(range) after each at most written.chunk elements of out, counted from the origin
@@ -170,8 +182,7 @@ template <scalar T, execution_space<T> Space, class Written = written_anywhere>
 void mix_window(const Space& space, const slice& window, std::span<const T* const> vectors, const round_memory& memory,
                 bool skip_all, T* out, const Written& written = {}, std::size_t bytes = 0) {
   if (skip_all && !memory.unsettled.empty()) return;
-  const auto mix_run = [&](std::size_t first, std::size_t last) {
-    if (first == last) return;
+  for_each_settled_run(memory, [&](std::size_t first, std::size_t last) {
     const auto part = window.part(first, last - first);
     const std::size_t chunk = std::min(written.chunk, part.range.size());
     for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
@@ -184,13 +195,7 @@ void mix_window(const Space& space, const slice& window, std::span<const T* cons
         space.mix(some, vectors, weights, out);
       written(index_range{begin - part.origin, end - part.origin});
     }
-  };
-  std::size_t begin_of_run = 0;
-  for (const std::size_t k : memory.unsettled) {
-    mix_run(begin_of_run, k);
-    begin_of_run = k + 1;
-  }
-  mix_run(begin_of_run, memory.segments());
+  });
 }
 
 }  // namespace adasum::detail

@@ -25,6 +25,13 @@
   EXTERN template void ENTRY<mix_few<2, T>>(const T* const*, std::size_t, bool, bool, const double*, T*);        \
   EXTERN template void ENTRY<mix_many<T>>(const T* const*, std::size_t, std::size_t, bool, const double*, T*);
 
+/// For sums of vectors that are kept in double, of T other than double.
+#define ADASUM_SERIAL_SUMS_BY(EXTERN, ENTRY, T)                                                                        \
+  EXTERN template void ENTRY<mix_many<T, double>>(const T* const*, std::size_t, std::size_t, bool, const double*,      \
+                                                  double*);                                                            \
+  EXTERN template void ENTRY<mix_many<double, T>>(const double* const*, std::size_t, std::size_t, bool, const double*, \
+                                                  T*);
+
 /// For runs of short segments, of T = float.
 #define ADASUM_SERIAL_SHORT_BY(EXTERN, ENTRY, T)                                                               \
   EXTERN template void ENTRY<measure_short_pairs>(const T*, const T*, std::size_t, const slice*, index_range*, \
@@ -49,6 +56,7 @@
 
 /// Within namespace adasum::detail::serial.
 #define ADASUM_SERIAL_KERNELS(EXTERN, T) ADASUM_BY_EVERY_ENTRY(ADASUM_SERIAL_KERNELS_BY, EXTERN, T)
+#define ADASUM_SERIAL_SUMS(EXTERN, T) ADASUM_BY_EVERY_ENTRY(ADASUM_SERIAL_SUMS_BY, EXTERN, T)
 #define ADASUM_SERIAL_CONVERSIONS(EXTERN, T) ADASUM_BY_EVERY_ENTRY(ADASUM_SERIAL_CONVERSIONS_BY, EXTERN, T)
 
 /// What adasum::compiled holds. (No bfloat16: its standard type is C++23's, so whether it is there would depend on how
@@ -56,6 +64,7 @@
 #if ADASUM_HAS_FLOAT16
 #define ADASUM_COMPILED_FLOAT16(EXTERN)   \
   ADASUM_SERIAL_KERNELS(EXTERN, _Float16) \
+  ADASUM_SERIAL_SUMS(EXTERN, _Float16)    \
   ADASUM_SERIAL_CONVERSIONS(EXTERN, _Float16)
 #else
 #define ADASUM_COMPILED_FLOAT16(EXTERN)
@@ -63,6 +72,7 @@
 #define ADASUM_COMPILED_KERNELS(EXTERN)                        \
   ADASUM_SERIAL_KERNELS(EXTERN, float)                         \
   ADASUM_SERIAL_KERNELS(EXTERN, double)                        \
+  ADASUM_SERIAL_SUMS(EXTERN, float)                            \
   ADASUM_BY_EVERY_ENTRY(ADASUM_SERIAL_SHORT_BY, EXTERN, float) \
   ADASUM_COMPILED_FLOAT16(EXTERN)
 

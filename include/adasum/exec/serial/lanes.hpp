@@ -226,10 +226,11 @@ struct weighted_lanes {
   }
 
   /// Rounded once.
-  [[gnu::always_inline]] void store_to(T* to) const {
+  template <scalar Out>
+  [[gnu::always_inline]] void store_to(Out* to) const {
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < chains; ++c) {
-      const auto value = __builtin_convertvector(sums[c], vector<compute_type<T>, step * sizeof(compute_type<T>)>);
+      const auto value = __builtin_convertvector(sums[c], vector<compute_type<Out>, step * sizeof(compute_type<Out>)>);
       store<sizeof(value)>(to + c * step, value);
     }
   }

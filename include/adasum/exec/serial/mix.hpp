@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
@@ -16,34 +17,83 @@
 /// `from_memory`: see come_from_memory.
 namespace adasum::detail::serial {
 
-/// Any number of vectors, added in double lanes and rounded once.
-template <scalar T>
+/// Any number of vectors of T, added in double lanes and rounded to Out once.
+template <scalar T, scalar Out = T>
 struct mix_many {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
-                                         const double* weights, T* out) {
-    constexpr std::size_t width = weighted_lanes<Bytes, T>::width;
-    const std::size_t distance = prefetch_distance<T>(n, from_memory);
+                                         const double* weights, Out* out) {
+    using lanes = weighted_lanes<Bytes, T>;
     std::size_t x = 0;
-    run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
-      for (; x + width <= end; x += width) {
-        weighted_lanes<Bytes, T> sum;
-        for (std::size_t i = 0; i < n; ++i) {
-          if constexpr (ask) prefetch<width * sizeof(T)>(vectors[i] + x + distance);
-          sum.add(weights[i], vectors[i] + x);
+    if (from_memory && n > 2 * streams) {
+      x = length / lanes::width * lanes::width;
+      mix_in_blocks<Bytes>(vectors, n, x, weights, out);
+    } else {
+      const std::size_t distance = prefetch_distance<T>(n, from_memory);
+      run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
+        for (; x + lanes::width <= end; x += lanes::width) {
+          lanes sum;
+          add<ask>(sum, vectors, weights, 0, n, x, distance);
+          sum.store_to(out + x);
         }
-        sum.store_to(out + x);
-      }
-    });
+      });
+    }
     if (x < length) {
-      weighted_lanes<Bytes, T> sum;
-      alignas(T) unsigned char rest[width * sizeof(T)] = {};
+      lanes sum;
+      alignas(T) unsigned char rest[lanes::width * sizeof(T)] = {};
       for (std::size_t i = 0; i < n; ++i) {
         copy_fewer<sizeof(rest), sizeof(T)>(rest, vectors[i] + x, (length - x) * sizeof(T));
         sum.add(weights[i], reinterpret_cast<const T*>(rest));
       }
-      sum.store_to(reinterpret_cast<T*>(rest));
-      copy_fewer<sizeof(rest), sizeof(T)>(out + x, rest, (length - x) * sizeof(T));
+      alignas(Out) unsigned char rounded[lanes::width * sizeof(Out)];
+      sum.store_to(reinterpret_cast<Out*>(rounded));
+      copy_fewer<sizeof(rounded), sizeof(Out)>(out + x, rounded, (length - x) * sizeof(Out));
+    }
+  }
+
+ private:
+  /// Vectors from memory that are read in turns. Of more, the lines that have been asked for ahead, which often lie alike
+  /// within their pages, do not fit into the same places of the first cache.
+  static constexpr std::size_t streams = 8;
+  /// Elements whose sums stay in the first cache while those vectors are added to them, and then others.
+  static constexpr std::size_t block = 2048;
+
+  /// Adds what the vectors [first, last) have from x on.
+  /// @param ahead  how many elements further on the next ones are asked for
+  template <bool Ask, class Lanes>
+  [[gnu::always_inline]] static void add(Lanes& sum, const T* const* vectors, const double* weights, std::size_t first,
+                                         std::size_t last, std::size_t x, std::size_t ahead) {
+    for (std::size_t i = first; i < last; ++i) {
+      if constexpr (Ask) prefetch<Lanes::width * sizeof(T)>(vectors[i] + x + ahead);
+      sum.add(weights[i], vectors[i] + x);
+    }
+  }
+
+  /// The same sums in the same order. @pre length is a multiple of the lanes' width
+  template <std::size_t Bytes>
+  [[gnu::always_inline]] static void mix_in_blocks(const T* const* vectors, std::size_t n, std::size_t length,
+                                                   const double* weights, Out* out) {
+    using lanes = weighted_lanes<Bytes, T>;
+    const std::size_t distance = prefetch_distance<T>(streams, true);
+    alignas(64) double sums[block];
+    for (std::size_t x = 0; x < length; x += block) {
+      const std::size_t count = std::min(block, length - x);
+      const bool ask = length - x >= count + distance;
+      for (std::size_t first = 0; first < n; first += streams) {
+        const std::size_t last = std::min(n, first + streams);
+        for (std::size_t y = 0; y < count; y += lanes::width) {
+          lanes sum;
+          if (first != 0) __builtin_memcpy(&sum.sums, sums + y, sizeof(sum.sums));
+          if (ask)
+            add<true>(sum, vectors, weights, first, last, x + y, distance);
+          else
+            add<false>(sum, vectors, weights, first, last, x + y, 0);
+          if (last == n)
+            sum.store_to(out + x + y);
+          else
+            __builtin_memcpy(sums + y, &sum.sums, sizeof(sum.sums));
+        }
+      }
     }
   }
 };

@@ -57,6 +57,8 @@ class serial_pair_space : public serial_space {
                });
     if (past_caches) serial::fence_bypassing_stores();
   }
+
+  void mix_in_double() const = delete;  // two vectors are no groups: nothing of that is to be compiled
 };
 
 }  // namespace detail

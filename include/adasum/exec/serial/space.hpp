@@ -13,6 +13,7 @@
 #include <new>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "../../core/float_bits.hpp"
@@ -118,6 +119,21 @@ class serial_space {
     if (past_caches) detail::serial::fence_bypassing_stores();
   }
 
+  /// As mix, of sums that are kept in double because they are combined further: vectors of any scalar to doubles, or
+  /// doubles to any scalar, rounded once. Products and sums are doubles.
+  template <scalar From, scalar To>
+    requires(std::same_as<From, double> || std::same_as<To, double>)
+  void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
+    const bool from_memory = detail::serial::come_from_memory(bytes_of<From>(window, vectors.size()));
+    detail::serial::scratch<mixing, const From*, few_vectors> some(vectors.size());
+    detail::serial::scratch<mixing, double, few_vectors> nonzero(vectors.size());
+    mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
+               [&](const From* const* at, std::size_t n, const double* w, std::size_t length, To* to) {
+                 detail::serial::run<detail::serial::mix_many<From, To>>(instructions_, at, n, length, from_memory, w,
+                                                                         to);
+               });
+  }
+
   /// Of all vectors together in the window.
   template <scalar T>
   static constexpr std::size_t bytes_of(const slice& window, std::size_t n) {
@@ -167,14 +183,15 @@ class serial_space {
   /// mix_piece(pointers to the first elements, number of vectors, their weights, number of elements, to) for each segment,
   /// but for short ones. Vectors of weight 0 are left out, so that NaN in them does not matter.
   /// @param at, nonzero  as many elements as there are vectors
-  template <scalar T, class Mix>
-  void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, T* out, const T** at,
+  template <scalar T, scalar Out, class Mix>
+  void mix_pieces(const slice& window, std::span<const T* const> vectors, const double* weights, Out* out, const T** at,
                   double* nonzero, Mix&& mix_piece) const {
+    constexpr bool converts = !std::same_as<T, Out>;  // there is no kernel for short segments then
     const auto mix_short = [&](auto* remaining) {
       detail::serial::run<detail::serial::mix_short>(instructions_, vectors.data(), vectors.size(), &window, remaining,
                                                      weights, out);
     };
-    for_each_piece<T>(window, mix_short, [&](std::size_t k, index_range piece) {
+    for_each_piece<std::conditional_t<converts, double, T>>(window, mix_short, [&](std::size_t k, index_range piece) {
       const double* const w = weights + k * vectors.size();
       std::size_t n = 0;
       for (std::size_t i = 0; i < vectors.size(); ++i) {
@@ -183,7 +200,7 @@ class serial_space {
         nonzero[n++] = w[i];
       }
       if (n == 0)  // all bits zero is 0 in every format
-        std::memset(static_cast<void*>(out + piece.begin), 0, piece.size() * sizeof(T));
+        std::memset(static_cast<void*>(out + piece.begin), 0, piece.size() * sizeof(Out));
       else
         mix_piece(at, n, nonzero, piece.size(), out + piece.begin);
     });

@@ -17,21 +17,27 @@
 /// threads can share them in any way. They do as in measure, whose vectors are still in their caches.
 namespace adasum::detail::threads_backend {
 
+/// Linear combinations of n vectors of T, mixed by kernel(part of the window, weights of its segments).
+template <scalar T, class Kernel>
+void mix_by(team& shared, const slice& window, std::size_t n, const double* weights, Kernel&& kernel) {
+  const auto bytes = serial_space::bytes_of<T>(window, n);
+  const team_turn turn(shared, bytes, bytes);
+  if (turn.is_alone()) return kernel(window, weights);
+  // Where they are many, kernels allocate. This thread does so now: an item that fails then fails on a worker, which has
+  // written nothing, and is done again here.
+  kernel(slice{window.segments, {window.range.begin, window.range.begin}, window.origin}, weights);
+  auto& pieces = turn.pieces();
+  cut(window, std::max<std::size_t>(turn.bytes_at_a_time(bytes) / (n * sizeof(T)) / 1024, 1) * 1024, pieces);
+  turn.for_each(pieces.size(), [&](std::size_t i) { kernel(pieces[i].of(window), weights + pieces[i].first * n); });
+}
+
 /// out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x, by the kernels of serial_space, or those for pairs.
 template <scalar T, class Kernels>
 void mix(team& shared, const Kernels& kernels, const slice& window, std::span<const T* const> vectors,
          const double* weights, T* out) {
-  const auto n = vectors.size(), bytes = Kernels::template bytes_of<T>(window, n);
-  const team_turn turn(shared, bytes, bytes);
-  if (turn.is_alone()) return kernels.template mix<T>(window, vectors, weights, out, bytes);
-  // Where they are many, kernels allocate. This thread does so now: an item that fails then fails on a worker, which has
-  // written nothing, and is done again here.
-  kernels.template mix<T>(slice{window.segments, {window.range.begin, window.range.begin}, window.origin}, vectors,
-                          weights, out, bytes);
-  auto& pieces = turn.pieces();
-  cut(window, std::max<std::size_t>(turn.bytes_at_a_time(bytes) / (n * sizeof(T)) / 1024, 1) * 1024, pieces);
-  turn.for_each(pieces.size(), [&](std::size_t i) {
-    kernels.template mix<T>(pieces[i].of(window), vectors, weights + pieces[i].first * n, out, bytes);
+  const auto bytes = Kernels::template bytes_of<T>(window, vectors.size());
+  mix_by<T>(shared, window, vectors.size(), weights, [&](const slice& part, const double* of_part) {
+    kernels.template mix<T>(part, vectors, of_part, out, bytes);
   });
 }
 

@@ -36,6 +36,8 @@ class threads_pair_space : public threads_space {
     threads_backend::mix(team(), pair_kernels_, window, vectors, weights, out);
   }
 
+  void mix_in_double() const = delete;  // see serial_pair_space
+
  private:
   serial_pair_space pair_kernels_;
 };

@@ -103,6 +103,15 @@ class threads_space {
     detail::threads_backend::mix(*team_, serial_, window, vectors, weights, out);
   }
 
+  /// See serial_space.
+  template <scalar From, scalar To>
+    requires(std::same_as<From, double> || std::same_as<To, double>)
+  void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
+    detail::threads_backend::mix_by<From>(
+        *team_, window, vectors.size(), weights,
+        [&](const slice& part, const double* of_part) { serial_.mix_in_double(part, vectors, of_part, out); });
+  }
+
   /// Of one element type, or between float and a 16-bit type, rounded to nearest even.
   template <scalar From, scalar To>
     requires requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
