@@ -44,7 +44,7 @@ order some_order(input& in, int ranks) {
     long long rest = static_cast<long long>(found.length);
     for (std::size_t i = 0; i + 1 < count; ++i) {
       lengths.push_back(in.flag() ? rest / 2 : some_length(in));
-      rest -= std::min(rest, lengths.back());
+      rest -= std::clamp(lengths.back(), 0LL, rest);
     }
     if (count > 0) lengths.push_back(in.up_to(5) == 0 ? some_length(in) : rest);
   };
