@@ -61,13 +61,17 @@ def end_of_parentheses(code, start):
 
 def lines_left_out(lines):
     """Numbers, from 1, of lines that are no code, or whose change nothing that runs could notice"""
-    left_out, ends = set(), None
+    left_out, ends, concept, depth = set(), None, False, 0
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if ends:
+        if concept or text.startswith("concept "):
+            left_out.add(number)
+            depth += text.count("{") - text.count("}")
+            concept = depth > 0 or not text.endswith(";")
+        elif ends:
             left_out.add(number)
             ends = None if ends.search(text) else ends
-        elif re.match(r"(//|template\b|using\b|namespace\b|concept\b|requires\b|friend\b|(struct|class|enum)\b)", text):
+        elif re.match(r"(//|template\b|using\b|namespace\b|requires\b|friend\b|(struct|class|enum)\b)", text):
             left_out.add(number)
         elif re.search(r"= (delete|default);", text):
             left_out.add(number)
