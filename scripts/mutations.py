@@ -24,6 +24,7 @@ patterns = [
     (r"\((\w+), (\w+)\)", r"(\2, \1)"),
     (r"(?<=return )[^;{}]+(?=;$)", "{}"), (r"(?<=return )([^;{}]+)(?=;$)", r"!(\1)"),
 ]
+statement = re.compile(r"\s*(?!ADASUM)[\w:(*+-].*(\(| [-+*/|&]?= |\+\+|--)(?!.* \{$)|\s*throw ")
 other_statement = re.compile(r"\s*((return|else|for|if|while|do|switch|case|default|try|break|continue)\b"
                              r"|(public|private|protected):|: |\w+\(.*\)[,{])")
 declaration = re.compile(r"\s*(?!throw|delete)((const|auto|static|[\w:]+(<.*>)?)[*&]* )+[*&]?\w+(\[.*\])?( =|;|\{|\(|,)")
@@ -35,7 +36,7 @@ def changes_of(lines):
     for number, line in enumerate(lines, 1):
         if number in left_out:
             continue
-        code = re.sub(r'//.*|"(\\.|[^"\\]){4,}".*|\bthrow\b.*', "", line).rstrip()  # without messages
+        code = re.sub(r'//.*|"(\\.|[^"\\]){4,}".*|(?<=\bthrow ).*', "", line).rstrip()  # without messages
         made = {line[:found.start()] + found.expand(new) + line[found.end():]
                 for old, new in patterns for found in re.finditer(old, code)}
         for found in re.finditer(r"\b(if|while) (constexpr )?\(", code):
@@ -44,7 +45,7 @@ def changes_of(lines):
                 made.update(line[:found.end()] + value + line[end:] for value in ("true", "false"))
         # A statement left out, which may go on in the next lines
         begins = re.search(r"[;{}:)]$|^$", lines[number - 2].split("//")[0].rstrip())
-        if begins and re.match(r"\s*[\w:(*+-]", line) and not declaration.match(line) and not other_statement.match(line):
+        if begins and statement.match(code) and not declaration.match(code) and not other_statement.match(code):
             made.add(re.sub(r"\S", r"if (false) \g<0>", line, count=1))
         yield from ((number, text) for text in sorted(made) if text.strip() != line.strip())
 
