@@ -116,6 +116,16 @@ TEST_CASE("gradvac: opposed gradients cancel, and a zero gradient changes nothin
   CHECK(combined(rules::gradvac{}, {{1, 2}, {0, 0}, {2, 0}}) == vec{3, 2});
 }
 
+TEST_CASE("gradvac: what has vanished is turned no more, and leaves the usual cosines as they are") {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {  // any order of the others
+    CAPTURE(seed);
+    rules::gradvac rule{.beta = 0.5, .seed = seed};
+    // The first two cancel, so they are not turned towards the third any more, if that comes later.
+    CHECK(combined(rule, {{1, 0}, {-1, 0}, {0, 1}}) == vec{0, 1});
+    for (const double target : rule.targets[0]) CHECK((target == 0 || target == -0.5));
+  }
+}
+
 TEST_CASE("gradvac: has what every rule has") {
   check_rule(rules::gradvac{}, {.degree = 1, .symmetric = false, .widest_scale = 1e100});
   check_rule(rules::gradvac{.beta = 0.5, .average = true, .per_segment = true}, {.degree = 1, .symmetric = false});
