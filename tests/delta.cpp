@@ -90,14 +90,14 @@ TEST_CASE("delta_allreduce refuses what it cannot combine, and changes nothing")
 TEST_CASE("delta_allreduce gives the weights back when the ranks disagree or a step is not finite") {
   const adasum::segments segs{4};
   const std::vector<double> before{1, 2, 3, 4}, after{11, 22, 33, 44};
-  for (const bool raise : {true, false}) {
+  for (const bool infinite : {true, false}) {
     const auto ranks = on_ranks(2, [&](const adasum::thread_communicator& comm) {
       adasum::options choices;
       choices.check_agreement = true;
       choices.nonfinite = adasum::nonfinite_policy::raise;
       auto weights = after;
-      if (raise && comm.rank() == 1) weights[2] = std::numeric_limits<double>::infinity();
-      if (!raise && comm.rank() == 1) weights.push_back(55);  // an agreement_error on all ranks
+      if (infinite && comm.rank() == 1) weights[2] = std::numeric_limits<double>::infinity();
+      if (!infinite && comm.rank() == 1) weights.push_back(55);  // an agreement_error on all ranks
       auto plan =
           adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, adasum::schedules::all_to_all{}, choices);
       try {

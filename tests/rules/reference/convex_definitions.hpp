@@ -28,11 +28,11 @@ namespace adasum::test::reference {
 struct directions {
   explicit directions(const quad_matrix& g) : unit(unit_vectors(g)), r(gram_of(unit)), eigen(r) {
     const quad largest = *std::ranges::max_element(eigen.values);
-    const quad zero = static_cast<quad>(g.size()) * 0x1p-48Q * largest;
+    const quad zero = static_cast<quad>(g.size()) * 0x1p-48_q * largest;
     quad least = largest;
     for (const quad lambda : eigen.values) {
       counts.push_back(lambda > zero);
-      near = near || (lambda > 1e-2Q * zero && lambda < 1e2Q * zero);
+      near = near || (lambda > 1e-2_q * zero && lambda < 1e2_q * zero);
       if (counts.back()) least = std::min(least, lambda);
     }
     condition = least > 0 ? largest / least : 1;
@@ -76,7 +76,7 @@ inline expected_result define(const rules::imtl_g& rule, const quad_matrix& g) {
   const auto n = static_cast<quad>(g.size());
   const quad accuracy = n * r.condition, projections = norm(r.apply([](quad) { return 1; }, quads(g.size(), 1)));
   const quad margin = projections > rule.guard * sqrtq(n) ? sum(v) - rule.guard * absolute : -1;
-  const bool near = r.near || fabsq(margin) <= 32 * epsilon * accuracy * absolute || 16 * epsilon * accuracy > 0.01Q;
+  const bool near = r.near || fabsq(margin) <= 32 * epsilon * accuracy * absolute || 16 * epsilon * accuracy > 0.01_q;
   if (margin <= 0) return from_weights(g, equal_weights(g.size()), 0, near);
   const quads weights = times(v, 1 / sum(v));
   return from_weights(g, weights, accuracy * mass(g, weights) * (1 + absolute / sum(v)), near);
@@ -89,7 +89,7 @@ inline expected_result define(const rules::conflict_free& rule, const quad_matri
   const auto x = r.apply([](quad lambda) { return 1 / lambda; }, ones), slopes = r.apply([](quad) { return 1; }, ones);
   const quad accuracy = static_cast<quad>(g.size()) * r.condition;
   const quad margin = norm(slopes) - rule.guard * norm(ones);
-  const bool near = r.near || fabsq(margin) <= 32 * epsilon * accuracy * norm(ones) || 16 * epsilon * accuracy > 0.01Q;
+  const bool near = r.near || fabsq(margin) <= 32 * epsilon * accuracy * norm(ones) || 16 * epsilon * accuracy > 0.01_q;
   if (margin <= 0) return from_weights(g, equal_weights(g.size()), 0, near);
   const quads u = combination(r.unit, x);
   quad projections = 0, terms = 0;
@@ -112,7 +112,8 @@ inline expected_result define(const rules::aligned_mtl&, const quad_matrix& g) {
     add(weights, sqrtq(least / own.values[k]) * sum(own.vectors[k]) / static_cast<quad>(g.size()), own.vectors[k]);
   const quad ratio = *std::ranges::max_element(lengths) / *std::ranges::min_element(lengths);
   const quad accuracy = static_cast<quad>(g.size()) * r.condition * ratio;
-  return from_weights(g, weights, accuracy * mass(g, weights), !r.regular || r.near || 16 * epsilon * accuracy > 0.01Q);
+  return from_weights(g, weights, accuracy * mass(g, weights),
+                      !r.regular || r.near || 16 * epsilon * accuracy > 0.01_q);
 }
 
 // ── convex programs ──
@@ -145,7 +146,7 @@ inline expected_result define(const rules::min_norm& rule, const quad_matrix& g,
 /// others. With r = Σ vᵢuᵢ, r* = Σ v*ᵢuᵢ: ‖r - r*‖² ≤ η Σ(v* - h) + the roundings of (v - h)·Rv, n·2⁻⁴⁸ M², so the error is at
 /// most √(2n·2⁻⁴⁸) M; where R is regular, that squared times κ.
 inline quad error_of_cone(const quad_matrix& g, quad terms) {
-  const quad least = 2 * static_cast<quad>(g.size()) * 0x1p-48Q;
+  const quad least = 2 * static_cast<quad>(g.size()) * 0x1p-48_q;
   return std::min(sqrtq(least), 4 * least * directions_of(g).condition) * terms / (16 * epsilon);
 }
 inline quads shortest_above(const quad_matrix& r, const quads& h) {
@@ -199,9 +200,9 @@ inline expected_result define(const rules::cagrad& rule, const quad_matrix& g, c
   const quad length = norm(combination(g, w));
   quads weights = equal_weights(n);
   add(weights, radius / length, w);
-  const quad accuracy = 1e-13Q * static_cast<quad>(n) * condition;
+  const quad accuracy = 1e-13_q * static_cast<quad>(n) * condition;
   return from_weights(g, weights, accuracy / (16 * epsilon) * std::max(mass(g, weights), mass(g, found)),
-                      accuracy > 0.01Q || length < 1e-5Q * mass(g, w));
+                      accuracy > 0.01_q || length < 1e-5_q * mass(g, w));
 }
 
 /// β > 0 with Rβ = k β^(-1/a), by Newton's method from the library's weights: the solution is the only one, so what it
@@ -217,7 +218,7 @@ inline bool solve_fairly(const quad_matrix& r, const quads& k, quad a, quads& be
       residual = std::max(residual, fabsq(slope[i]) / barrier);
       curvature[i][i] += barrier / beta[i] / a;
     }
-    if (residual < 1e-28Q) return true;
+    if (residual < 1e-28_q) return true;
     add(beta, -1, factors<quad>(curvature).solve(slope));
     if (!(*std::ranges::min_element(beta) > 0)) return false;
   }
@@ -240,7 +241,7 @@ inline expected_result fair(const quad_matrix& g, quad a, quad length, bool is_m
   const quad factor = beta[0] > 0 ? powq(k[0] * powq(beta[0], -1 / a) / multiply(r, beta)[0], a / (1 + a)) : 0;
   beta = times(beta, factor);
   const quad accuracy = static_cast<quad>(n) * directions_of(g).condition;
-  if (16 * epsilon * accuracy > 1e-6Q) return {quads(g.front().size()), 0, true};
+  if (16 * epsilon * accuracy > 1e-6_q) return {quads(g.front().size()), 0, true};
   const bool solved = solve_fairly(r, k, a, beta);
   CHECK(solved);
   if (!solved) return {quads(g.front().size()), 0, true};

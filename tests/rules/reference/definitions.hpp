@@ -62,7 +62,7 @@ inline node merge(const node& a, const node& b) {
   const quad norm2 = dot(result.value, result.value);
   if (norm2 > 0) result.error += result.mass * std::min<quad>(result.mass / sqrtq(norm2), 0x1p12);
   // What is left of gradients that cancel has the direction of rounding errors, or none.
-  result.excluded = a.excluded || b.excluded || (norm2 > 0 && norm2 < 1e-20Q * result.mass * result.mass);
+  result.excluded = a.excluded || b.excluded || (norm2 > 0 && norm2 < 1e-20_q * result.mass * result.mass);
   return result;
 }
 /// A prime number of them: those that a power of two leaves over are paired first.
@@ -113,7 +113,7 @@ inline expected_result define(const rules::adacons& rule, const quad_matrix& g) 
     absolute += fabsq(alpha.back());
   }
   const quad total = sum(alpha), margin = total - rule.guard * absolute;
-  const bool near = fabsq(margin) <= 1e-8Q * n * mean_norm;
+  const bool near = fabsq(margin) <= 1e-8_q * n * mean_norm;
   if (margin <= 0) return from_weights(g, equal_weights(g.size()), 0, near);
   const quad s = rule.scale == rules::adacons::scaling::mean_norm ? mean_norm : 1;
   quads weights;
@@ -125,7 +125,7 @@ inline expected_result define(const rules::adacons& rule, const quad_matrix& g) 
 
 /// Whether two of them are as good as equal but not the same gradient. (What is exactly 0 is 0 in the library, too.)
 inline bool near_tie(quad a, quad b, const quads& x, const quads& y) {
-  return (a != 0 || b != 0) && fabsq(a - b) <= 1e-6Q * std::max(fabsq(a), fabsq(b)) && x != y;
+  return (a != 0 || b != 0) && fabsq(a - b) <= 1e-6_q * std::max(fabsq(a), fabsq(b)) && x != y;
 }
 
 inline expected_result define(const rules::multi_krum& rule, const quad_matrix& g) {
@@ -184,9 +184,9 @@ inline expected_result define(const rules::gradient_agreement_filtering& rule, c
     ++nonzero;
     if (taken > 0) {
       const auto z = combination(g, weights);
-      const quad length = norm(z), cancelled = length > 0 ? mass(g, weights) / length : 1e30Q;
+      const quad length = norm(z), cancelled = length > 0 ? mass(g, weights) / length : 1e30_q;
       const quad margin = rule.threshold - 1 + (length > 0 ? dot(z, g[i]) / length / norm(g[i]) : 0);
-      near = near || cancelled > 1e6Q || fabsq(margin) <= 1e-14Q * static_cast<quad>(n) * cancelled * (1 + cancelled);
+      near = near || cancelled > 1e6_q || fabsq(margin) <= 1e-14_q * static_cast<quad>(n) * cancelled * (1 + cancelled);
       if (margin < 0) continue;
     }
     ++taken;
@@ -257,7 +257,7 @@ inline expected_result define(const rules::gradvac& before, const quad_matrix& g
       if (vanishing) continue;
       const quad expected = (1 - before.beta) * usual + before.beta * cosine;
       // Two vectors of floats are measured in float lanes.
-      const quad bound = (n > 2 ? unit : 0x1p-18Q) * (before.beta * 4 * unsure / length + 1);
+      const quad bound = (n > 2 ? unit : 0x1p-18_q) * (before.beta * 4 * unsure / length + 1);
       worst_target = std::max(worst_target, fabsq(after.targets[0][i * n + j] - expected) / bound);
     }
     add(total, 1, z.z);
@@ -279,7 +279,7 @@ inline quad median_of(quads lengths) {
   return lengths[(lengths.size() - 1) / 2];
 }
 /// Where δ is more than this, the first order says nothing.
-inline constexpr quad unknown = 0.5Q / (16 * epsilon);
+inline constexpr quad unknown = 0.5_q / (16 * epsilon);
 
 /// An iteration moves by the shares of gradients that are not known, times how far they are; and Weiszfeld's iteration brings
 /// what differs nearer together.
@@ -309,10 +309,10 @@ inline expected_result define(const rules::geometric_median& rule, const quad_ma
     const quads next = times(beta, 1 / sum(beta));
     const spanned after(gram, lengths, next);
     for (std::size_t i = 0; i < n; ++i) error += next[i] * delta[i] * after.distance(i);
-    const quad move = spanned(gram, lengths, add(z, -1, next)).length() / (1e-9Q * median);
+    const quad move = spanned(gram, lengths, add(z, -1, next)).length() / (1e-9_q * median);
     z = next;
     if (round == 0) continue;
-    near = near || fabsq(move - 1) < 1e-2Q;
+    near = near || fabsq(move - 1) < 1e-2_q;
     if (move <= 1) break;
   }
   return from_weights(g, z, error, near);

@@ -18,7 +18,7 @@ class symmetric_eigen {
     values.resize(n);
     vectors.assign(n, quads(n));
     for (std::size_t i = 0; i < n; ++i) vectors[i][i] = 1;
-    for (const auto& row : a_) tiny_ = std::max(tiny_, 1e-35Q * norm(row));
+    for (const auto& row : a_) tiny_ = std::max(tiny_, 1e-35_q * norm(row));
     for (std::size_t k = 0; k + 2 < n; ++k) reflect(k);
     for (std::size_t i = 0; i < n; ++i) values[i] = a_[i][i];
     for (std::size_t i = 0; i + 1 < n; ++i) below_[i] = a_[i + 1][i];

@@ -1,19 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <quadmath.h>
-
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#if LDBL_MANT_DIG != 113
+#include <quadmath.h>
+#endif
+
 /// Linear algebra in 128 bits (113 of them digits), of the shortest kind: references need no speed. g++ only.
 namespace adasum::test::reference {
 
+#if LDBL_MANT_DIG == 113  // aarch64, riscv64, s390x: no library but the usual one has numbers of 128 bits there
+using quad = long double;
+inline quad fabsq(quad x) { return std::fabs(x); }
+inline quad sqrtq(quad x) { return std::sqrt(x); }
+inline quad hypotq(quad x, quad y) { return std::hypot(x, y); }
+inline quad powq(quad x, quad y) { return std::pow(x, y); }
+inline bool finiteq(quad x) { return std::isfinite(x); }
+#else
 using quad = __float128;
+#endif
+constexpr quad operator""_q(long double x) { return x; }
+
 using quads = std::vector<quad>;
 using quad_matrix = std::vector<quads>;  ///< of columns, or of gradients
 
@@ -80,7 +95,7 @@ template <class Real = quad>
 class factors {
  public:
   explicit factors(const quad_matrix& m) {
-    constexpr bool exact = sizeof(Real) == sizeof(quad) && !std::is_same_v<Real, long double>;
+    constexpr bool exact = std::is_same_v<Real, quad>;
     const Real rounding = exact ? Real(1e-31L) : Real(1e-17L);
     for (const auto& row : m) l_.emplace_back(row.begin(), row.end());
     for (std::size_t i = 0; i < l_.size(); ++i)
@@ -155,10 +170,10 @@ inline quads minimum(const std::function<local_model(const quads&)>& model, quad
       gap += x[i] * s[i] / static_cast<quad>(n);
       residual = std::max(residual, fabsq(slope[i] - s[i] - (a.empty() ? 0 : y * a[i])));
     }
-    if (gap < 1e-50Q && residual < 1e-30Q) break;
-    if (gap < 1e-60Q) break;
+    if (gap < 1e-50_q && residual < 1e-30_q) break;
+    if (gap < 1e-60_q) break;
     // Near the end, where Newton's steps are taken whole, it converges faster.
-    mu = gap * (residual >= 1 ? 0.5Q : gap < 1e-10Q && last_step > 0.9Q ? 1e-5Q : 0.05Q);
+    mu = gap * (residual >= 1 ? 0.5_q : gap < 1e-10_q && last_step > 0.9_q ? 1e-5_q : 0.05_q);
     quads right(n);
     for (std::size_t i = 0; i < n; ++i) {
       m[i][i] += s[i] / x[i];
@@ -173,13 +188,13 @@ inline quads minimum(const std::function<local_model(const quads&)>& model, quad
       dy = (1 - dot(a, x) - dot(a, dx)) / dot(a, q);
       add(dx, dy, q);
     };
-    gap > 1e-10Q ? solve(factors<long double>(m)) : solve(factors<quad>(m));
+    gap > 1e-10_q ? solve(factors<long double>(m)) : solve(factors<quad>(m));
     quads ds(n);
     quad step = 1;
     for (std::size_t i = 0; i < n; ++i) {
       ds[i] = mu / x[i] - s[i] - s[i] / x[i] * dx[i];
-      if (dx[i] < 0) step = std::min(step, -0.95Q * x[i] / dx[i]);
-      if (ds[i] < 0) step = std::min(step, -0.95Q * s[i] / ds[i]);
+      if (dx[i] < 0) step = std::min(step, -0.95_q * x[i] / dx[i]);
+      if (ds[i] < 0) step = std::min(step, -0.95_q * s[i] / ds[i]);
     }
     add(x, step, dx);
     add(s, step, ds);

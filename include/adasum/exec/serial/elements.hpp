@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "../../core/scalar.hpp"
+#include "neon.hpp"
 #include "number_formats.hpp"
 #include "simd.hpp"
 
@@ -26,6 +27,10 @@ template <class To, std::size_t Bytes, class From>
 [[gnu::always_inline]] inline void load_each(vector<To, Bytes>& out, const From* from) {
   if constexpr (std::is_same_v<To, From>) {
     __builtin_memcpy(&out, from, Bytes);
+  } else if constexpr (has_neon && Bytes == 16 && 2 * sizeof(From) == sizeof(To)) {
+    vector<From, 8> elements;
+    __builtin_memcpy(&elements, from, sizeof(elements));
+    widen_by_neon(out, elements);
   } else {
 #ifdef __NVCC__  // its front end cannot read a list of lanes
     vector<From, Bytes / sizeof(To) * sizeof(From)> elements;
@@ -67,11 +72,19 @@ template <std::size_t Bytes>
   __builtin_memcpy(to, &halves, Bytes / 2);
 }
 #else
-inline constexpr bool converts_binary16(std::size_t) { return false; }
+inline constexpr bool converts_binary16(std::size_t bytes) { return has_neon && bytes == 16; }
 template <std::size_t Bytes>
-void load_binary16(vector<float, Bytes>& out, const void* from);
+[[gnu::always_inline]] inline void load_binary16(vector<float, Bytes>& out, const void* from) {
+  vector<std::uint16_t, Bytes / 2> halves;
+  __builtin_memcpy(&halves, from, Bytes / 2);
+  from_binary16_by_neon(out, halves);
+}
 template <std::size_t Bytes>
-void store_binary16(void* to, const vector<float, Bytes>& value);
+[[gnu::always_inline]] inline void store_binary16(void* to, const vector<float, Bytes>& value) {
+  vector<std::uint16_t, Bytes / 2> halves;
+  to_binary16_by_neon(halves, value);
+  __builtin_memcpy(to, &halves, Bytes / 2);
+}
 #endif
 
 /// Reads Bytes / sizeof(compute_type<T>) elements.
@@ -137,9 +150,14 @@ inline void fence_bypassing_stores() {}
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline void widen(vector<double, Bytes>& low, vector<double, Bytes>& high,
                                          const vector<float, Bytes>& value) {
-  const auto both = __builtin_convertvector(value, vector<double, 2 * Bytes>);
-  __builtin_memcpy(&low, &both, Bytes);
-  __builtin_memcpy(&high, reinterpret_cast<const char*>(&both) + Bytes, Bytes);
+  if constexpr (has_neon && Bytes == 16) {
+    widen_by_neon(low, value);
+    widen_upper_by_neon(high, value);
+  } else {
+    const auto both = __builtin_convertvector(value, vector<double, 2 * Bytes>);
+    __builtin_memcpy(&low, &both, Bytes);
+    __builtin_memcpy(&high, reinterpret_cast<const char*>(&both) + Bytes, Bytes);
+  }
 }
 
 /// As store, bypassing the caches. @pre `to` is a multiple of the bytes that are written

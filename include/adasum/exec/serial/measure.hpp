@@ -13,6 +13,7 @@
 #include "elements.hpp"
 #include "instruction_set.hpp"
 #include "lanes.hpp"
+#include "neon.hpp"
 #include "prefetch.hpp"
 
 /// The measure kernels: the Gram matrix of n vectors over one contiguous piece, added to what is there.
@@ -179,8 +180,8 @@ struct measure_block {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const Element* const* at, std::size_t n, std::size_t length, std::size_t ahead,
                                          double* gram) {
-    // Accumulators and operands of a tile fit into the registers: 32 with 64 bytes, 16 with fewer.
-    constexpr std::size_t most_rows = Bytes == 64 ? tile : tile / 2;
+    // Accumulators and operands of a tile fit into the registers: 32 on aarch64 and with 64 bytes, 16 with fewer.
+    constexpr std::size_t most_rows = Bytes == 64 || has_neon ? tile : tile / 2;
     for (std::size_t i = 0; i < n; i += tile) {
       const auto rows = std::min(tile, n - i);
       for (std::size_t j = 0; j < i; j += tile)
