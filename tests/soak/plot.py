@@ -21,7 +21,8 @@ for run in runs:
         axis.plot(minutes, [float(row[name]) for row in rows], linewidth=0.8,
                   label=f"{pathlib.Path(run).name}, {reductions:,.0f} reductions")
         axis.set_ylabel(text)
-        axis.set_ylim(bottom=0)
+for axis in axes:
+    axis.set_ylim(bottom=0)
 axes[0].legend(frameon=False)
 axes[2].set_xlabel("minutes; the most of any rank")
 figure.tight_layout()
