@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// 8 to 64 gradients of 4 Mi floats: adasum_tree against calls of adasum_pair along the same tree, both in place. Names: tree/<kernel>/<gradients>/<segments>.
+// 8 to 64 gradients of 4 Mi floats: adasum_tree against calls of adasum_pair along the same tree, both in place. Names:
+// tree/<kernel>/<gradients>/<segments>.
 
 #include <benchmark/benchmark.h>
 

@@ -16,8 +16,8 @@
 namespace adasum {
 
 /// The adaptive sum of any number of gradients along the tree of tree_order.hpp, segment by segment, in two passes over
-/// them, or three where they are many and long: combine() with rules::adasum, and its report. Segments may follow; without them the whole gradient is one.
-/// Returns when out is complete. Errors as in combine().
+/// them, or three where they are many and long: combine() with rules::adasum, and its report. Segments may follow; without
+/// them the whole gradient is one. Returns when out is complete. Errors as in combine().
 template <class Space, class Gradients, class Out, class... Segments>
 report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
   if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>()) {

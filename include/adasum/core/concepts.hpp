@@ -162,7 +162,7 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //                                 measure does less
 //   mix_in_double(slice, vectors, weights, out)
 //                                 as mix, with every product and sum in double, of vectors of T and `out` of double, and
-//                                 of vectors of double and `out` of T, which is rounded once. Where it is there, with
+//                                 of vectors of double and `out` of T (of 16 bits: by way of float). Where it is there, with
 //                                 measure_in_double and the elements double, many vectors are combined along a tree in
 //                                 groups, whose sums are kept in double
 //   for_recombining(space)        a function in the space's namespace: a space for double, which also copies from T to

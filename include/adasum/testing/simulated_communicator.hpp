@@ -132,7 +132,7 @@ class simulated_communicator {
 };
 
 /// Runs function(communicator) on so many simulated ranks, and returns when all of them have ended. The ranks are threads, of
-/// which one runs at a time, all on one processor.
+/// which one runs at a time, all on one processor; so is each thread that a rank starts (a threads_space made there has one).
 ///
 ///     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
 ///       const auto run = adasum::simulate(5, {.seed = seed}, [](const adasum::simulated_communicator& comm) { … });

@@ -199,6 +199,16 @@ TEST_CASE("gradients that are excluded") {
   for (std::size_t x = 0; x < out.size(); ++x) REQUIRE(std::abs(out[x] - expected[x]) <= 1e-6f);
 }
 
+TEST_CASE("a sum has the same bits whether it is measured or not") {
+  constexpr std::size_t n = 16;
+  const auto cut = grouped_segments(n);
+  const auto g = random_gradients<double>(n, cut.total(), 11);
+  std::vector<double> out(cut.total()), expected(cut.total());
+  combine(exec, g, out, cut, rules::sum{});
+  combine(exec, g, expected, cut, rules::sum{}, options{.measure = measuring::when_needed});
+  CHECK(same_bits(out, expected));
+}
+
 TEST_CASE("when groups pay") {
   CHECK(detail::grouping::pays(16, segments{1024}));
   CHECK(!detail::grouping::pays(16, segments{1023}));

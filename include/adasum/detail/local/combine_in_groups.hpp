@@ -24,7 +24,7 @@
 /// far fewer inner products than their Gram matrix has: in groups of 8, 32 vectors need 4 · 36 + 10 in place of 528.
 ///
 /// Sums are kept in double, so that they are as good as the vectors that they are made of: what a rule is told of two nodes
-/// is as accurate as from the Gram matrix, and the result is rounded once.
+/// is as accurate as from the Gram matrix, and the result is rounded to its type at the end only.
 namespace adasum::detail {
 
 /// When and how vectors are combined in groups: the one place where that is chosen, by measurements of bench/tree.cpp. It
@@ -50,14 +50,16 @@ struct grouping {
   static bool pays(std::size_t vectors, segments_view segments) {
     return vectors >= 12 && segments.all().size() / std::max<std::size_t>(segments.size(), 1) * (vectors - 8) >= 8192;
   }
+  /// Whether it then does for every segment, however long: of more than a few vectors.
+  static constexpr bool takes_all(std::size_t vectors) { return vectors > 16; }
   /// Whether it does for a segment of so many elements where it does for most: of few vectors, if no pass is added.
   static constexpr bool pays_for(std::size_t vectors, std::size_t sums, std::size_t length) {
-    return vectors > 16 || are_kept(sums, length);
+    return takes_all(vectors) || are_kept(sums, length);
   }
 };
 
-/// In place of combination_in_groups where there is none: under rules that are not applied along the tree, and on spaces that
-/// keep no sums in double.
+/// In place of combination_in_groups where there is none: under rules that are not applied along the tree or need no inner
+/// products, and on spaces that keep no sums in double.
 struct no_groups {
   static bool pays_for(const slice&) { return false; }
   void run(auto&&...) const {}

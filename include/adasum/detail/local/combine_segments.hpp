@@ -62,16 +62,18 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   constexpr std::size_t few = 2, few_segments = local_rounds<Space>::most;
   const bool small = n <= few && round <= few_segments;
   std::array<double, (few_segments + 1) * (packed_size(few) + few)> on_stack;
-  std::vector<double> on_heap(small ? 0 : (round + 1) * (packed_size(n) + n));
+  constexpr bool may_group = tree_rule<Rule> && needs_gram<Rule> && combines_in_groups<Space, T>;
+  const bool in_groups = may_group && measure && !whole_model && grouping::pays(n, segments);
+  // Entries of the Gram matrix of all vectors, where that is needed.
+  const std::size_t entries = in_groups && grouping::takes_all(n) ? 0 : packed_size(n);
+  std::vector<double> on_heap(small ? 0 : (round + 1) * (entries + n));
   const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
   const auto limits = limits_for<T>(n, recombines_in_double<Space, T>);
-  weigh_scratch scratch(pairwise_rule<Rule> && n == 2 ? 0 : n);
+  weigh_scratch scratch(entries == 0 || (pairwise_rule<Rule> && n == 2) ? 0 : n);
   std::vector<std::size_t> unsettled;
-  constexpr bool may_group = tree_rule<Rule> && combines_in_groups<Space, T>;
   std::optional<std::conditional_t<may_group, combination_in_groups<T, Space, Rule>, no_groups>> groups;
   if constexpr (may_group)
-    if (measure && !whole_model && grouping::pays(n, segments))
-      groups.emplace(space, rule, vectors, leaf_counts, segments, round, limits);
+    if (in_groups) groups.emplace(space, rule, vectors, leaf_counts, segments, round, limits);
 
   for (std::size_t first = 0, count = 0; first < segments.size(); first += count) {
     count = rounds.length_from(first);
@@ -79,8 +81,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
     const slice window{part, part.all(), 0};
     auto rest = memory;
     const auto take = [&](std::size_t size) { return std::exchange(rest, rest.subspan(size)).first(size); };
-    const round_memory arrays{
-        n, take(count * packed_size(n)), take(count * n), take(n), take(packed_size(n)), scratch, unsettled};
+    const round_memory arrays{n, take(count * entries), take(count * n), take(n), take(entries), scratch, unsettled};
     const auto observe_one = [&](std::size_t k, const segment_outcome& outcome) { observe(first + k, outcome); };
     if (groups && groups->pays_for(window)) {
       groups->run(window, arrays, segments, out, observe_one);

@@ -225,7 +225,7 @@ struct weighted_lanes {
     }
   }
 
-  /// Rounded once.
+  /// Rounded to float or double, and then to Out.
   template <scalar Out>
   [[gnu::always_inline]] void store_to(Out* to) const {
 #pragma GCC unroll 4

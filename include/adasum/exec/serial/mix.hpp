@@ -17,7 +17,7 @@
 /// `from_memory`: see come_from_memory.
 namespace adasum::detail::serial {
 
-/// Any number of vectors of T, added in double lanes and rounded to Out once.
+/// Any number of vectors of T, added in double lanes and rounded to Out at the end (if that has 16 bits, by way of float).
 template <scalar T, scalar Out = T>
 struct mix_many {
   template <std::size_t Bytes>

@@ -120,7 +120,7 @@ class serial_space {
   }
 
   /// As mix, of sums that are kept in double because they are combined further: vectors of any scalar to doubles, or
-  /// doubles to any scalar, rounded once. Products and sums are doubles.
+  /// doubles to any scalar. Products and sums are doubles.
   template <scalar From, scalar To>
     requires(std::same_as<From, double> || std::same_as<To, double>)
   void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
