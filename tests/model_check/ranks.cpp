@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "window.hpp"
+
 namespace adasum::test::model {
 
 namespace {
@@ -19,20 +21,6 @@ namespace {
 using adasum::detail::meeting;
 using adasum::detail::shared_sizes;
 using adasum::detail::time_limit;
-
-constexpr std::size_t block_bytes = 1024, gradients_at = most_ranks * block_bytes, gradient_bytes = 64;
-constexpr std::array<int, most_ranks> rank_numbers{0, 1, 2, 3};
-
-/// Memory of threads, or of processes.
-template <bool one_address_space>
-struct window {
-  static constexpr bool same_address_space = one_address_space;
-  static constexpr unsigned most_looks = 200;  // fewer than the explorer is patient for
-  std::size_t count;
-  std::span<const int> ranks() const { return std::span(rank_numbers).first(count); }
-  std::byte* of(std::size_t i) const { return shared_memory() + i * block_bytes; }
-  void progress() const { in_loop(); }
-};
 
 enum class outcome : std::uint8_t { none, good, failed };
 std::array<std::array<outcome, most_ranks>, most_runs> outcomes;
