@@ -48,6 +48,9 @@ TEST_CASE("segments have as many elements as the gradient") {
   CHECK_NOTHROW(require_segments_match(cut, 7, "call"));
   CHECK_THROWS_WITH_AS(require_segments_match(cut, 8, "call"),
                        "call: the segments hold 7 elements in all, the gradient has 8", bad_input);
+  // Boundaries that are none, though the last one is right.
+  CHECK_THROWS_WITH_AS(require_segments_match(view_of({0, 9, 7}), 7, "call"),
+                       "call: the boundaries of the segments must begin at 0 and not decrease", bad_input);
 }
 
 TEST_CASE("two arrays are the same or apart") {
