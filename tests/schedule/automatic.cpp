@@ -287,6 +287,18 @@ TEST_CASE("automatic on a machine that was measured: nodes") {
   CHECK(chosen({.inside = {.latency = 1e-3}}, 10'000) == carried::whole);
 }
 
+TEST_CASE("automatic across two nodes of two ranks: short parts are exchanged whole, longer ones halved once more") {
+  const std::vector<int> nodes{0, 0, 1, 1};
+  const auto chosen = [&](std::size_t length) {
+    auto what = floats(length);
+    what.nodes = nodes;
+    what.in_place = true;
+    return automatic::choose(4, what);
+  };
+  CHECK(chosen(1024) == automatic::choice{automatic::kind::doubling, 2, carried::shard});
+  CHECK(chosen(std::size_t{1} << 22).which == automatic::kind::halving);
+}
+
 TEST_CASE("automatic tells machines apart, and refuses one that cannot be") {
   const automatic none, defaults{.on = machine{}}, other{.on = machine{.across = {.latency = 2e-6}}};
   CHECK_FALSE(none == defaults);
