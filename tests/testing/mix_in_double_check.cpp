@@ -161,17 +161,18 @@ TEST_CASE_TEMPLATE("faults of mix_in_double, in either direction", T, ADASUM_TES
     const bool to_double = towards == direction::to_double;
     const std::string call =
         "mix_in_double, from " + (to_double ? narrow : wide) + " to " + (to_double ? wide : narrow) + ": ";
-    for (const auto& [which, what] :
+    for (const auto& planted :
          {std::pair{fault::weights_ignored, "an element is"}, std::pair{fault::first_weights, "an element is"},
           std::pair{fault::last_ignored, "(9 vectors)"}, std::pair{fault::float_weights, "an element is"},
           std::pair{fault::float_sums, "an element is"}, std::pair{fault::weights_later, "an element is"},
           std::pair{fault::weight_zero_read, "NaN in a vector of weight 0"},
           std::pair{fault::writes_all, "it writes to an element outside the window"},
           std::pair{fault::mix_by_address, "the same vectors at other addresses"}}) {
+      const auto which = planted.first;
       CAPTURE(static_cast<int>(which));
       CAPTURE(call);
       check_refused([&] { check_execution_space<T>(faulty_space(which, towards)); }, call);
-      check_refused([&] { check_execution_space<T>(faulty_space(which, towards)); }, what);
+      check_refused([&] { check_execution_space<T>(faulty_space(which, towards)); }, planted.second);
     }
     if (!to_double || std::is_same_v<T, double>)
       check_refused([&] { check_execution_space<T>(faulty_space(fault::float_elements, towards)); }, call);
