@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pair kernel against the textbook loops and against what the machine can move, all in place (a is the output; but
-// of adasum_pair_to_third, which writes a vector of its own), on the same memory. Names: pair/<kernel>/<scalar>/<elements>. The vectors begin with a cache line; those of
-// float_by_malloc 16 bytes later, as long std::vectors do. The ceiling is that of whole lines for both.
+// The pair kernel against the textbook loops and against what the machine can move, on the same memory. All work in place,
+// a being the output; adasum_pair_to_third alone writes a vector of its own. Names: pair/<kernel>/<scalar>/<elements>.
+// The vectors begin with a cache line; those of float_by_malloc 16 bytes later, as long std::vectors do. The ceiling is
+// that of whole lines for both.
 
 #include <benchmark/benchmark.h>
 
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
   add_all<float>("float");
   add_all<float>("float_by_malloc", 16);
   add_all<double>("double");
-#ifdef __FLT16_MANT_DIG__
+#if ADASUM_HAS_FLOAT16
   add_all<_Float16>("half");
 #endif
   benchmark::Initialize(&argc, argv);

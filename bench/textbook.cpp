@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "textbook.hpp"
 
+#include <adasum/core/scalar.hpp>
+
 #include <bit>
 #ifdef __F16C__
 #include <immintrin.h>
@@ -18,7 +20,7 @@ T rounded(double value) {
   return static_cast<T>(value);
 }
 
-#ifdef __FLT16_MANT_DIG__
+#if ADASUM_HAS_FLOAT16
 /// By way of float, with the processor's own conversions: left to itself, GCC 12 turns half into double by a call to
 /// its run-time library for each element, which is no baseline.
 float read(_Float16 element) {
@@ -55,7 +57,7 @@ void pair(T* a, const T* b, std::size_t length) {
 
 template void pair<TEXTBOOK_BUILD>(float*, const float*, std::size_t);
 template void pair<TEXTBOOK_BUILD>(double*, const double*, std::size_t);
-#ifdef __FLT16_MANT_DIG__
+#if ADASUM_HAS_FLOAT16
 template void pair<TEXTBOOK_BUILD>(_Float16*, const _Float16*, std::size_t);
 #endif
 

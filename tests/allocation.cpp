@@ -51,10 +51,14 @@ TEST_CASE_TEMPLATE("nor do the kernels: for up to 64 vectors, and from the secon
     for (std::size_t i = 0; i < n; ++i) vectors.push_back(g[i].data());
     std::vector<double> gram(cut.size() * packed_size(n)), weights(cut.size() * n, 0.5);
     std::vector<T> out(length);
+    std::vector<double> sum(length);
+    const std::vector<const double*> sums(n, sum.data());
     const auto run = [&] {
       exec.measure(whole(cut), std::span<const T* const>(vectors), gram.data());
       exec.measure_in_double(whole(cut), std::span<const T* const>(vectors), gram.data());
       exec.mix(whole(cut), std::span<const T* const>(vectors), weights.data(), out.data());
+      exec.mix_in_double(whole(cut), std::span<const T* const>(vectors), weights.data(), sum.data());
+      exec.mix_in_double(whole(cut), std::span<const double* const>(sums), weights.data(), out.data());
     };
     if (n > 64) run();
     const auto before = allocations();

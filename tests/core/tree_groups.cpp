@@ -66,6 +66,16 @@ TEST_CASE("numbers of leaves × sizes of groups: the same nodes, children before
     }
 }
 
+TEST_CASE("where groups have room for eight, none of three leaves or more has fewer than three") {
+  for (std::size_t leaves = 3; leaves <= 3000; ++leaves)
+    for (const std::size_t most : {std::size_t{8}, leaves / 64}) {
+      if (most < 8) continue;
+      CAPTURE(leaves);
+      const detail::tree_groups groups(leaves, most);
+      for (std::size_t g = 0; g < groups.size(); ++g) REQUIRE(groups.leaves(g).size() >= 3);
+    }
+}
+
 TEST_CASE("32 leaves in groups of 8; 37, where the first leaves are folded") {
   const detail::tree_groups even(32, 8);
   CHECK(even.size() == 4);

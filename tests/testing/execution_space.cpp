@@ -178,8 +178,9 @@ TEST_CASE("spaces of users that are right") {
   CHECK_NOTHROW(check_execution_space<double>(minimal_space<double>(1)));
   const question_counts asked;
   CHECK_NOTHROW(check_execution_space<float>(complete_space(asked)));
-  for (const auto what : {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::measure_with_bytes,
-                          asked_for::can_reach, asked_for::for_pairs}) {
+  for (const auto what :
+       {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::measure_with_bytes, asked_for::can_reach,
+        asked_for::for_pairs, asked_for::measure_in_double, asked_for::mix_in_double}) {
     CAPTURE(static_cast<int>(what));
     CHECK(asked.of(what) > 0);
   }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -13,8 +14,11 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
+#include "../core/optional_members.hpp"
+#include "../core/segments.hpp"
 #include "measure_check.hpp"
 #include "mix_check.hpp"
+#include "mix_in_double_check.hpp"
 #include "space_samples.hpp"
 
 namespace adasum {
@@ -98,6 +102,12 @@ class memory_check {
   const Space& space_;
 };
 
+template <scalar T, class Space>
+inline constexpr bool has_measure_in_double =
+    requires(const Space& space, const slice& part, std::span<const T* const> vectors, double* gram) {
+      space.measure_in_double(part, vectors, gram);
+    };
+
 }  // namespace detail
 
 /// Checks what a space does with elements of T:
@@ -107,6 +117,8 @@ class memory_check {
 ///   * mix: against long double, in the same windows; nothing else is written; in place; vectors of weight 0 are not
 ///     read; weights may be larger or smaller than any T; they are read before it returns; the same bits wherever the
 ///     vectors lie;
+///   * measure_in_double and mix_in_double, where the space offers them: the same, with the accuracy of doubles; where it
+///     combines vectors of T in groups, also those of the doubles that their sums are;
 ///   * allocate, copy, also between float and 16 bits where the space offers that, and the other optional members.
 ///
 /// Does not see whether copies of the space may be used by several threads at the same time.
@@ -116,6 +128,12 @@ void check_execution_space(const Space& space) {
   detail::memory_check<T, Space>(space).run();
   detail::measure_check<T, Space>(space).run();
   detail::mix_check<T, Space>(space).run();
+  constexpr bool in_groups = detail::combines_in_groups<Space, T>;
+  if constexpr (detail::has_measure_in_double<T, Space>) detail::measure_check<T, Space, true>(space).run();
+  if constexpr (in_groups) {
+    if constexpr (!std::is_same_v<T, double>) detail::measure_check<double, Space, true>(space).run();
+    detail::mix_in_double_check<T, Space>(space).run();
+  }
 }
 
 }  // namespace adasum

@@ -20,8 +20,9 @@
 
 namespace adasum::detail {
 
-/// The part of check_execution_space that looks at measure().
-template <scalar T, class Space>
+/// The part of check_execution_space that looks at measure(), or at measure_in_double(): the same contract, but for its
+/// accuracy.
+template <scalar T, class Space, bool InDouble = false>
 class measure_check {
  public:
   explicit measure_check(const Space& space) : space_(space) {}
@@ -39,12 +40,17 @@ class measure_check {
  private:
   using gram_list = std::vector<double>;
 
-  [[noreturn]] void refuse(const std::string& what) const { refuse_space(Space::name, "measure: " + what); }
+  [[noreturn]] void refuse(const std::string& what) const {
+    refuse_space(Space::name, (InDouble ? "measure_in_double: " : "measure: ") + what);
+  }
 
   template <class AnySpace>
   static gram_list measured_by(const AnySpace& space, const placed_vectors<T, Space>& at, const slice& window) {
     gram_list gram(window.segments.size() * packed_size(at.all().size()) + 1, 1e99);
-    space.measure(window, at.all(), gram.data());
+    if constexpr (InDouble)
+      space.measure_in_double(window, at.all(), gram.data());
+    else
+      space.measure(window, at.all(), gram.data());
     space.fence();
     return gram;
   }
@@ -56,13 +62,14 @@ class measure_check {
     const auto gram = measured_by(space_, at, window);
     if (gram.back() != 1e99) refuse("it writes behind the last Gram matrix");
     check_values(vectors, window, gram, "");
-    if constexpr (requires { space_.measure(window, at.all(), static_cast<double*>(nullptr), std::size_t{}); }) {
+    if constexpr (!InDouble &&
+                  requires { space_.measure(window, at.all(), static_cast<double*>(nullptr), std::size_t{}); }) {
       auto told = gram_list(gram.size(), 1e99);
       space_.measure(window, at.all(), told.data(), std::size_t{1} << 30);
       space_.fence();
       check_values(vectors, window, told, ", told that they are part of more");
     }
-    if constexpr (requires { for_pairs(space_); })
+    if constexpr (!InDouble && requires { for_pairs(space_); })
       if (n <= 2 && std::memcmp(measured_by(for_pairs(space_), at, window).data(), gram.data(),
                                 gram.size() * sizeof(double)) != 0)
         refuse("for_pairs() gives a space with other results");
@@ -70,9 +77,9 @@ class measure_check {
 
   void check_values(const host_vectors<T>& vectors, const slice& window, const gram_list& gram,
                     const std::string& how) const {
-    // Doubles may be added one after the other. What is promised for narrower elements is "better than float": 2⁸
+    // Doubles may be added one after the other. What measure promises for narrower elements is "better than float": 2⁸
     // roundings of float are far from a drifting sum.
-    const long double accuracy = format_of<T> == number_format::binary64
+    const long double accuracy = InDouble || format_of<T> == number_format::binary64
                                      ? static_cast<long double>(window.range.size() + 16) * 0x1p-52L
                                      : 0x1p-16L;
     const auto n = vectors.size();

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
-#include "../core/optional_members.hpp"
 #include "../core/segments.hpp"
 #include "space_samples.hpp"
 
@@ -73,40 +72,6 @@ class mix_check {
     if constexpr (requires { for_pairs(space_); })
       if (n <= 2 && !same_bits(mixed_by(for_pairs(space_), at, window, weights), out))
         refuse("for_pairs() gives a space with other results");
-    if constexpr (combines_in_groups<Space, T>) check_sums(vectors, at, window, weights);
-  }
-
-  /// mix_in_double, from T to double and back.
-  void check_sums(const host_vectors<T>& vectors, const placed_vectors<T, Space>& at, const slice& window,
-                  const std::vector<double>& weights) const {
-    const auto n = vectors.size();
-    space_array<double, Space> sums(space_, std::vector<double>(window.range.end - window.origin, mark));
-    space_.mix_in_double(window, std::span<const T* const>(at.all()), weights.data(), sums.at(0));
-    space_array<T, Space> out(space_, marked(window));
-    const double* const from = sums.at(0);
-    const std::vector<double> ones(window.segments.size(), 1.0);
-    space_.mix_in_double(window, std::span<const double* const>(&from, 1), ones.data(), out.at(0));
-    const auto in_double = sums.read();
-    const auto rounded = out.read();
-    std::vector<bool> is_mixed(rounded.size(), false);
-    for (std::size_t k = 0; k < window.segments.size(); ++k)
-      for (auto x = window.local(k).begin; x < window.local(k).end; ++x) {
-        is_mixed[x] = true;
-        const auto of_segment = std::span(weights).subspan(k * n, n);
-        check_element(vectors, of_segment, window.origin + x, to_double(rounded[x]));
-        long double sum = 0, mass = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-          const auto term = static_cast<long double>(of_segment[i]) * to_double(vectors[i][window.origin + x]);
-          sum += term;
-          mass += std::abs(term);
-        }
-        if (!(std::abs(in_double[x] - sum) <= static_cast<long double>(n) * 0x1p-50L * mass))
-          refuse("mix_in_double: a sum is " + text_of(in_double[x]) + " instead of " +
-                 text_of(static_cast<double>(sum)));
-      }
-    for (std::size_t x = 0; x < rounded.size(); ++x)
-      if (!is_mixed[x] && (to_double(rounded[x]) != mark || in_double[x] != mark))
-        refuse("mix_in_double writes to an element outside the window (" + sample_windows::describe(window) + ")");
   }
 
   void check_element(const host_vectors<T>& vectors, std::span<const double> weights, std::size_t x,

@@ -100,6 +100,75 @@ TEST_CASE_TEMPLATE("past the caches and not, in pieces and not: the same bits, w
       }
 }
 
+TEST_CASE_TEMPLATE("many vectors from memory, in blocks of elements and some vectors at a time: the same bits", T,
+                   ADASUM_TEST_FORMATS) {
+  constexpr std::size_t block = 2048;  // elements of a block; a piece is no longer, and too short to come from memory
+  for (const auto set : every_instruction_set())
+    for (const std::size_t n : sizes{17, 65}) {
+      const std::size_t least = (std::size_t{512} << 10) / (n * sizeof(T)) / 2 * 2 + 2;
+      for (const std::size_t length : {least + 1, least + 15, least + 2 * block + 33}) {
+        CAPTURE(to_string(set));
+        CAPTURE(n);
+        CAPTURE(length);
+        mixing<T> mix(n, {length}, n + length);
+        REQUIRE(detail::serial::come_from_memory(serial_space::bytes_of<T>(whole(mix.cut), n)));
+        std::vector<T> expected(length), out(length + 1, from_double<T>(7));
+        for (std::size_t begin = 0; begin < length; begin += 999)
+          mix.run(set, {mix.cut, {begin, std::min(begin + 999, length)}, begin}, expected.data() + begin);
+        mix.run(set, whole(mix.cut), out.data());
+        CHECK(std::memcmp(out.data(), expected.data(), length * sizeof(T)) == 0);
+        CHECK(to_double(out[length]) == 7);
+        for (std::size_t x = 0; x < length; x += 7) mix.check(0, x, out[x]);
+        for (const std::size_t i : {std::size_t{0}, std::size_t{8}, n - 1}) {
+          auto in_place = mix;
+          in_place.run(set, whole(mix.cut), in_place.vectors[i].data());
+          CHECK(std::memcmp(in_place.vectors[i].data(), expected.data(), length * sizeof(T)) == 0);
+        }
+      }
+    }
+}
+
+TEST_CASE_TEMPLATE("mix_in_double: sums in double, and results from them, from memory and not", T,
+                   ADASUM_TEST_FORMATS) {
+  constexpr std::size_t n = 17;
+  for (const auto set : every_instruction_set())
+    for (const std::size_t length : sizes{1, 7, 100, 1001, 3901, 16001}) {
+      CAPTURE(to_string(set));
+      CAPTURE(length);
+      const serial_space exec(set);
+      const mixing<T> mix(n, {length}, length);
+      const mixing<double> wide(n, {length}, length);
+      const auto window = whole(mix.cut);
+      std::vector<double> sums(length), sums_in_pieces(length);
+      std::vector<T> out(length), in_pieces(length);
+      const auto from = mix.pointers(0);
+      const auto from_wide = wide.pointers(0);
+      exec.mix_in_double<T, double>(window, from, mix.weights.data(), sums.data());
+      exec.mix_in_double<double, T>(window, from_wide, wide.weights.data(), out.data());
+      for (std::size_t begin = 0; begin < length; begin += 999) {
+        const slice piece{mix.cut, {begin, std::min(begin + 999, length)}, begin};
+        exec.mix_in_double<T, double>(piece, mix.pointers(begin), mix.weights.data(), sums_in_pieces.data() + begin);
+        exec.mix_in_double<double, T>(piece, wide.pointers(begin), wide.weights.data(), in_pieces.data() + begin);
+      }
+      CHECK(std::memcmp(sums_in_pieces.data(), sums.data(), length * sizeof(double)) == 0);
+      CHECK(std::memcmp(in_pieces.data(), out.data(), length * sizeof(T)) == 0);
+      for (std::size_t x = 0; x < length; ++x) {
+        real exact = 0, mass = 0, exact_wide = 0, mass_wide = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          const auto term = static_cast<real>(mix.weights[i]) * static_cast<real>(to_double(mix.vectors[i][x]));
+          const auto wide_term = static_cast<real>(wide.weights[i]) * static_cast<real>(wide.vectors[i][x]);
+          exact += term;
+          mass += std::abs(term);
+          exact_wide += wide_term;
+          mass_wide += std::abs(wide_term);
+        }
+        REQUIRE(std::abs(static_cast<real>(sums[x]) - exact) <= mix_error<double>(n, mass, std::abs(exact)));
+        REQUIRE(std::abs(static_cast<real>(to_double(out[x])) - exact_wide) <=
+                mix_error<T>(n, mass_wide, std::abs(exact_wide)));
+      }
+    }
+}
+
 TEST_CASE_TEMPLATE("a window that begins and ends inside segments; nothing else is written", T, ADASUM_TEST_FORMATS) {
   const T mark = from_double<T>(7);
   for (const auto set : every_instruction_set())

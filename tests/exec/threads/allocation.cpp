@@ -23,14 +23,17 @@ using namespace adasum::test;
 
 namespace {
 
+/// @param sum  receives what mix_in_double makes of the vectors, before out receives anything
 template <class Space>
 void measure_and_mix(const Space& space, const std::vector<std::vector<float>>& g, const segments& cut,
-                     std::vector<double>& gram, std::vector<float>& out) {
+                     std::vector<double>& gram, std::vector<double>& sum, std::vector<float>& out) {
   std::vector<const float*> at;
   for (const auto& vector : g) at.push_back(vector.data());
   gram.resize(cut.size() * packed_size(g.size()));
   const std::vector<double> weights(cut.size() * g.size(), 0.5);
+  sum.resize(cut.total());
   space.template measure<float>(whole(cut), at, gram.data());
+  space.template mix_in_double<float, double>(whole(cut), at, weights.data(), sum.data());
   space.template mix<float>(whole(cut), at, weights.data(), out.data());
 }
 
@@ -52,14 +55,37 @@ TEST_CASE("from the second call on, adasum_pair allocates nothing") {
   CHECK(allocations() == before);
 }
 
+TEST_CASE("nor do sums in double, and what is mixed from them") {
+  const auto exec = eager_threads(3);
+  const segments cut{70000, 5, 29995};
+  for (const std::size_t n : sizes{3, 64, 65}) {  // of more than 64, the calling thread keeps room for their addresses
+    CAPTURE(n);
+    const auto g = random_gradients<float>(n, cut.total(), 4);
+    std::vector<const float*> at;
+    for (const auto& vector : g) at.push_back(vector.data());
+    const std::vector<double> weights(cut.size() * n, 0.5);
+    std::vector<double> sum(cut.total());
+    const std::vector<const double*> sums(n, sum.data());
+    std::vector<float> out(cut.total());
+    const auto run = [&] {
+      exec.mix_in_double<float, double>(whole(cut), at, weights.data(), sum.data());
+      exec.mix_in_double<double, float>(whole(cut), sums, weights.data(), out.data());
+    };
+    run();
+    const auto before = allocations();
+    run();
+    CHECK(allocations() == before);
+  }
+}
+
 TEST_CASE("whichever allocation fails: std::bad_alloc, `out` as it was or complete, and the next call is right") {
   for (const std::size_t n : sizes{2, 3, 70}) {
     const auto g = random_gradients<float>(n, 30000, 3);
     const segments cut{10, 25000, 4990};
     const std::vector<float> before(cut.total(), 7);
-    std::vector<double> gram, expected_gram;
+    std::vector<double> gram, expected_gram, sum, expected_sum;
     std::vector<float> out = before, expected = before;
-    measure_and_mix(serial_space(), g, cut, expected_gram, expected);
+    measure_and_mix(serial_space(), g, cut, expected_gram, expected_sum, expected);
     bool ran_out = true;
     std::size_t failures = 0;
     for (std::size_t successes = 0; ran_out; ++successes) {
@@ -71,7 +97,7 @@ TEST_CASE("whichever allocation fails: std::bad_alloc, `out` as it was or comple
       {
         const failing_allocations planned(successes);
         try {
-          measure_and_mix(exec, g, cut, gram, out);
+          measure_and_mix(exec, g, cut, gram, sum, out);
         } catch (const std::bad_alloc&) {
           threw = true;
         }
@@ -80,8 +106,9 @@ TEST_CASE("whichever allocation fails: std::bad_alloc, `out` as it was or comple
       CHECK(threw == ran_out);
       failures += threw;
       CHECK(same_bits(out, threw ? before : expected));
-      measure_and_mix(exec, g, cut, gram, out);
+      measure_and_mix(exec, g, cut, gram, sum, out);
       CHECK(same_bits(gram, expected_gram));
+      CHECK(same_bits(sum, expected_sum));
       CHECK(same_bits(out, expected));
     }
     CHECK(failures >= 5);  // the test's own arrays, threads, pieces, sums

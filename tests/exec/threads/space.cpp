@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/bits.hpp"
@@ -66,6 +67,25 @@ std::vector<T> mixed(const Space& space, const slice& window, const std::vector<
   return out;
 }
 
+/// mix_in_double: sums of the vectors in double, and elements of T from doubles that no T holds.
+template <class T, class Space>
+std::pair<std::vector<double>, std::vector<T>> mixed_in_double(const Space& space, const slice& window,
+                                                               const std::vector<std::vector<T>>& g) {
+  uniform_numbers uniform(10);
+  std::vector<double> weights(window.segments.size() * g.size());
+  for (double& one : weights) one = uniform.below(5) == 0 ? 0 : uniform();
+  auto doubles = std::vector(g.size(), std::vector<double>(g[0].size()));
+  for (std::size_t i = 0; i < g.size(); ++i)
+    for (std::size_t x = 0; x < g[i].size(); ++x)
+      doubles[i][x] = to_double(g[i][x]) + 0x1p-30 * to_double(g[(i + 1) % g.size()][x]);
+  std::pair found{std::vector<double>(g[0].size(), 9), std::vector<T>(g[0].size(), from_double<T>(9))};
+  const auto from = pointers(g, window.origin);
+  const auto from_doubles = pointers(doubles, window.origin);
+  space.template mix_in_double<T, double>(window, from, weights.data(), found.first.data() + window.origin);
+  space.template mix_in_double<double, T>(window, from_doubles, weights.data(), found.second.data() + window.origin);
+  return found;
+}
+
 /// Everything that a space computes, by any number of threads, against serial_space.
 template <class T>
 void check_as_serial(const slice& window, const std::vector<std::vector<T>>& g, const serial_space& serial) {
@@ -73,12 +93,16 @@ void check_as_serial(const slice& window, const std::vector<std::vector<T>>& g, 
   CAPTURE(window.range.size());
   const auto gram = measured(serial, window, g, false), accurate = measured(serial, window, g, true);
   const auto out = mixed(serial, window, g);
+  const auto in_double = mixed_in_double(serial, window, g);
   for (const std::size_t threads : sizes{1, 2, 3, 8}) {
     CAPTURE(threads);
     const auto exec = eager_threads(threads, serial);
     CHECK(same_bits(measured(exec, window, g, false), gram));
     CHECK(same_bits(measured(exec, window, g, true), accurate));
     CHECK(same_bits(mixed(exec, window, g), out));
+    const auto [sums, rounded] = mixed_in_double(exec, window, g);
+    CHECK(same_bits(sums, in_double.first));
+    CHECK(same_bits(rounded, in_double.second));
     if (g.size() > 2) continue;
     const auto of_pairs = for_pairs(exec);
     CHECK(same_bits(measured(of_pairs, window, g, false), gram));

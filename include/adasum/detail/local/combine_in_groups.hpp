@@ -92,6 +92,8 @@ class combination_in_groups {
         of_nodes_(in_round),
         scratch_(std::max(groups_.largest(), groups_.size())),
         shifted_(vectors.size()),
+        of_part_(vectors.size()),
+        sums_(groups_.size()),
         capacity_(capacity_for(segments)),
         memory_(space.template allocate<double>(capacity_ * groups_.size())) {}
 
@@ -135,13 +137,13 @@ class combination_in_groups {
   }
 
   /// The segments that are settled. @param bytes  of all vectors together in all rounds
-  void mix(const slice& window, const round_memory& arrays, T* out, std::size_t bytes) const {
+  void mix(const slice& window, const round_memory& arrays, T* out, std::size_t bytes) {
     if (!keeps_) return mix_window<T>(space_, window, vectors_, arrays, false, out, written_anywhere{}, bytes);
     const auto sums = sums_of(window.range.size());
     T* const to = out + (window.range.begin - window.origin);
     for_each_settled_run(arrays, [&](std::size_t first, std::size_t last) {
       const slice here = slice{window.segments, window.range, window.range.begin}.part(first, last - first);
-      space_.mix_in_double(here, std::span<const double* const>(sums), weights_.data() + first * groups_.size(), to);
+      space_.mix_in_double(here, sums, weights_.data() + first * groups_.size(), to);
     });
   }
 
@@ -155,11 +157,10 @@ class combination_in_groups {
   }
   /// Sums begin on cache lines.
   static constexpr std::size_t whole_lines(std::size_t length) { return (length + 7) / 8 * 8; }
-  double* sum(std::size_t group, std::size_t length) const { return memory_.data() + group * whole_lines(length); }
-  std::vector<const double*> sums_of(std::size_t length) const {
-    std::vector<const double*> all;
-    for (std::size_t g = 0; g < groups_.size(); ++g) all.push_back(sum(g, length));
-    return all;
+  double* sum(std::size_t group, std::size_t length) { return memory_.data() + group * whole_lines(length); }
+  std::span<const double* const> sums_of(std::size_t length) {
+    for (std::size_t g = 0; g < groups_.size(); ++g) sums_[g] = sum(g, length);
+    return sums_;
   }
 
   double* weights_of_group(std::size_t group, std::size_t k) {
@@ -170,11 +171,7 @@ class combination_in_groups {
   void measure_group(std::size_t group, const slice& here, segments_view all) {
     const auto [first, last] = groups_.leaves(group);
     const auto some = std::span<const T* const>(shifted_).subspan(first, last - first);
-    if (some.size() <= 2)  // in double as all others
-      space_.measure_in_double(here, some, gram_.data());
-    else
-      measure_round<Rule>(space_, here, some, gram_.data(), all);
-    space_.fence();
+    measure_round<Rule>(space_, here, some, gram_.data(), all);
   }
 
   void weigh_group(std::size_t group, std::size_t k) {
@@ -216,21 +213,18 @@ class combination_in_groups {
   /// The Gram matrices of the groups' sums.
   void measure_sums(const slice& here) {
     if (keeps_) {
-      const auto sums = sums_of(here.range.size());
-      space_.measure_in_double(here, std::span<const double* const>(sums), gram_.data());
+      space_.measure_in_double(here, sums_of(here.range.size()), gram_.data());
       return space_.fence();
     }
     const auto entries = count_ * packed_size(groups_.size());
     std::fill_n(gram_.begin(), entries, 0.0);
-    std::vector<const T*> from(shifted_.size());
     // From the end: what has been read last is in the last cache then; and so is the beginning when all is mixed.
     for (auto end = here.range.end; end > here.range.begin;) {
       const auto begin = end - std::min(grouping::part_length(groups_.size()), end - here.range.begin);
       const slice part{here.segments, {begin, end}, begin};
-      for (std::size_t i = 0; i < from.size(); ++i) from[i] = shifted_[i] + (begin - here.origin);
-      for (std::size_t g = 0; g < groups_.size(); ++g) add_up(g, part, from);
-      const auto sums = sums_of(end - begin);
-      space_.measure_in_double(part, std::span<const double* const>(sums), part_gram_.data());
+      for (std::size_t i = 0; i < shifted_.size(); ++i) of_part_[i] = shifted_[i] + (begin - here.origin);
+      for (std::size_t g = 0; g < groups_.size(); ++g) add_up(g, part, of_part_);
+      space_.measure_in_double(part, sums_of(end - begin), part_gram_.data());
       space_.fence();
       for (std::size_t x = 0; x < entries; ++x) gram_[x] += part_gram_[x];
       end = begin;
@@ -277,9 +271,10 @@ class combination_in_groups {
   // By segment: what the squares alone say, as weighing_of_squares does of all; and what the groups' nodes say.
   std::vector<weighing> of_squares_, of_nodes_;
   weigh_scratch scratch_;
-  std::vector<const T*> shifted_;  // the vectors, at the first element of the round
+  std::vector<const T*> shifted_, of_part_;  // the vectors, at the first element of the round, or of a part of it
+  std::vector<const double*> sums_;
   std::size_t capacity_;
-  mutable decltype(std::declval<const Space&>().template allocate<double>(0)) memory_;  // the sums
+  decltype(std::declval<const Space&>().template allocate<double>(0)) memory_;  // the sums
   // Of the round: how many segments it has, and whether all elements of their sums are there.
   std::size_t count_ = 0;
   bool keeps_ = false;

@@ -17,6 +17,7 @@
 #include "../../core/optional_members.hpp"
 #include "combine_in_groups.hpp"
 #include "combine_window.hpp"
+#include "fence_on_failure.hpp"
 #include "measure_round.hpp"
 #include "recombine.hpp"
 #include "rounds.hpp"
@@ -41,9 +42,11 @@ void recombine_round(const Space& space, Rule& rule, const slice& window, std::s
   std::vector<double> scratch(
       recombination::scratch_size(whole_model ? memory.segments() : memory.unsettled.size(), vectors.size()));
   recombination run(space, rule, vectors, leaf_counts, memory.unsettled, first_segment, elements, scratch);
-  while (!run.advance().empty()) {  // alone: there is nothing to add
+  fence_on_failure<Space> guard(space);  // of the copies
+  while (!run.advance().empty()) {       // alone: there is nothing to add
   }
   finish_recombination(space, run, whole_model, memory, out, observe, [](index_range) {});
+  guard.dismiss();
 }
 
 /// measure → weigh → mix of n vectors of this process, round by round.
@@ -74,6 +77,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   std::optional<std::conditional_t<may_group, combination_in_groups<T, Space, Rule>, no_groups>> groups;
   if constexpr (may_group)
     if (in_groups) groups.emplace(space, rule, vectors, leaf_counts, segments, round, limits);
+  fence_on_failure<Space> guard(space);  // of the sums of groups, and of the caller's vectors and result
 
   for (std::size_t first = 0, count = 0; first < segments.size(); first += count) {
     count = rounds.length_from(first);
@@ -102,6 +106,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
       recombine_round<T>(space, rule, window, vectors, leaf_counts, first, out, arrays, observe_one);
   }
   space.fence();
+  guard.dismiss();
 }
 
 }  // namespace adasum::detail

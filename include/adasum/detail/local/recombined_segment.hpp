@@ -44,7 +44,6 @@ struct recombined_segment {
         parts(range.parts),
         is_scalar(range.length == 1),
         segment(number),
-        copies(space, vectors, range.elements, range.measured_elsewhere, with_distances ? 1 : 0),
         norms(vectors.size()),
         weights(vectors.size(), 1),
         counts(leaf_counts.begin(), leaf_counts.end()),
@@ -52,13 +51,13 @@ struct recombined_segment {
         scale(together, rescaling::range_of<T>),
         gram(packed_size(together)),
         norms_of_parts(parts.size(), together, vectors.size()),
-        squared_distances(with_distances ? packed_size(together) : 0) {}
+        squared_distances(with_distances ? packed_size(together) : 0),
+        copies(space, vectors, range.elements, range.measured_elsewhere, with_distances ? 1 : 0) {}
 
   index_range elements;            ///< counted from the origin
   std::vector<index_range> parts;  ///< see recombined_range
   bool is_scalar;                  ///< one element, over all ranks
   std::size_t segment;             ///< its number in the window
-  segment_copies<T, Space> copies;
 
   std::vector<double> norms;    ///< ‖vector i‖
   std::vector<double> weights;  ///< the result is Σ weights[i]·vector i
@@ -77,6 +76,8 @@ struct recombined_segment {
   bool has_differences = false;           // whether they are there
   std::size_t matrices = 0;               // how many are being added over the ranks
   bool is_rescaled = false, is_finite = true;
+
+  segment_copies<T, Space> copies;  // last: once the space writes to them, nothing else may fail here
 };
 
 }  // namespace adasum::detail

@@ -14,6 +14,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/segments.hpp"
+#include "fence_on_failure.hpp"
 
 namespace adasum::detail {
 
@@ -22,6 +23,8 @@ namespace adasum::detail {
 /// products.
 template <scalar T, execution_space<T> Space>
 class segment_copies {
+  using space_type = std::remove_cvref_t<decltype(space_of_copies<T>(std::declval<const Space&>()))>;
+
  public:
   using element = std::conditional_t<recombines_in_double<Space, T>, double, T>;
 
@@ -31,7 +34,9 @@ class segment_copies {
         elsewhere_(measured_elsewhere.begin(), measured_elsewhere.end()),
         length_(elements.size()),
         memory_(space_.template allocate<element>((vectors.size() + more) * elements.size())) {
+    fence_on_failure<space_type> guard(space_);
     for (std::size_t i = 0; i < vectors.size(); ++i) space_.copy(vectors[i] + elements.begin, at(i), length_);
+    guard.dismiss();
   }
 
   element* at(std::size_t i) const { return memory_.data() + i * length_; }
@@ -82,8 +87,6 @@ class segment_copies {
     space_.measure(whole(segments_view{offsets}), vectors, gram);
     space_.fence();
   }
-
-  using space_type = std::remove_cvref_t<decltype(space_of_copies<T>(std::declval<const Space&>()))>;
 
   space_type space_;
   std::vector<index_range> elsewhere_;
