@@ -78,7 +78,7 @@ TEST_CASE("named values: one that takes the rest") {
 
 TEST_CASE("named values: what cannot be used is named, and what there is") {
   const std::string all = "number, count, seed, flag, paint, rest";
-  CHECK(refusal("colour=red") == "adasum: the test has no 'colour'; there is " + all);
+  CHECK(refusal("colour=red") == "adasum: the test: there is no 'colour'; there are " + all);
   CHECK(refusal("number") == "adasum: the test: 'number' is not of the form name=value");
   CHECK(refusal("number=1,") == "adasum: the test: '' is not of the form name=value");
   CHECK(refusal("=1") == "adasum: the test: '=1' is not of the form name=value");
@@ -92,8 +92,8 @@ TEST_CASE("named values: what cannot be used is named, and what there is") {
   CHECK(refusal("flag=maybe") == "adasum: the test: flag is 'maybe'; it must be yes or no");
   CHECK(refusal("paint=blue") == "adasum: the test: paint is 'blue'; it must be red or green");
   named_values nothing("the rule mean", "x=1");
-  CHECK_THROWS_WITH_AS(nothing.require_all_read(), "adasum: the rule mean has no 'x'; there is nothing to be given",
-                       bad_input);
+  CHECK_THROWS_WITH_AS(nothing.require_all_read(),
+                       "adasum: the rule mean: there is no 'x'; there is nothing to be given", bad_input);
 }
 
 }  // namespace test_of_core_named_values

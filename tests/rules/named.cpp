@@ -93,15 +93,15 @@ TEST_CASE("a name that is none, and parameters that are none, are refused with w
   CHECK(refused("median") == "adasum: there is no rule 'median'; there are " + all);
   CHECK(refused("") == "adasum: there is no rule ''; there are " + all);
   CHECK(refused("adasum ") == "adasum: there is no rule 'adasum '; there are " + all);
-  CHECK(refused("mean:x=1") == "adasum: the rule mean has no 'x'; there is nothing to be given");
+  CHECK(refused("mean:x=1") == "adasum: the rule mean: there is no 'x'; there is nothing to be given");
   CHECK(refused("centred_clipping:radios=1") ==
-        "adasum: the rule centred_clipping has no 'radios'; there is radius, iterations, per_segment");
+        "adasum: the rule centred_clipping: there is no 'radios'; there are radius, iterations, per_segment");
   CHECK(refused("centred_clipping:radius=wide") ==
         "adasum: the rule centred_clipping: radius is 'wide'; it must be a number");
   CHECK(refused("nearest_neighbour_mixing:byzantine=1").find("give that one last") != std::string::npos);
   CHECK(refused("nearest_neighbour_mixing:rule=median") == "adasum: there is no rule 'median'; there are " + all);
   CHECK(refused("nearest_neighbour_mixing:f=1,rule=mean") ==
-        "adasum: the rule nearest_neighbour_mixing has no 'f'; there is byzantine, rule");
+        "adasum: the rule nearest_neighbour_mixing: there is no 'f'; there are byzantine, rule");
 }
 
 TEST_CASE("ranks reduce under a rule that was chosen by its name, and compare which it is") {

@@ -17,6 +17,7 @@
 #include "adasum.hpp"
 #include "adasum_linear.hpp"
 #include "any_gram_rule.hpp"
+#include "any_rule.hpp"
 #include "centred_clipping.hpp"
 #include "geometric_median.hpp"
 #include "gradient_agreement_filtering.hpp"
@@ -31,12 +32,6 @@
 
 /// Rules that are chosen at run time, by a text.
 namespace adasum::rules {
-
-/// What a text may name: one type for each kind of rule that the library runs in a way of its own. A call that is made for
-/// every type of this list (std::visit) is compiled so many times, and not once for each rule.
-using any_rule =
-    std::variant<adasum, adasum_linear, sum, mean, unit_mean, adacons, any_gram_rule<false, false, false>,
-                 any_gram_rule<true, false, false>, any_gram_rule<true, true, false>, any_gram_rule<true, true, true>>;
 
 /// The rules that make_rule knows.
 template <rule... Rules>

@@ -37,7 +37,7 @@ TEST_CASE("all rules are listed") {
       "gradient_agreement_filtering, pcgrad, gradvac, min_norm, imtl_g, aligned_mtl, upgrad, dualproj, conflict_free, "
       "cagrad, nash_mtl, fairgrad, nearest_neighbour_mixing");
   CHECK(refusal_of(rules::named_with_eigen, "cagrad:d=1") ==
-        "adasum: the rule cagrad has no 'd'; there is c, per_segment");
+        "adasum: the rule cagrad: there is no 'd'; there are c, per_segment");
 }
 
 }  // namespace test_of_rules_eigen_named
