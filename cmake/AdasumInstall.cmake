@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, cuda, nccl and compiled add adasum::mpi,
-# adasum::eigen and so on; pkg-config knows the headers as adasum. Installing takes CMake 3.25, as building does; a project
-# that uses what is installed takes CMake 3.15.
+# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, cuda, nccl, compiled, c and fortran add
+# adasum::mpi, adasum::eigen and so on; pkg-config knows adasum (the headers), adasum-c and adasum-fortran. Installing takes
+# CMake 3.25, as building does; a project that uses what is installed takes CMake 3.15.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -21,6 +21,17 @@ if(ADASUM_INSTALL_COMPILED)
   install(TARGETS adasum_compiled EXPORT adasum-compiled-targets)
   install(EXPORT adasum-compiled-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
 endif()
+if(ADASUM_C)
+  install(TARGETS adasum_c EXPORT adasum-c-targets)
+  install(EXPORT adasum-c-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
+  install(FILES include/adasum/adasum.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/adasum")
+endif()
+if(TARGET adasum_fortran)
+  install(TARGETS adasum_fortran EXPORT adasum-fortran-targets)
+  install(EXPORT adasum-fortran-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
+  install(DIRECTORY "${adasum_fortran_modules}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/adasum-fortran"
+    FILES_MATCHING PATTERN "*.mod")
+endif()
 install(FILES cmake/AdasumKokkos.cmake cmake/AdasumNCCL.cmake DESTINATION "${package_folder}")
 install(DIRECTORY cmake/kokkos_package_works DESTINATION "${package_folder}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
@@ -33,15 +44,27 @@ install(FILES "${PROJECT_BINARY_DIR}/adasum-config.cmake" "${PROJECT_BINARY_DIR}
 # Relative to the file itself, so that the installed folder can be moved, and `cmake --install --prefix` is followed. There
 # is no file for MPI: its compiler wrapper knows what to add, and its name in pkg-config differs between implementations.
 set(pkgconfig_folder "${CMAKE_INSTALL_DATADIR}/pkgconfig")
-set(adasum_pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
-if(NOT IS_ABSOLUTE "${adasum_pc_includedir}")
-  string(PREPEND adasum_pc_includedir "\${prefix}/")
-endif()
+foreach(folder IN ITEMS INCLUDEDIR LIBDIR)
+  string(TOLOWER ${folder} name)
+  set(adasum_pc_${name} "${CMAKE_INSTALL_${folder}}")
+  if(NOT IS_ABSOLUTE "${adasum_pc_${name}}")
+    string(PREPEND adasum_pc_${name} "\${prefix}/")
+  endif()
+endforeach()
 if(IS_ABSOLUTE "${pkgconfig_folder}")
   set(adasum_pc_prefix "${CMAKE_INSTALL_PREFIX}")
 else()
   string(REGEX REPLACE "[^/]+" ".." adasum_pc_prefix "${pkgconfig_folder}")
   string(PREPEND adasum_pc_prefix "\${pcfiledir}/")
 endif()
-configure_file(cmake/adasum.pc.in adasum.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/adasum.pc" DESTINATION "${pkgconfig_folder}")
+set(packages adasum)
+if(ADASUM_C)
+  list(APPEND packages adasum-c)
+endif()
+if(TARGET adasum_fortran)
+  list(APPEND packages adasum-fortran)
+endif()
+foreach(package IN LISTS packages)
+  configure_file(cmake/${package}.pc.in ${package}.pc @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${package}.pc" DESTINATION "${pkgconfig_folder}")
+endforeach()

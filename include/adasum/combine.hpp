@@ -76,7 +76,7 @@ report combine_gradients(const char* call, const Space& space, Rule&& rule, Grad
   require_combinable<T>(space, inputs, out, segments, call);
 
   const bool measure = needs_gram<rule_type> || choices.measure == measuring::always;
-  report_writer found(vectors.size(), segments.size(), rule_type::name, {});
+  report_writer found(vectors.size(), segments.size(), name_of(rule), {});
   found.set_measured(measure);
   local_participants<T, Space> participants(space, vectors, segments);
   if (choices.nonfinite != nonfinite_policy::propagate)

@@ -155,6 +155,13 @@ class allreduce_plan {
     throw bad_input(problem);
   }
 
+  /// The same in place of start(): wait() throws it.
+  /// @throws bad_input  this plan or another one on its communicator is in flight already; nothing has happened then
+  void start_refusing(const std::string& problem, std::span<T> elements = {}) {
+    state("start");
+    begin(elements, problem);
+  }
+
   /// For single calls, which keep their plan: whether it is that of a call with these arguments.
   bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
               const detail::destination& to) const {

@@ -36,6 +36,7 @@ enum class asked_for {
   measure_in_double,
   mix_in_double,
   parameters,
+  chosen_name_of_rule,
   whole_model,
   degree,
   all_share_memory,
@@ -154,6 +155,10 @@ struct complete_pairwise_rule {
   int degree() const {
     asked.note(asked_for::degree);
     return 1;
+  }
+  std::string_view chosen_name() const {
+    asked.note(asked_for::chosen_name_of_rule);
+    return "chosen";
   }
   pair_weights operator()(const pair_gram& gram) {
     ++fallbacks;

@@ -72,6 +72,8 @@ namespace adasum {
 //                                                different results
 //   std::size_t fallbacks                        how often it has taken the mean in place of its own weights; for the
 //                                                report
+//   chosen_name()                                a std::string_view of a text that stays: the name of the rule that runs, for
+//                                                one that stands for others; used in place of `name`
 //   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
 //                                                (0 for the whole model), for rules that keep state
 

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "concepts.hpp"
@@ -102,6 +103,17 @@ constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
   } else {
     return visit(std::span<const double>());
   }
+}
+
+/// The name of the rule that runs: what it stands for, if it says so.
+template <rule R>
+constexpr std::string_view name_of(const R& rule) {
+  if constexpr (requires {
+                  { rule.chosen_name() } -> std::same_as<std::string_view>;
+                })
+    return rule.chosen_name();
+  else
+    return R::name;
 }
 
 /// How often a rule has fallen back; 0 for one that never does.

@@ -90,7 +90,7 @@ class rule_check {
 
   /// @param n  vectors at once; two for a pairwise rule
   void run(std::size_t n) const {
-    require(!std::string_view(Rule::name).empty(), "its name is empty");
+    require(!std::string_view(Rule::name).empty() && !name_of(rule_).empty(), "its name is empty");
     const sample_gram usual(n, 40, 1);
     check_same_again(usual);
     check_finite(n);

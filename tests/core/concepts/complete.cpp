@@ -60,7 +60,7 @@ TEST_CASE("calls of one process ask a space and a rule for all that they may off
   combine(complete_space(asked), random_gradients<float>(16, 1024, 1), sum);
   check_asked(asked, {asked_for::for_recombining, asked_for::measure_in_double, asked_for::mix_in_double,
                       asked_for::measure_with_bytes, asked_for::mix_with_bytes, asked_for::can_reach,
-                      asked_for::for_pairs, asked_for::whole_model, asked_for::degree});
+                      asked_for::for_pairs, asked_for::whole_model, asked_for::degree, asked_for::chosen_name_of_rule});
 }
 
 TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule for all that they may offer") {
@@ -78,11 +78,11 @@ TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule 
       return true;
     });
   }
-  check_asked(asked,
-              {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::arithmetic, asked_for::can_reach,
-               asked_for::whole_model, asked_for::all_share_memory, asked_for::alive, asked_for::bytes,
-               asked_for::uses_shared_memory, asked_for::stages_in_place, asked_for::chosen_name, asked_for::parameters,
-               asked_for::schedule_parameters, asked_for::gave_up, asked_for::require_usable});
+  check_asked(asked, {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::arithmetic,
+                      asked_for::can_reach, asked_for::whole_model, asked_for::all_share_memory, asked_for::alive,
+                      asked_for::bytes, asked_for::uses_shared_memory, asked_for::stages_in_place,
+                      asked_for::chosen_name, asked_for::parameters, asked_for::schedule_parameters, asked_for::gave_up,
+                      asked_for::require_usable, asked_for::chosen_name_of_rule});
 }
 
 TEST_CASE("a rank that waits in shared memory asks whether the other has left, and lets messages move") {

@@ -155,9 +155,9 @@ call_signature signature_of(segments_view segments, const Rule& rule, const Inne
   mine.length = segments.all().end;
   mine.set_segments(segments);
   mine.set(mine.scalar, to_string(format_of<T>));
-  mine.set(mine.rule, Rule::name);
+  mine.set(mine.rule, name_of(rule));
   mine.set(mine.schedule, Schedule::name);
-  mine.set(mine.inner_rule, Inner::name);
+  mine.set(mine.inner_rule, name_of(inner));
   mine.rule_hash = parameters_hash(rule);
   mine.inner_rule_hash = parameters_hash(inner);
   mine.set(mine.rule_parameters, parameters_text(rule));

@@ -41,7 +41,7 @@ class run_of_stages {
         settings_(std::move(settings)),
         rule_(rule),
         local_(space_, rule_, settings_, segments, most_members(settings_.stages)),
-        report_(report_writer(settings_.gradients.count(comm_.size()), segments.size(), Rule::name,
+        report_(report_writer(settings_.gradients.count(comm_.size()), segments.size(), name_of(rule),
                               settings_.schedule_name)),
         exclusion_(comm_.size(), settings_.gradients, segments.size(), settings_.nonfinite, settings_.leaf_ranks),
         stages_(space_, comm_, segments, std::move(settings_.stages), settings_.transport, std::move(settings_.parts),

@@ -67,7 +67,7 @@ class run_of_sums {
         segments_(segments),
         settings_(std::move(settings)),
         rule_(rule),
-        report_(report_writer(ranks(), segments.size(), Rule::name, settings_.schedule_name)),
+        report_(report_writer(ranks(), segments.size(), name_of(rule), settings_.schedule_name)),
         exclusion_(comm_.size(), settings_.gradients, segments.size(), settings_.nonfinite, settings_.leaf_ranks),
         stages_(space_, comm_, segments, std::move(settings_.stages), by_messages(settings_.transport), settings_.parts,
                 report_, [](std::size_t) { return std::size_t{0}; }),

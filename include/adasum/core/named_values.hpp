@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "config.hpp"
+
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "error.hpp"
+#include "float_bits.hpp"
+
+namespace adasum {
+
+/// Values that a text gives by their names: "radius=2, per_segment=yes". Names may come in any order, each at most once; blanks
+/// around names and values do not count. Who reads them says what there is, by reading all of it, and what it is:
+///
+///     named_values given("the rule centred_clipping", text);
+///     given.read("radius", radius);
+///     given.read("per_segment", per_segment);
+///     given.require_all_read();
+///
+/// Numbers are written as in C ("1e-3"); truth values are yes or no, true or false, 1 or 0; choices have names. A value that is
+/// not given leaves the variable as it is. Every error is a bad_input that names what the text is for, and what there is.
+class named_values {
+ public:
+  /// @param owner       what has the values, for messages
+  /// @param takes_rest  the name whose value is all that follows, commas included
+  /// @throws bad_input  something that is not name=value; a name that comes twice
+  named_values(std::string owner, std::string_view text, std::string_view takes_rest = {}) : owner_(std::move(owner)) {
+    if (trimmed(text).empty()) return;
+    for (bool more = true; more;) {
+      const auto comma = text.find(',');
+      const auto one = text.substr(0, comma);
+      const auto equals = one.find('=');
+      const auto name = trimmed(one.substr(0, equals));
+      if (equals == std::string_view::npos || name.empty())
+        throw bad_input("adasum: " + owner_ + ": '" + std::string(trimmed(one)) + "' is not of the form name=value");
+      const bool takes_all = !takes_rest.empty() && name == takes_rest;
+      const auto value = takes_all ? text.substr(equals + 1) : one.substr(equals + 1);
+      if (find(name)) throw bad_input("adasum: " + owner_ + ": " + std::string(name) + " is given twice");
+      given_.push_back({name, trimmed(value)});
+      more = comma != std::string_view::npos && !takes_all;
+      if (more) text.remove_prefix(comma + 1);
+    }
+  }
+
+  /// A number. @throws bad_input  it is none
+  template <class Number>
+    requires(std::integral<Number> || std::floating_point<Number>) && (!std::same_as<Number, bool>)
+  void read(std::string_view name, Number& value) {
+    const auto* const found = ask_for(name);
+    if (!found) return;
+    Number number{};
+    const auto text = found->value;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    bool is_number = error == std::errc() && end == text.data() + text.size();
+    if constexpr (std::floating_point<Number>) is_number = is_number && !detail::is_nan(number);
+    if (!is_number) refuse(*found, std::floating_point<Number> ? "a number" : "a whole number that is not negative");
+    value = number;
+  }
+
+  /// A truth value. @throws bad_input  it is none
+  void read(std::string_view name, bool& value) {
+    const auto* const found = ask_for(name);
+    if (!found) return;
+    for (const auto& [yes, no] : {std::array<std::string_view, 2>{"yes", "no"}, {"true", "false"}, {"1", "0"}})
+      if (found->value == yes || found->value == no) {
+        value = found->value == yes;
+        return;
+      }
+    refuse(*found, "yes or no");
+  }
+
+  /// One of several that have names. @throws bad_input  none of them
+  template <class Choice, std::size_t count>
+  void read(std::string_view name, Choice& value, const std::pair<std::string_view, Choice> (&choices)[count]) {
+    const auto* const found = ask_for(name);
+    if (!found) return;
+    std::string names;
+    for (const auto& [each, meaning] : choices) {
+      if (found->value == each) {
+        value = meaning;
+        return;
+      }
+      names.append(names.empty() ? "" : " or ").append(each);
+    }
+    refuse(*found, names);
+  }
+
+  /// The text itself, of the value that takes the rest. @return whether it was given
+  bool read(std::string_view name, std::string_view& value) {
+    const auto* const found = ask_for(name);
+    if (found) value = found->value;
+    return found != nullptr;
+  }
+
+  /// @throws bad_input  a name for which nobody has asked
+  void require_all_read() const {
+    for (const auto& [name, value, is_read] : given_)
+      if (!is_read)
+        throw bad_input("adasum: " + owner_ + ": there is no '" + std::string(name) + "'; there " +
+                        (known_.empty() ? "is nothing to be given" : "are " + known_));
+  }
+
+ private:
+  struct entry {
+    std::string_view name, value;
+    bool is_read = false;
+  };
+
+  static constexpr std::string_view trimmed(std::string_view text) {
+    const auto first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  }
+  entry* find(std::string_view name) {
+    for (auto& one : given_)
+      if (one.name == name) return &one;
+    return nullptr;
+  }
+  const entry* ask_for(std::string_view name) {
+    known_.append(known_.empty() ? "" : ", ").append(name);
+    auto* const found = find(name);
+    if (found) found->is_read = true;
+    return found;
+  }
+  [[noreturn]] void refuse(const entry& wrong, const std::string& expected) const {
+    throw bad_input("adasum: " + owner_ + ": " + std::string(wrong.name) + " is '" + std::string(wrong.value) +
+                    "'; it must be " + expected);
+  }
+
+  std::string owner_, known_;
+  std::vector<entry> given_;
+};
+
+}  // namespace adasum

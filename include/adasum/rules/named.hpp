@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "../core/error.hpp"
+#include "../core/named_values.hpp"
+#include "../core/optional_members.hpp"
+#include "adacons.hpp"
+#include "adasum.hpp"
+#include "adasum_linear.hpp"
+#include "any_gram_rule.hpp"
+#include "any_rule.hpp"
+#include "centred_clipping.hpp"
+#include "geometric_median.hpp"
+#include "gradient_agreement_filtering.hpp"
+#include "gradvac.hpp"
+#include "mean.hpp"
+#include "multi_krum.hpp"
+#include "nearest_neighbour_mixing.hpp"
+#include "parameters.hpp"
+#include "pcgrad.hpp"
+#include "sum.hpp"
+#include "unit_mean.hpp"
+
+/// Rules that are chosen at run time, by a text.
+namespace adasum::rules {
+
+/// The rules that make_rule knows.
+template <rule... Rules>
+struct rule_list {};
+using usual_rules = rule_list<adasum, adasum_linear, sum, mean, unit_mean, adacons, multi_krum, geometric_median,
+                              centred_clipping, gradient_agreement_filtering, pcgrad, gradvac>;
+
+namespace named_rules {  // the parts of make_rule
+
+inline constexpr std::string_view mixing = "nearest_neighbour_mixing";
+
+template <class Rule, class Any = any_rule>
+inline constexpr bool is_listed = false;
+template <class Rule, class... All>
+inline constexpr bool is_listed<Rule, std::variant<All...>> = (std::same_as<Rule, All> || ...);
+
+/// As it is, or in the any_gram_rule that holds it.
+template <rule Rule>
+any_rule any_of(Rule made) {
+  if constexpr (is_listed<Rule>)
+    return any_rule(std::in_place_type<Rule>, std::move(made));
+  else
+    return any_rule(
+        std::in_place_type<any_gram_rule<needs_accurate_gram<Rule>, leaves_out_nonfinite<Rule>, needs_distances<Rule>>>,
+        std::move(made));
+}
+
+/// Before and after the colon, if there is one.
+inline std::pair<std::string_view, std::string_view> cut(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos) return {text, {}};
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+template <rule... Rules>
+std::string names_of(rule_list<Rules...>) {
+  std::string names;
+  ((names += std::string(Rules::name) + ", "), ...);
+  return names + std::string(mixing);
+}
+
+/// wrap(rule), with the rule of the list that the text names.
+template <rule... Rules, class Wrap>
+any_rule find(rule_list<Rules...> list, std::string_view text, const Wrap& wrap) {
+  const auto [name, parameters] = cut(text);
+  any_rule found;
+  const auto is = [&, name = name, parameters = parameters]<class Rule>(Rule made) {
+    if (name != Rule::name) return false;
+    named_values given("the rule " + std::string(name), parameters);
+    read_parameters(made, given);
+    given.require_all_read();
+    found = wrap(std::move(made));
+    return true;
+  };
+  if (!(is(Rules{}) || ...))
+    throw bad_input("adasum: there is no rule '" + std::string(name) + "'; there are " + names_of(list));
+  return found;
+}
+
+}  // namespace named_rules
+
+/// The rule of a list that the text names, with its parameters: a name, and after a colon what named_values reads, the names
+/// of the parameters being those of the rule's members.
+///
+///     "adasum"   "centred_clipping:radius=2,per_segment=yes"
+///     "nearest_neighbour_mixing:byzantine=1,rule=multi_krum:byzantine=1,selected=3"
+///
+/// The last takes a rule, which comes last, with its own parameters.
+/// @throws bad_input  there is no such rule, no such parameter, or a value cannot be used; says what there is
+template <rule... Rules>
+any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
+  const auto [name, parameters] = named_rules::cut(text);
+  if (name != named_rules::mixing)
+    return named_rules::find(list, text, []<class Rule>(Rule made) { return named_rules::any_of(std::move(made)); });
+  named_values given("the rule " + std::string(name), parameters, "rule");
+  std::size_t byzantine = 0;
+  given.read("byzantine", byzantine);
+  std::string_view mixed;
+  if (!given.read("rule", mixed))
+    throw bad_input("adasum: the rule " + std::string(name) +
+                    " is applied before another: give that one last, as in rule=geometric_median; there are " +
+                    named_rules::names_of(list));
+  given.require_all_read();
+  return named_rules::find(list, mixed, [byzantine]<class Rule>(Rule made) {
+    return named_rules::any_of(nearest_neighbour_mixing<Rule>{.byzantine = byzantine, .rule = std::move(made)});
+  });
+}
+
+/// The rule that the text names, of those in <adasum/adasum.hpp>. rules/eigen/named.hpp has all. A plan or a call takes it
+/// so:
+///
+///     auto rule = rules::named(text);
+///     std::visit([&](auto& any) { combine_allreduce(exec, comm, gradient, any, segs); }, rule);
+///
+/// @throws bad_input  as make_rule
+inline any_rule named(std::string_view text) { return make_rule(text, usual_rules{}); }
+
+/// "adasum, adasum_linear, …": what named() knows.
+inline std::string names_of_rules() { return named_rules::names_of(usual_rules{}); }
+
+}  // namespace adasum::rules

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "among_ranks.hpp"
+
+using namespace adasum::c;
+
+extern "C" {
+
+int adasum_allreduce(MPI_Comm comm, void* data, size_t count, int type, const size_t* lengths, size_t segments,
+                     const char* rule, const char* options, adasum_report* report) {
+  return allreduce(comm, data, {"adasum_allreduce", count, type, rule, options}, lengths, segments, report);
+}
+
+int adasum_plan_create(MPI_Comm comm, size_t count, int type, const size_t* lengths, size_t segments, const char* rule,
+                       const char* options, adasum_plan* plan) {
+  return create_plan(comm, {"adasum_plan_create", count, type, rule, options}, lengths, segments, plan);
+}
+
+int adasum_set_timeout(MPI_Comm comm, double seconds) { return set_timeout(comm, seconds); }
+
+}  // extern "C"

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "arguments.hpp"
+
+#include <cstdint>
+#include <string>
+
+#include <adasum/adasum.h>
+#include <adasum/core/options_text.hpp>
+
+#ifdef ADASUM_C_WITH_EIGEN
+#include <adasum/rules/eigen/named.hpp>
+#else
+#include <adasum/rules/named.hpp>
+#endif
+
+namespace adasum::c {
+namespace {
+
+#ifdef ADASUM_C_WITH_EIGEN
+constexpr auto* rule_named = rules::named_with_eigen;
+constexpr auto* all_names = rules::names_of_rules_with_eigen;
+#else
+constexpr auto* rule_named = rules::named;
+constexpr auto* all_names = rules::names_of_rules;
+#endif
+
+}  // namespace
+
+request rule_and_options_of(const call_arguments& given) {
+  request asked;
+  if (given.rule) asked.rule = rule_named(given.rule);
+  if (given.options) read_options(asked.choices, given.options);
+  return asked;
+}
+
+bool asks_for_agreement(const char* options) {
+  basic_options<true> choices{.check_agreement = false};
+  try {
+    if (options) read_options(choices, options);
+  } catch (...) {  // what was read before stays
+  }
+  return choices.check_agreement;
+}
+
+std::string problem_with_address(const void* data, const calls_of_type& type, const char* call) {
+  if (reinterpret_cast<std::uintptr_t>(data) % type.alignment() == 0) return {};
+  return std::string(call) + ": an array of " + type.name() + " does not begin at a multiple of " +
+         std::to_string(type.alignment()) + " bytes";
+}
+void require_aligned(const void* data, const calls_of_type& type, const char* call) {
+  if (const auto problem = problem_with_address(data, type, call); !problem.empty()) throw bad_input(problem);
+}
+
+const calls_of_type& calls_of(int type, const char* call) {
+  switch (type) {
+    case ADASUM_DOUBLE: return calls_of_double();
+    case ADASUM_FLOAT: return calls_of_float();
+    case ADASUM_HALF: return calls_of_half();
+    case ADASUM_BFLOAT16: return calls_of_bfloat16();
+    default:
+      throw bad_input(std::string(call) + ": there is no type " + std::to_string(type) +
+                      "; there are ADASUM_DOUBLE (1), ADASUM_FLOAT (2), ADASUM_HALF (3), ADASUM_BFLOAT16 (4)");
+  }
+}
+
+}  // namespace adasum::c
+
+extern "C" const char* adasum_rules(void) {
+  static const std::string names = adasum::c::all_names();
+  return names.c_str();
+}

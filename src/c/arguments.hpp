@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+
+#include <adasum/core/input_checks.hpp>
+#include <adasum/detail/collective/joint_set_up.hpp>
+#include <adasum/exec/serial.hpp>
+
+#include "calls.hpp"
+#include "communicators.hpp"
+
+/// The arguments that calls have in common, as C gives them.
+namespace adasum::c {
+
+struct call_arguments {
+  const char* call;
+  std::size_t count;
+  int type;
+  const char* rule = nullptr;     // null: adasum
+  const char* options = nullptr;  // null: the defaults
+};
+
+/// All that the arguments say, but for the segments. @throws bad_input  they cannot be used
+request rule_and_options_of(const call_arguments& given);
+
+/// The lengths, or all of the array where there are none. @param lengths  null if and only if there are none
+/// @throws bad_input  a negative length, or they do not add up to the array
+template <std::integral Length>
+segments segments_of(const Length* lengths, std::size_t number, const call_arguments& given) {
+  if (!lengths && number == 0) return segments::whole(given.count);
+  if (!lengths)
+    throw bad_input(std::string(given.call) + ": the lengths of " + std::to_string(number) +
+                    " segments are a null pointer");
+  segments cut(lengths, lengths + number);
+  adasum::detail::require_segments_match(cut, given.count, given.call);
+  return cut;
+}
+
+/// @throws bad_input  an array of no elements of this type: its address is no multiple of their alignment
+void require_aligned(const void* data, const calls_of_type& type, const char* call);
+/// What is wrong with the address; empty if nothing.
+std::string problem_with_address(const void* data, const calls_of_type& type, const char* call);
+
+/// Whether the options ask that ranks compare what they do; false if they cannot be read.
+bool asks_for_agreement(const char* options);
+
+/// Calls prepare() for a collective call: all that may fail on this rank alone before the ranks meet. If it throws, the other
+/// ranks are told, in the exchange in which they are about to meet, and it is thrown on.
+template <class Prepare>
+void prepare_among_ranks(const mpi_communicator& comm, const call_arguments& given, Prepare&& prepare) {
+  try {
+    prepare();
+  } catch (...) {
+    const serial_space space;
+    adasum::detail::joint_set_up(given.call, space, comm, asks_for_agreement(given.options)).run([](auto&) { throw; });
+  }
+}
+
+}  // namespace adasum::c

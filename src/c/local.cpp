@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The calls on one process.
+#include <span>
+#include <utility>
+
+#include <adasum/adasum.h>
+#include <adasum/version.hpp>
+
+#include "errors.hpp"
+#include "local.hpp"
+#include "reports.hpp"
+
+namespace adasum::c {
+
+void combine(std::span<const void* const> gradients, void* out, const call_arguments& given, segments cut,
+             adasum_report* report) {
+  const auto& calls = calls_of(given.type, given.call);
+  for (const auto* const gradient : gradients) require_aligned(gradient, calls, given.call);
+  require_aligned(out, calls, given.call);
+  auto asked = rule_and_options_of(given);
+  asked.cut = std::move(cut);
+  report_place place(report, given.call);
+  place.take(calls.combine(gradients, out, given.count, asked));
+}
+
+}  // namespace adasum::c
+
+using namespace adasum::c;
+
+extern "C" {
+
+unsigned adasum_version(void) { return ADASUM_VERSION; }
+
+int adasum_pair(const void* a, const void* b, void* out, size_t count, int type, const size_t* lengths,
+                size_t segments) {
+  return error_of([&] {
+    const auto& calls = calls_of(type, "adasum_pair");
+    for (const void* const array : {a, b, static_cast<const void*>(out)}) require_aligned(array, calls, "adasum_pair");
+    calls.pair(a, b, out, count, segments_of(lengths, segments, {"adasum_pair", count, type}));
+  });
+}
+
+int adasum_combine(const void* const* gradients, size_t gradient_count, void* out, size_t count, int type,
+                   const size_t* lengths, size_t segments, const char* rule, const char* options,
+                   adasum_report* report) {
+  return error_of([&] {
+    const call_arguments given{"adasum_combine", count, type, rule, options};
+    if (gradient_count > 0) require_pointer(gradients, given.call, "the list of gradients");
+    combine({gradients, gradient_count}, out, given, segments_of(lengths, segments, given), report);
+  });
+}
+
+}  // extern "C"

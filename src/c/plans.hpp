@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <adasum/adasum.h>
+
+#include "calls.hpp"
+
+namespace adasum::c {
+
+/// What a handle of a plan stands for.
+struct plan_entry {
+  std::unique_ptr<any_plan> plan;
+  const calls_of_type* calls = nullptr;
+  int type = 0;
+};
+
+/// Where a new plan goes: all that one rank alone may fail at comes first, so that nothing does once the ranks have met.
+class plan_place {
+ public:
+  plan_place() = default;
+  plan_place(const plan_place&) = delete;
+  plan_place& operator=(const plan_place&) = delete;
+  ~plan_place();
+
+  void prepare(const calls_of_type& calls, int type, const request& asked);
+  /// Collective. @return the plan's handle
+  std::uint64_t make(const mpi_communicator& comm, const request& asked);
+
+ private:
+  std::shared_ptr<plan_entry> entry_;
+  std::uint64_t id_ = 0;
+};
+
+/// adasum_plan_start. @param has_gaps  between the array's elements: then it is refused
+int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool has_gaps) noexcept;
+/// adasum_plan_buffer. @param type  null if the caller has none of his own
+int buffer_of_plan(adasum_plan plan, const int* type, void** buffer) noexcept;
+
+}  // namespace adasum::c

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# cmake -DNM=... -DLIBRARY=... -DLIST=... -DHEADER=... -P check_symbols.cmake
+# Checks that the library defines exactly the symbols of the list, with their versions, and that each function of the header
+# is among them. A symbol may be added, under a new version, and none may go or change.
+cmake_minimum_required(VERSION 3.25)
+
+execute_process(COMMAND "${NM}" --dynamic --defined-only --with-symbol-versions "${LIBRARY}" OUTPUT_VARIABLE lines
+  COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[0-9a-f]+ [A-Za-z] [^\n]+" lines "${lines}")
+set(found "")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^[0-9a-f]+ ([A-Za-z]) (.*)$" "\\1 \\2" symbol "${line}")
+  list(APPEND found "${symbol}")
+endforeach()
+file(STRINGS "${LIST}" expected REGEX "^[A-Z]")
+list(SORT found)
+list(SORT expected)
+set(wrong 0)
+foreach(symbol IN LISTS found)
+  if(NOT symbol IN_LIST expected)
+    message("the library offers '${symbol}', which is not on the list")
+    math(EXPR wrong "${wrong} + 1")
+  endif()
+endforeach()
+foreach(symbol IN LISTS expected)
+  if(NOT symbol IN_LIST found)
+    message("the library does not offer '${symbol}', which is on the list")
+    math(EXPR wrong "${wrong} + 1")
+  endif()
+endforeach()
+
+file(STRINGS "${HEADER}" declarations REGEX "^ADASUM_API ")
+foreach(declaration IN LISTS declarations)
+  string(REGEX MATCH "adasum_[a-z_]+\\(" name "${declaration}")
+  string(REGEX REPLACE "\\($" "" name "${name}")
+  if(NOT found MATCHES "T ${name}@@")
+    message("the header declares ${name}, and the library does not offer it")
+    math(EXPR wrong "${wrong} + 1")
+  endif()
+endforeach()
+list(LENGTH declarations functions)
+if(wrong GREATER 0 OR functions EQUAL 0)
+  message(FATAL_ERROR "${wrong} differences, ${functions} functions in the header")
+endif()
+list(LENGTH found count)
+message("${count} symbols, ${functions} functions of the header among them")
