@@ -44,7 +44,11 @@ std::vector<float> ends_of(wire_format format) {
   const bool half = format == wire_format::binary16;
   const float first_infinite = half ? 65520.0f : std::bit_cast<float>(0x7f7f8000u);
   const float last_zero = half ? 0x1p-25f : std::bit_cast<float>(0x8000u);
-  std::vector<float> all{0, 1, infinity, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::max(),
+  std::vector<float> all{0,
+                         1,
+                         infinity,
+                         std::numeric_limits<float>::quiet_NaN(),
+                         std::numeric_limits<float>::max(),
                          std::numeric_limits<float>::denorm_min()};
   for (const float end : {first_infinite, last_zero})
     for (const int away : {-2, -1, 0, 1, 2})
@@ -182,8 +186,8 @@ TEST_CASE("fewer elements than ranks: who has none left passes on what it knows"
       for (std::size_t x = 0; x < length; ++x) gradients[x % gradients.size()][x] = 1e5f;
       for_each_message_schedule([&](const auto& order, const std::string& name) {
         CAPTURE(name);
-        for (const auto& rank : reduce_on_threads<float>(gradients, segments{length}, rules::sum{}, order,
-                                                         rounded(wire_format::binary16)))
+        for (const auto& rank :
+             reduce_on_threads<float>(gradients, segments{length}, rules::sum{}, order, rounded(wire_format::binary16)))
           CHECK(rank.found.lost_on_wire() == wire_losses{length, 0});
       });
     }
@@ -261,7 +265,9 @@ TEST_CASE("rules that run by two sums: the counts of both, the same on all ranks
     // A rank rounds its own gradient, too, where all combine everything: that is rounded already on its way to the second
     // sum. By halving it is not, and elements that are sent vanish twice.
     CHECK(counts_by(schedules::recursive_doubling{}) == given.expected);
-    CHECK(counts_by(schedules::recursive_halving{.radix = 4}).vanished > given.expected.vanished);
+    const auto halved = counts_by(schedules::recursive_halving{});
+    CHECK(halved.vanished >= given.expected.vanished);
+    if (size == 4) CHECK(halved.vanished > given.expected.vanished);  // the others have one stage of all ranks, or fold
   }
 }
 

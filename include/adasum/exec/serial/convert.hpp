@@ -84,7 +84,8 @@ struct convert_and_count {
     }
   }
 
-  /// A comparison that holds is -1.
+  /// By the signs of differences, none of which overflows: comparisons into lanes are what GCC 12 does one by one where
+  /// vectors have 64 bytes.
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void count(const vector<float, Bytes>& value, vector<std::int32_t, Bytes>& overflowed,
                                            vector<std::int32_t, Bytes>& vanished) {
@@ -93,13 +94,10 @@ struct convert_and_count {
     words bits;
     bit_copy(bits, value);
     const words magnitude = bits & 0x7fffffff;
-    words is_finite, is_large, is_small, is_not_zero;
-    bit_copy(is_finite, magnitude < ends::infinite);
-    bit_copy(is_large, magnitude >= ends::first_infinite);
-    bit_copy(is_small, magnitude <= ends::last_zero);
-    bit_copy(is_not_zero, magnitude > 0);
-    overflowed -= is_finite & is_large;
-    vanished -= is_small & is_not_zero;
+    const words is_large_and_finite = (ends::first_infinite - 1 - magnitude) & (magnitude - ends::infinite);
+    const words is_small_and_not_zero = (magnitude - ends::last_zero - 1) & -magnitude;
+    overflowed -= is_large_and_finite >> 31;  // all bits are the sign: -1
+    vanished -= is_small_and_not_zero >> 31;
   }
 };
 

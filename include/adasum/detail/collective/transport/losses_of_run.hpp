@@ -52,8 +52,8 @@ class losses_of_run {
 
  private:
   static std::size_t first_with_elements(const stage& stage) {
-    return static_cast<std::size_t>(
-        std::ranges::find_if(stage.parts, [](index_range part) { return !part.empty(); }) - stage.parts.begin());
+    return static_cast<std::size_t>(std::ranges::find_if(stage.parts, [](index_range part) { return !part.empty(); }) -
+                                    stage.parts.begin());
   }
 
   told_losses before_;

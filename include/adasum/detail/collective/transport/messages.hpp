@@ -109,8 +109,7 @@ class messages final : public transport<T> {
 
   progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
-    if (turn == 0 && stage.survives() && (stage.replicated() || rounds_own_) && !withdrawn())
-      round(stage, gradient);
+    if (turn == 0 && stage.survives() && (stage.replicated() || rounds_own_) && !withdrawn()) round(stage, gradient);
     return exchange(stage, stage.to_combine, turn, [&] {
       T* to = received_at_ + stage.received_at;
       auto& lost = losses_of(stage);
@@ -189,10 +188,10 @@ class messages final : public transport<T> {
  private:
   /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
   static std::size_t longest(const message_sizes& sizes, std::size_t ranks, report_stages& report) {
-    return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * sizeof(T) +
-                         sizeof(told_losses),
-                     report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
-                     ranks * sizeof(call_signature)});
+    return std::max(
+        {std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * sizeof(T) + sizeof(told_losses),
+         report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
+         ranks * sizeof(call_signature)});
   }
 
   /// One exchange. Between two ranks, elements come before what is known of them.
