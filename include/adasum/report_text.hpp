@@ -94,6 +94,10 @@ inline std::string to_text(const report& r) {
                      r.segments(), r.segments() == 1 ? " segment" : " segments");
   if (!r.schedule().empty()) detail::append_all(text, ", by ", r.schedule(), ", ", r.bytes_sent(), " bytes sent");
   if (r.wire() != wire_format::same) detail::append_all(text, ", elements as ", to_string(r.wire()));
+  const auto& lost = r.lost_on_wire();
+  if (lost && lost->overflowed > 0) detail::append_all(text, "; overflowed on their way: ", lost->overflowed);
+  if (lost && lost->vanished > 0) detail::append_all(text, "; vanished on their way: ", lost->vanished);
+  if (!lost) detail::append(text, "; not counted: what overflowed or vanished on its way");
   if (r.measured() && !r.all_excluded()) detail::append_all(text, "; orthogonality ", detail::brief(r.orthogonality()));
   if (r.recombined_segments() > 0) detail::append_all(text, "; combined vector by vector: ", r.recombined_segments());
   if (r.fallbacks() > 0) detail::append_all(text, "; fallbacks: ", r.fallbacks());
@@ -120,17 +124,23 @@ inline std::string to_text(const report& r) {
 
 /// The names of the columns that to_csv writes; ends with a newline.
 inline std::string csv_header() {
-  return "step,rule,schedule,segment,contribution,norm,weight,result_norm,orthogonality\n";
+  return "step,rule,schedule,segment,contribution,norm,weight,result_norm,orthogonality,wire_overflowed,"
+         "wire_vanished\n";
 }
 
-/// One line for each gradient in each segment. @param step  the caller's, to tell runs apart
+/// One line for each gradient in each segment. What was lost on the wire is of the whole, and the same on each line; the
+/// field is empty where that is not known. @param step  the caller's, to tell runs apart
 inline std::string to_csv(const report& r, long long step) {
-  std::string text;
+  std::string text, lost = ",,";
+  if (const auto& known = r.lost_on_wire()) {
+    lost.clear();
+    detail::append_all(lost, ",", known->overflowed, ",", known->vanished);
+  }
   for (std::size_t k = 0; k < r.segments(); ++k)
     for (std::size_t i = 0; i < r.contributions(); ++i)
       detail::append_all(text, step, ",", detail::csv_field(r.rule()), ",", detail::csv_field(r.schedule()), ",", k,
                          ",", i, ",", r.norm(i, k), ",", r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k),
-                         "\n");
+                         lost, "\n");
   return text;
 }
 
@@ -140,6 +150,8 @@ inline std::string to_csv(const report& r, long long step) {
 ///     step                  the caller's
 ///     rule, schedule        names; the schedule is "" for a local combination
 ///     wire                  "same", "bfloat16" or "binary16"
+///     wire_overflowed, wire_vanished
+///                           elements that were lost on the way, on all ranks; null where not known
 ///     contributions         number of gradients, n
 ///     bytes_sent, recombined_segments, fallbacks
 ///                           this rank's counters
@@ -156,6 +168,10 @@ inline std::string to_json(const report& r, long long step) {
   detail::append(text, ",\"schedule\":");
   detail::append_json_string(text, r.schedule());
   detail::append_all(text, ",\"wire\":\"", to_string(r.wire()), "\"");
+  if (const auto& lost = r.lost_on_wire())
+    detail::append_all(text, ",\"wire_overflowed\":", lost->overflowed, ",\"wire_vanished\":", lost->vanished);
+  else
+    detail::append(text, ",\"wire_overflowed\":null,\"wire_vanished\":null");
   detail::append_all(text, ",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
                      ",\"recombined_segments\":", r.recombined_segments(), ",\"fallbacks\":", r.fallbacks(),
                      ",\"orthogonality\":");

@@ -11,6 +11,7 @@
 
 #include <adasum/core/node_groups.hpp>
 #include <adasum/core/optional_members.hpp>
+#include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/rules/sum.hpp>
@@ -75,9 +76,11 @@ struct simulated_input {
 struct simulated_expectation {
   real_vector values;
   std::vector<real> bounds;
-  bool raises = false;        ///< all ranks throw a nonfinite_error
-  std::vector<bool> is_nan;   ///< segments whose elements are all NaN
-  std::vector<bool> unknown;  ///< segments of which that is not known
+  bool raises = false;           ///< all ranks throw a nonfinite_error
+  std::vector<bool> is_nan;      ///< segments whose elements are all NaN
+  std::vector<bool> unknown;     ///< segments of which that is not known
+  bool unknown_on_wire = false;  ///< of all segments, if anything is rounded on its way
+  bool may_overflow_on_wire = false;
 };
 
 /// Each gradient's unit vector, and the mean of these over so many.
@@ -105,11 +108,17 @@ void expect_units(const std::vector<std::vector<T>>& gradients, const segments& 
 }
 
 /// Whether what 16-bit messages round stays small: not where a vector is the rest of others that cancel, whose error it has,
-/// nor where elements are beyond the ends of binary16.
+/// nor where elements are beyond the ends of binary16. (Few: bfloat16 has the range of float.)
 inline bool is_known_on_wire(const simulated_case& one) {
   const auto kind = all_gradient_kinds[one.kind];
   return one.wire == 0 || kind == gradient_kind::independent || kind == gradient_kind::near_parallel ||
-         kind == gradient_kind::duplicate || kind == gradient_kind::with_zeros;
+         kind == gradient_kind::duplicate || kind == gradient_kind::with_zeros ||
+         (kind == gradient_kind::scaled && static_cast<wire_format>(one.wire) == wire_format::bfloat16);
+}
+/// Elements of other kinds are below 1, and a rule's sum of 130 below 65504.
+inline bool may_overflow_on_wire(const simulated_case& one) {
+  return static_cast<wire_format>(one.wire) == wire_format::binary16 &&
+         all_gradient_kinds[one.kind] == gradient_kind::scaled;
 }
 
 /// On its way down the tree a vector is rounded at each of at most log₂ n + 1 levels, and once on its way back. That moves the
@@ -162,7 +171,9 @@ simulated_expectation expectation_of(const simulated_case& one, const simulated_
   allow_for_wire(one, gradients, input.cut, found);
   found.raises = one.not_a_number != 0 && policy == nonfinite_policy::raise;
   found.is_nan.resize(input.cut.size());
-  found.unknown.resize(input.cut.size(), !is_known_on_wire(one));
+  found.unknown.resize(input.cut.size());
+  found.unknown_on_wire = !is_known_on_wire(one);
+  found.may_overflow_on_wire = may_overflow_on_wire(one);
   if (one.not_a_number != 0 && policy == nonfinite_policy::propagate)
     for (std::size_t k = 0; k < input.cut.size(); ++k) {
       const auto range = range_of(input.cut, k);
@@ -175,20 +186,40 @@ simulated_expectation expectation_of(const simulated_case& one, const simulated_
   return found;
 }
 
-/// What is wrong with a result; empty if nothing is.
+/// What is wrong with the counts of what was lost on the wire; empty if nothing is.
+inline std::string problem_with_losses(const simulated_expectation& expected, const report& found) {
+  const auto& lost = found.lost_on_wire();
+  if (!lost) return "what was lost on the wire is not counted";
+  if (found.wire() == wire_format::same && *lost != wire_losses{})
+    return "counts of what was lost where nothing travelled";
+  if (lost->overflowed > 0 && !expected.may_overflow_on_wire)
+    return std::to_string(lost->overflowed) + " elements are said to have overflowed on the wire";
+  return {};
+}
+
+/// What is wrong with a result, and with what its report says of the wire; empty if nothing is.
 template <scalar T>
-std::string problem_with(const std::vector<T>& result, const simulated_expectation& expected, const segments& cut) {
+std::string problem_with(const std::vector<T>& result, const simulated_expectation& expected, const segments& cut,
+                         const report& found) {
+  if (const auto wrong = problem_with_losses(expected, found); !wrong.empty()) return wrong;
+  const bool unknown_on_wire = expected.unknown_on_wire && found.wire() != wire_format::same;
   for (std::size_t k = 0; k < cut.size(); ++k) {
     const auto range = range_of(cut, k);
     real_vector difference;
-    bool all_nan = true;
+    bool all_nan = true, all_finite = true;
     for (std::size_t x = range.begin; x < range.end; ++x) {
       const auto value = static_cast<real>(to_double(result[x]));
       all_nan = all_nan && std::isnan(value);
+      all_finite = all_finite && std::isfinite(value);
       difference.push_back(value - expected.values[x]);
     }
     if (expected.is_nan[k] && !all_nan) return "segment " + std::to_string(k) + " is not all NaN";
     if (expected.is_nan[k] || expected.unknown[k]) continue;
+    if (unknown_on_wire) {
+      if (!all_finite && found.lost_on_wire()->overflowed == 0)
+        return "segment " + std::to_string(k) + " is not finite, and nothing is said to have overflowed on the wire";
+      continue;
+    }
     if (const real error = norm(difference); !(error <= expected.bounds[k]))
       return "segment " + std::to_string(k) + " is off by " + std::to_string(static_cast<double>(error)) + ", bound " +
              std::to_string(static_cast<double>(expected.bounds[k]));

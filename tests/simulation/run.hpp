@@ -141,7 +141,7 @@ class simulated_judge {
       if (expected_.raises) note(name + ": a rank returned where NaN is an error");
       if (same == nullptr) {
         same = &step;
-        const auto wrong = problem_with(step.result, expected_, input_.cut);
+        const auto wrong = problem_with(step.result, expected_, input_.cut, step.found);
         if (!wrong.empty()) note(name + ": " + wrong);
       } else if (!same_bits(step.result, same->result)) {
         note(name + ": ranks have different results");

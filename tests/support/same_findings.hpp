@@ -13,7 +13,7 @@ inline bool same_number(double a, double b) { return a == b || (std::isnan(a) &&
 /// Whether two ranks were told the same.
 inline bool same_findings(const report& a, const report& b) {
   bool same = a.contributions() == b.contributions() && a.segments() == b.segments() && a.rule() == b.rule() &&
-              a.schedule() == b.schedule() && a.measured() == b.measured();
+              a.schedule() == b.schedule() && a.measured() == b.measured() && a.lost_on_wire() == b.lost_on_wire();
   for (std::size_t k = 0; same && k < a.segments(); ++k) {
     same = same_number(a.result_norm(k), b.result_norm(k));
     for (std::size_t i = 0; i < a.contributions(); ++i)

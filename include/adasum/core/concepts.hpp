@@ -148,6 +148,10 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 //                                 the same for elements of U, a 16-bit scalar of the library's (described by
 //                                 scalar_traits<U>::format), and copies from float to U and back, rounding to nearest
 //                                 even: for options::wire, which is refused where a space does not offer it
+//   copy(from, to, count, wire_losses&)
+//                                 as copy from float to U, and adds how many finite elements became infinite, and how many
+//                                 others than zero became zero. The sums may be read after fence(). If it is not there, nor
+//                                 is report::lost_on_wire(). Not asked of a device_space
 //   static constexpr round_bytes  how many bytes of gradients one local round of measure and mix takes where it has
 //                                 several segments; if it is not there, all of them
 //   measure(slice, vectors, gram, bytes)

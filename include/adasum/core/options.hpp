@@ -30,7 +30,7 @@ enum class nonfinite_policy {
 enum class wire_format {
   same,      ///< as they are
   bfloat16,  ///< float elements rounded to bfloat16 (8 bits of precision, the range of float)
-  binary16,  ///< float elements rounded to IEEE half (11 bits of precision; larger than 65504 becomes infinite)
+  binary16,  ///< float elements rounded to IEEE half (11 bits of precision, from 6e-8 to 65504)
 };
 
 constexpr std::string_view to_string(wire_format format) {
@@ -61,7 +61,15 @@ struct basic_options {
   /// The policies other than propagate read the gradient once more and exchange one small message in advance.
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
 
-  /// Arithmetic stays in float and double; only messages between ranks are rounded. float gradients only.
+  /// Arithmetic stays in float and double; only messages between ranks are rounded, to nearest even. float gradients only.
+  ///
+  ///     |x| ≥ 65520 (binary16), 2^128 (1 - 2^-9) (bfloat16)   becomes infinite
+  ///     |x| ≤ 2^-25 (binary16), 2^-134 (bfloat16)             becomes zero
+  ///
+  /// That is no error, under any nonfinite_policy: exclude and raise look at the gradients as they were given. Inf goes on
+  /// as under propagate. report::lost_on_wire() counts both, over all ranks: scale the loss where it is not zero. A vector is
+  /// rounded when it is sent (a gradient, or what is combined so far), with the part of it that its sender keeps where all
+  /// combine everything; and the result once more by those that computed it, so that all ranks have the same bits.
   wire_format wire = wire_format::same;
 
   /// In shared memory: how long a rank waits for another one that is in the same reduction before it throws. With

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "error.hpp"
 #include "float_bits.hpp"
 #include "options.hpp"
+#include "wire_losses.hpp"
 
 namespace adasum {
 namespace detail {
@@ -85,6 +87,10 @@ class report {
   /// How this rank's elements travelled: options::wire, or `same` where they did not travel, but were combined in memory
   /// that ranks share.
   wire_format wire() const { return wire_; }
+  /// How many elements overflowed or vanished when they were rounded on their way, on all ranks together: the same numbers
+  /// on all ranks where each gets the whole result; otherwise of the elements that this rank combined. None where some were
+  /// rounded by an execution space that does not count. What counts: docs/inf_and_nan.md.
+  const std::optional<wire_losses>& lost_on_wire() const { return lost_on_wire_; }
   /// Bytes that this rank sent, small messages included, but not those of the agreement check.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
@@ -146,6 +152,7 @@ class report {
   std::string rule_, schedule_;
   bool measured_ = false;
   wire_format wire_ = wire_format::same;
+  std::optional<wire_losses> lost_on_wire_ = wire_losses();
   std::size_t bytes_sent_ = 0, recombined_segments_ = 0, fallbacks_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "options.hpp"
 #include "report.hpp"
+#include "wire_losses.hpp"
 
 namespace adasum::detail {
 
@@ -40,6 +42,7 @@ class report_writer {
     report_.excluded_.clear();
   }
   void set_wire(wire_format wire) { report_.wire_ = wire; }
+  void set_lost_on_wire(const std::optional<wire_losses>& lost) { report_.lost_on_wire_ = lost; }
   void set_bytes_sent(std::size_t bytes) { report_.bytes_sent_ = bytes; }
   void count_recombined_segment() { ++report_.recombined_segments_; }
   void set_fallbacks(std::size_t fallbacks) { report_.fallbacks_ = fallbacks; }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 #include "../core/concepts.hpp"
 #include "../core/optional_members.hpp"
 #include "../core/segments.hpp"
+#include "../core/wire_losses.hpp"
 #include "measure_check.hpp"
 #include "mix_check.hpp"
 #include "mix_in_double_check.hpp"
@@ -85,6 +88,36 @@ class memory_check {
     if (to_double(got[count]) != 7) refuse("copy: it writes behind the end");
   }
 
+  /// Where the space counts what conversions lose, and the host can read it.
+  template <scalar U>
+  void check_losses() const {
+    if constexpr (requires(const float* from, U* to, wire_losses& lost) {
+                    space_.copy(from, to, std::size_t{}, lost);
+                  }) {
+      // In turn: overflows, vanishes, and neither.
+      const bool half = format_of<U> == number_format::binary16;
+      const float samples[] = {half ? 65520.0f : std::numeric_limits<float>::max(),
+                               half ? -0x1p-25f : -std::numeric_limits<float>::denorm_min(),
+                               half ? -65519.0f : 3e38f,
+                               half ? 0x1p-24f : 1e-38f,
+                               0.0f,
+                               std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::quiet_NaN()};
+      std::vector<float> values(1000);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = samples[i % std::size(samples)];
+      space_array<float, Space> from(space_, values);
+      space_array<U, Space> to(space_, std::vector<U>(values.size(), from_double<U>(7)));
+      wire_losses lost{1, 2};
+      space_.copy(static_cast<const float*>(from.at(0)), to.at(0), values.size(), lost);
+      space_.fence();
+      const auto each = (values.size() + std::size(samples) - 1) / std::size(samples);  // 143: 1000 = 142 · 7 + 6
+      if (lost != wire_losses{each + 1, each + 2})
+        refuse("copy: of " + std::to_string(each) + " elements that overflow in " +
+               std::string(to_string(format_of<U>)) + " and as many that vanish, it adds " +
+               std::to_string(lost.overflowed) + " - 1 and " + std::to_string(lost.vanished) + " - 2");
+    }
+  }
+
   /// Where the space offers them.
   template <number_format Format>
   void check_conversions() const {
@@ -96,6 +129,7 @@ class memory_check {
                     }) {
         check_copy<T, U>(1000);
         check_copy<U, T>(1000);
+        check_losses<U>();
       }
   }
 
@@ -119,7 +153,8 @@ inline constexpr bool has_measure_in_double =
 ///     vectors lie;
 ///   * measure_in_double and mix_in_double, where the space offers them: the same, with the accuracy of doubles; where it
 ///     combines vectors of T in groups, also those of the doubles that their sums are;
-///   * allocate, copy, also between float and 16 bits where the space offers that, and the other optional members.
+///   * allocate, copy, also between float and 16 bits where the space offers that, with the counts of what is lost, and the
+///     other optional members.
 ///
 /// Does not see whether copies of the space may be used by several threads at the same time.
 /// @throws bad_input  saying what is wrong first

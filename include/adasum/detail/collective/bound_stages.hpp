@@ -61,7 +61,7 @@ class bound_stages {
       if (how.in_shared_memory) {
         const auto plan = signature(segments, stages);
         const auto length = segments.all().end;
-        const auto needed = sizes_in_memory(stages, segments, most_products);
+        const auto needed = sizes_in_memory(stages, segments, most_products, how.wire != wire_format::same);
         const auto bytes = how.before_sharing(transport_in_memory::bytes_for(comm, length, published, needed));
         shared_.emplace(space, comm, length, published, needed, plan, how.timeout, bytes);
       }
@@ -75,7 +75,9 @@ class bound_stages {
     message_sizes sizes;
     sizes.include(parts.to_owners);
     stages_.reserve(stages.size());
+    std::size_t pieces = 1;
     for (auto& stage : stages) {
+      if (!stages_.empty() && stages_.back().pieces_needed != stage.pieces_needed) ++pieces;
       const bool by_message = !is_shared(stage);
       auto to_combine = transfers_to_combine(stage, by_message ? most_joined(how.wire) : 0);
       if (!how.records) to_combine = elements_of(std::move(to_combine));
@@ -84,9 +86,12 @@ class bound_stages {
       sizes.include_joined(to_combine.sends, room_for_records<T>(to_combine.sends, segments.size()));
       const auto received_at = by_message && stage.weighed_together ? sizes.keep(stage, room) : 0;
       stages_.push_back({std::move(stage), std::move(to_combine), {}, nullptr, nullptr, received_at, room});
+      stages_.back().piece = pieces - 1;
     }
-    messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own);
-    for (auto& stage : stages_) bind(stage, sizes.kept, report.last().contributions(), how.records, segments.size());
+    messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own, pieces);
+    for (auto& stage : stages_)
+      bind(stage, sizes.kept, report.last().contributions(), how.records, how.wire != wire_format::same,
+           segments.size());
     if constexpr (can_share)
       if (shared_) shared_->send_records_by(*messages_);
     if (has_parts_) bind_parts(std::move(parts), in_one_stage, by_levels, comm.rank());
@@ -155,7 +160,7 @@ class bound_stages {
   }
   template <class MostProducts>
   static shared_sizes sizes_in_memory(const std::vector<planned_stage>& stages, segments_view segments,
-                                      const MostProducts& most_products) {
+                                      const MostProducts& most_products, bool rounds) {
     shared_sizes found;
     for (const auto& stage : stages) {
       if (transport_in_memory::has_sums(stage)) {
@@ -164,6 +169,7 @@ class bound_stages {
             std::max(found.rounds, sum_order(stage.sum_over.size(), 0, sum_radix(stage.members.size())).exchanges());
       }
       found.record_bytes += transport_in_memory::record_bytes_of(stage, segments.size());
+      if (rounds) found.record_bytes += transport_in_memory::losses_bytes_of_stage;
     }
     return found;
   }
@@ -177,12 +183,14 @@ class bound_stages {
     return [this](const bound_stage<T>& stage) { return stage.elements == &*messages_; };
   }
 
-  void bind(bound_stage<T>& bound, std::size_t kept, std::size_t leaves, bool records, std::size_t segments) {
+  void bind(bound_stage<T>& bound, std::size_t kept, std::size_t leaves, bool records, bool rounds,
+            std::size_t segments) {
     bound.elements = bound.products = &*messages_;
     if (!bound.weighed_together) bound.received_at = kept;
     bound.to_deliver = transfers_to_deliver(bound, leaves);
     if (!records) bound.to_deliver = elements_of(std::move(bound.to_deliver));
     if constexpr (can_share) {
+      if (shared_ && rounds) bound.losses_at = shared_->add_losses(bound);
       if (shared_) bound.group = shared_->add_group(bound, segments);
       if (shared_ && shared_->carries(bound)) {
         bound.elements = &*shared_;

@@ -155,7 +155,7 @@ class run_of_stages {
   }
 
   progress round_result(const bound_stage<T>& stage) {
-    if (!withdrawn_) by_message().round({data_ + stage.part().begin, stage.part().size()});
+    if (!withdrawn_) by_message().round(stage, data_);
     return progress::done;
   }
 
@@ -172,6 +172,7 @@ class run_of_stages {
     auto& found = report_.written();
     found.set_measured(settings_.measure ||
                        (needs_gram<Rule> && (std::is_same_v<Inner, no_inner_rule> || needs_gram<Inner>)));
+    if (rounds()) found.set_lost_on_wire(by_message().losses());
     report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), fallbacks_of(rule_));
     return progress::done;
   }

@@ -238,8 +238,8 @@ class run_of_sums {
       for (std::size_t k = 0; k < segments_.size(); ++k) stage_weights_[k * n + i] = weight(i, k);
   }
 
-  progress round_result(const stage& stage, T* to) {
-    if (!has_no_gradient()) by_message().round({to + stage.part().begin, stage.part().size()});
+  progress round_result(const bound_stage<T>& stage, T* to) {
+    if (!has_no_gradient()) by_message().round(stage, to);
     return progress::done;
   }
 
@@ -253,7 +253,10 @@ class run_of_sums {
   }
 
   progress gather(std::size_t turn) {
-    if (turn == 0) gathering_ = numbers_.exchanges(comm_.rank(), comm_.size());
+    if (turn == 0) {
+      gathering_ = numbers_.exchanges(comm_.rank(), comm_.size());
+      by_message().begin_vectors();
+    }
     if (by_message().next_of(gathering_) == progress::waits) return progress::waits;
     if (has_no_gradient()) return progress::done;
     numbers_.weigh(rule_, settings_.leaf_ranks, exclusion_);
@@ -281,6 +284,7 @@ class run_of_sums {
     else
       std::ranges::fill(found.result_norms(), std::numeric_limits<double>::quiet_NaN());
     found.set_measured(true);
+    found.set_lost_on_wire(by_message().losses());
     report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), fallbacks_of(rule_));
     return progress::done;
   }

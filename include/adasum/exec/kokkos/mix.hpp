@@ -73,7 +73,22 @@ void copy_on_host(const ExecutionSpace& instance, const serial_space& serial, co
   instance.fence();
 }
 
-/// The same on a device, only enqueued.
+/// The same, and counts what is lost.
+template <scalar To, class ExecutionSpace>
+void copy_on_host(const ExecutionSpace& instance, const serial_space& serial, const float* from, To* to,
+                  std::size_t count, wire_losses& losses) {
+  auto* const all = &losses;
+  for_each_on_host(instance, "adasum::copy", (count + host_tile_length - 1) / host_tile_length, [=](std::size_t t) {
+    const auto begin = t * host_tile_length;
+    wire_losses found;
+    serial.copy(from + begin, to + begin, std::min(host_tile_length, count - begin), found);
+    if (found.overflowed > 0) Kokkos::atomic_add(&all->overflowed, found.overflowed);
+    if (found.vanished > 0) Kokkos::atomic_add(&all->vanished, found.vanished);
+  });
+  instance.fence();
+}
+
+/// to[x] = from[x] on a device, only enqueued.
 template <scalar From, scalar To, class ExecutionSpace>
 void copy_on_device(const ExecutionSpace& instance, const From* from, To* to, std::size_t count) {
   if (count == 0) return;

@@ -101,6 +101,12 @@ class kokkos_space {
     else
       detail::kokkos::copy_on_device(instance_, from, to, count);
   }
+  /// The same, from float to 16 bits, and adds to `losses` what it lost.
+  template <scalar To>
+    requires(OnHost && sizeof(To) == 2)
+  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
+    detail::kokkos::copy_on_host(instance_, serial_, from, to, count, losses);
+  }
 
   void fence() const { instance_.fence(); }
 

@@ -18,6 +18,7 @@
 
 #include "../../core/float_bits.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/wire_losses.hpp"
 #include "compiled.hpp"
 #include "convert.hpp"
 #include "instruction_set.hpp"
@@ -151,6 +152,12 @@ class serial_space {
              std::same_as<detail::serial::compute_type<To>, float>)
   void copy(const From* from, To* to, std::size_t count) const {
     detail::serial::run<detail::serial::convert<From, To>>(instructions_, from, to, count);
+  }
+  /// The same, and adds to `losses` what it lost.
+  template <scalar To>
+    requires(sizeof(To) == 2)
+  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
+    detail::serial::run<detail::serial::convert_and_count<To>>(instructions_, from, to, count, &losses);
   }
 
   void fence() const {}

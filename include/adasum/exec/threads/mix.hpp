@@ -4,11 +4,14 @@
 #include "../../core/config.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/wire_losses.hpp"
 #include "../serial.hpp"
 #include "pieces.hpp"
 #include "team.hpp"
@@ -41,17 +44,37 @@ void mix(team& shared, const Kernels& kernels, const slice& window, std::span<co
   });
 }
 
-/// to[x] = from[x], of one element type or rounded to nearest even.
-template <scalar From, scalar To>
-void copy(team& shared, const serial_space& kernels, const From* from, To* to, std::size_t count) {
+/// Copies piece by piece, by copy_piece(from, to, count).
+template <scalar From, scalar To, class CopyPiece>
+void copy_by(team& shared, const From* from, To* to, std::size_t count, const CopyPiece& copy_piece) {
   const auto bytes = count * (sizeof(From) + sizeof(To));
   const team_turn turn(shared, bytes, bytes);
-  if (turn.is_alone()) return kernels.copy(from, to, count);
+  if (turn.is_alone()) return copy_piece(from, to, count);
   const auto length = std::max<std::size_t>(turn.bytes_at_a_time(bytes) / sizeof(From), 1);
   turn.for_each((count + length - 1) / length, [&](std::size_t i) {
     const auto begin = i * length;
-    kernels.copy(from + begin, to + begin, std::min(length, count - begin));
+    copy_piece(from + begin, to + begin, std::min(length, count - begin));
   });
+}
+
+/// to[x] = from[x], of one element type or rounded to nearest even.
+template <scalar From, scalar To>
+void copy(team& shared, const serial_space& kernels, const From* from, To* to, std::size_t count) {
+  copy_by(shared, from, to, count,
+          [&](const From* some, To* there, std::size_t length) { kernels.copy(some, there, length); });
+}
+/// The same, and counts what is lost.
+template <scalar To>
+void copy(team& shared, const serial_space& kernels, const float* from, To* to, std::size_t count,
+          wire_losses& losses) {
+  std::atomic<std::uint64_t> overflowed = 0, vanished = 0;
+  copy_by(shared, from, to, count, [&](const float* some, To* there, std::size_t length) {
+    wire_losses found;
+    kernels.copy(some, there, length, found);
+    overflowed.fetch_add(found.overflowed, std::memory_order_relaxed);
+    vanished.fetch_add(found.vanished, std::memory_order_relaxed);
+  });
+  losses += {overflowed.load(std::memory_order_relaxed), vanished.load(std::memory_order_relaxed)};
 }
 
 }  // namespace adasum::detail::threads_backend

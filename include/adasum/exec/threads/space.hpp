@@ -118,6 +118,12 @@ class threads_space {
   void copy(const From* from, To* to, std::size_t count) const {
     detail::threads_backend::copy(*team_, serial_, from, to, count);
   }
+  /// The same, from float to 16 bits, and adds to `losses` what it lost.
+  template <scalar To>
+    requires(sizeof(To) == 2)
+  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
+    detail::threads_backend::copy(*team_, serial_, from, to, count, losses);
+  }
 
   void fence() const {}
 

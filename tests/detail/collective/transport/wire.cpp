@@ -98,7 +98,7 @@ TEST_CASE("round: what this rank keeps is what the others get, also where it is 
 }
 
 TEST_CASE("several messages of one exchange lie side by side, exchange after exchange") {
-  wire_of_floats wire(space, wire_format::binary16, 5, 5);
+  wire_of_floats wire(space, wire_format::binary16, 5, 5, 2);
   wire.reserve(2);
   for (int exchange = 0; exchange < 3; ++exchange) {
     const std::vector<float> first{1, 2}, second{3, 4, 5};
@@ -106,14 +106,31 @@ TEST_CASE("several messages of one exchange lie side by side, exchange after exc
     wire.begin();
     const auto a = wire.pack(space, 1, first), b = wire.pack(space, 2, second);
     const auto from_a = wire.buffer_for(1, to_first), from_b = wire.buffer_for(2, to_second);
-    CHECK(a.bytes.size() == 4);
-    CHECK(b.bytes.size() == 6);
+    CHECK(a.bytes.size() == 4 + wire_of_floats::losses_size);
+    CHECK(b.bytes.size() == 6 + wire_of_floats::losses_size);
     std::ranges::copy(b.bytes, from_b.bytes.begin());
     std::ranges::copy(a.bytes, from_a.bytes.begin());
     wire.unpack(space);
     CHECK(to_first == first);
     CHECK(to_second == second);
   }
+}
+
+TEST_CASE("what was lost follows the elements: in this message, and what the vector had lost before") {
+  wire_of_floats wire(space, wire_format::binary16, 5, 5, 2);
+  const std::vector<float> first{1e5f, 2}, second{3, 1e-9f, -1e-9f};
+  std::vector<float> to_first(2), to_second(3);
+  wire.begin();
+  const auto a = wire.pack(space, 1, first, {{10, 20}, 0}), b = wire.pack(space, 2, second, {{100, 200}, 7});
+  std::ranges::copy(a.bytes, wire.buffer_for(1, to_first).bytes.begin());
+  std::ranges::copy(b.bytes, wire.buffer_for(2, to_second).bytes.begin());
+  const auto told = wire.unpack(space);
+  CHECK(told.counted == wire_losses{111, 222});
+  CHECK(told.uncounted == 7);
+  CHECK(to_first == std::vector<float>{std::numeric_limits<float>::infinity(), 2});
+  std::vector<float> kept{1, 1e5f, 1e-9f, 1e-9f, 5, 6, 1e-9f};  // longer than the buffer
+  CHECK(wire.round(space, kept).counted == wire_losses{1, 3});
+  CHECK(wire.round(space, kept).counted == wire_losses{});
 }
 
 }  // namespace test_of_detail_collective_transport_wire

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "../call_signature.hpp"
 #include "../report_stages.hpp"
 #include "../small_allreduce.hpp"
+#include "losses_of_run.hpp"
 #include "messenger.hpp"
+#include "told_losses.hpp"
 #include "transport.hpp"
 
 namespace adasum::detail {
@@ -84,11 +87,13 @@ class messages final : public transport<T> {
   /// @param space, comm, report  must outlive this object
   /// @param rounds_own           whether a rank rounds what it does not send, too: whoever combines some elements then gets
   ///                             the same
+  /// @param pieces               of the gradient
   messages(const Space& space, const Comm& comm, wire_format format, const message_sizes& sizes, report_stages& report,
-           bool rounds_own = false)
+           bool rounds_own = false, std::size_t pieces = 1)
       : rank_(comm.rank()),
         rounds_own_(rounds_own),
         report_(report),
+        losses_(pieces),
         received_(space.template allocate<T>(sizes.kept + sizes.received)),
         received_at_(received_.data()),
         messenger_(space, comm, format, sizes.packed, sizes.unpacked, sizes.joined, sizes.members,
@@ -97,17 +102,20 @@ class messages final : public transport<T> {
 
   T* begin_run(T* gradient, bool posts) override {
     messenger_.begin_run(posts);
+    losses_.begin_run();
     return gradient;
   }
   void end_run() override {}
 
   progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
-    if (turn == 0 && stage.survives() && (stage.replicated() || rounds_own_) && !withdrawn())
-      round({gradient + stage.part().begin, stage.part().size()});
+    if (turn == 0 && stage.survives() && (stage.replicated() || rounds_own_) && !withdrawn()) round(stage, gradient);
     return exchange(stage, stage.to_combine, turn, [&] {
       T* to = received_at_ + stage.received_at;
-      for (const auto& one : stage.to_combine.sends) send(stage, one, gradient);
+      auto& lost = losses_of(stage);
+      for (const auto& one : stage.to_combine.sends)
+        send(stage, one, gradient, losses_.are_told(stage, stage.self, one.member) ? lost : told_losses{});
+      if (losses_.forgets(stage, stage.self)) lost = {};
       for (const auto& one : stage.to_combine.receives)
         messenger_.receive(stage.members[one.member],
                            {std::exchange(to, to + one.elements.size() + stage.record_room), one.elements.size()},
@@ -130,7 +138,7 @@ class messages final : public transport<T> {
 
   progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
     return exchange(stage, stage.to_deliver, turn, [&] {
-      for (const auto& one : stage.to_deliver.sends) send(stage, one, gradient);
+      for (const auto& one : stage.to_deliver.sends) send(stage, one, gradient, losses_of(stage));
       T* aside = received_at_;
       for (const auto& one : stage.to_deliver.receives) {
         const auto size = one.elements.size();
@@ -161,16 +169,29 @@ class messages final : public transport<T> {
   }
   /// See messenger::set_scheduled.
   void set_scheduled(bool scheduled) { messenger_.set_scheduled(scheduled); }
-  /// Elements as the others will see them.
-  void round(std::span<T> elements) { messenger_.round(elements); }
+  /// This rank's part of a vector, in the gradient, as the others will see it.
+  void round(const bound_stage<T>& stage, T* gradient) {
+    losses_of(stage) += messenger_.round({gradient + stage.part().begin, stage.part().size()});
+  }
+  /// Not that of a rank's gradient, but other vectors go down the same stages.
+  void begin_vectors() { losses_.begin_vectors(); }
+  /// What was lost, on all ranks where each gets the whole result; none where that was not counted, as in memory of a
+  /// device.
+  std::optional<wire_losses> losses() const {
+    const auto all = losses_.all();
+    if (device_space<Space> || all.uncounted > 0) return {};
+    return all.counted;
+  }
+  told_losses& losses_of(const bound_stage<T>& stage) { return losses_.of(stage.piece); }
   std::size_t bytes_sent() const { return messenger_.bytes_sent(); }
 
  private:
   /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
   static std::size_t longest(const message_sizes& sizes, std::size_t ranks, report_stages& report) {
-    return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * sizeof(T),
-                     report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
-                     ranks * sizeof(call_signature)});
+    return std::max(
+        {std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * sizeof(T) + sizeof(told_losses),
+         report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
+         ranks * sizeof(call_signature)});
   }
 
   /// One exchange. Between two ranks, elements come before what is known of them.
@@ -189,12 +210,12 @@ class messages final : public transport<T> {
       }
       if (messenger_.start()) return progress::waits;
     }
-    messenger_.unpack();
+    losses_of(stage) += messenger_.unpack();
     return progress::done;
   }
-  void send(const bound_stage<T>& stage, const transfer& one, const T* gradient) {
+  void send(const bound_stage<T>& stage, const transfer& one, const T* gradient, const told_losses& lost) {
     const T* const from = withdrawn() ? received_at_ : gradient + one.elements.begin;  // what is withheld is not read
-    messenger_.send(stage.members[one.member], {from, one.elements.size()}, joined_to(one));
+    messenger_.send(stage.members[one.member], {from, one.elements.size()}, joined_to(one), lost);
   }
   /// The records in the message of the elements.
   std::span<report::entry> joined_to(const transfer& one) {
@@ -204,6 +225,7 @@ class messages final : public transport<T> {
   int rank_;
   bool rounds_own_;
   report_stages& report_;
+  losses_of_run losses_;
   decltype(std::declval<const Space&>().template allocate<T>(0)) received_;
   T* received_at_;
   messenger<T, Space, Comm> messenger_;

@@ -18,6 +18,7 @@
 #include "../../../schedule/sum_order.hpp"
 #include "../attempt.hpp"
 #include "joined.hpp"
+#include "told_losses.hpp"
 #include "wire.hpp"
 
 /// The messages of one reduction, and how a rank that fails lets no other wait.
@@ -36,7 +37,7 @@ class messenger {
   /// @param longest         the most bytes of one message
   messenger(const Space& space, const Comm& comm, wire_format format, std::size_t sent, std::size_t received,
             std::size_t joined, std::size_t members, std::size_t longest)
-      : space_(space), comm_(comm), wire_(space, format, sent, received), joined_(space, joined) {
+      : space_(space), comm_(comm), wire_(space, format, sent, received, members), joined_(space, joined) {
     // To a member that waits, elements, records and norms are messages of their own.
     const auto messages = std::max(3 * members, sum_order::most_messages);
     out_.reserve(messages);
@@ -74,12 +75,14 @@ class messenger {
     joined_.begin();
   }
   /// @param records  that are joined to the elements
-  void send(int peer, std::span<const T> elements, std::span<const report::entry> records = {}) {
+  /// @param lost     what their vector has lost in rounding, told with elements that are rounded
+  void send(int peer, std::span<const T> elements, std::span<const report::entry> records = {},
+            const told_losses& lost = {}) {
     if (elements.empty()) return;
     if (!records.empty()) return out_.push_back(joined_.send(space_, peer, elements, records, withdrawn_));
     // What is withheld need not be made: the execution space may be what failed.
     out_.push_back(withdrawn_ ? outgoing{peer, wire_.as_long_as(elements), memory_kind::space}
-                              : wire_.pack(space_, peer, elements));
+                              : wire_.pack(space_, peer, elements, lost));
   }
   void receive(int peer, std::span<T> to, std::span<report::entry> records = {}) {
     if (to.empty()) return;
@@ -133,14 +136,16 @@ class messenger {
     if (block) unless_withdrawn([&] { exchange(); });
     return block;
   }
-  void unpack() {
-    if (withdrawn_) return;
-    wire_.unpack(space_);
+  /// @return what the vectors that were received have lost in rounding
+  told_losses unpack() {
+    if (withdrawn_) return {};
+    const auto lost = wire_.unpack(space_);
     joined_.unpack();
+    return lost;
   }
 
-  /// Elements as the others will see them.
-  void round(std::span<T> elements) { wire_.round(space_, elements); }
+  /// Elements as the others will see them. @return what they lost
+  told_losses round(std::span<T> elements) { return wire_.round(space_, elements); }
 
   /// Whether the exchanges from here on are called for by the stages alone: others, who withdraws must not count.
   void set_scheduled(bool scheduled) { scheduled_ = scheduled; }

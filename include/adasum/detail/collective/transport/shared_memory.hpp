@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -18,9 +19,11 @@
 #include "../../../core/report.hpp"
 #include "../../../schedule/sum_order.hpp"
 #include "../../../schedule/transfers.hpp"
+#include "losses_of_run.hpp"
 #include "meeting.hpp"
 #include "messages.hpp"
 #include "shared_access.hpp"
+#include "told_losses.hpp"
 #include "transport.hpp"
 
 namespace adasum::detail {
@@ -75,6 +78,9 @@ class shared_memory final : public transport<T> {
     return stage.grouped ? known_leaves(stage, stage.self).size() * segments * sizeof(report::entry) : 0;
   }
 
+  /// What was lost in rounding, before a stage and after it.
+  static constexpr std::size_t losses_bytes_of_stage = 2 * sizeof(told_losses);
+
   void send_records_by(messages<T, Space, Comm>& by_message) { by_message_ = &by_message; }
   /// What each rank gets of the result, if not all of it: of all ranks of the communicator. By levels, those that share
   /// memory are all of them, and each writes its part of the last level's result to whom it belongs. (A rank's element is
@@ -97,6 +103,12 @@ class shared_memory final : public transport<T> {
   /// Whether they are added there.
   bool adds(const stage& stage) const {
     return carries(stage) && has_sums(stage) && stage.sum_over.size() > 1 && share_memory(stage.sum_over);
+  }
+  /// Where messages are rounded, called for each stage ahead of add_group. @return where it tells what was lost
+  std::size_t add_losses(const stage& stage) {
+    tells_losses_ = !published_;  // what is published is the only stage, and sends nothing
+    if (!stage.grouped && !carries(stage)) return 0;
+    return std::exchange(records_end_, records_end_ + losses_bytes_of_stage);
   }
   /// A stage: who meets there, where it carries it. Called for each of this rank's, in their order. @return their number
   std::size_t add_group(const stage& stage, std::size_t segments) {
@@ -152,6 +164,7 @@ class shared_memory final : public transport<T> {
         shared_.publish_copy(std::as_bytes(std::span(gradient + stage.held.begin, stage.held.size())));
       else
         shared_.publish(gradient);
+      publish_losses(stage, 0);
       if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
       if (stage.grouped) {
         shared_.begin_level(level_of(stage));
@@ -161,6 +174,7 @@ class shared_memory final : public transport<T> {
       return meet(group, stage.pieces_needed > 0 ? time_limit::never : time_limit::once_all_have_begun);
     }
     if (shared_.next_round()) return progress::waits;
+    if (turn == group.members.rounds()) take_losses_down(stage, group);
     if (!stage.grouped) return records(stage, stage.to_combine, turn - group.members.rounds());
     take_records(stage, group);
     return progress::done;
@@ -186,11 +200,13 @@ class shared_memory final : public transport<T> {
     const auto& group = group_of(stage);
     if (turn == 0) {
       if (stage.survives() && !std::exchange(early_, false)) copy_to_others(stage, gradient, stage.part());
+      if (stage.survives()) publish_losses(stage, 1);
       if (stage.group > 0) shared_.return_to_level(level_of(stage));
       // One that waits does so until the others come back from later stages.
       return meet(group, stage.survives() ? time_limit::always : time_limit::never);
     }
     if (shared_.next_round()) return progress::waits;
+    if (turn == group.members.rounds()) take_losses_back(stage, group);
     return records(stage, stage.to_deliver, turn - group.members.rounds());
   }
 
@@ -269,6 +285,35 @@ class shared_memory final : public transport<T> {
     }
   }
 
+  // What was lost in rounding, as messages tell it (losses_of_run.hpp): member i's, before or after the stage.
+
+  std::byte* losses_at(const bound_stage<T>& stage, std::size_t place, std::size_t which) const {
+    return shared_.records_of(place) + stage.losses_at + which * sizeof(told_losses);
+  }
+  void publish_losses(const bound_stage<T>& stage, std::size_t which) {
+    if (!tells_losses_) return;
+    std::memcpy(losses_at(stage, shared_.self(), which), &by_message_->losses_of(stage), sizeof(told_losses));
+  }
+  told_losses losses_told_by(const bound_stage<T>& stage, const meetings& where, std::size_t i,
+                             std::size_t which) const {
+    told_losses told;
+    std::memcpy(&told, losses_at(stage, where.members.ranks()[i], which), sizeof(told));
+    return told;
+  }
+  void take_losses_down(const bound_stage<T>& stage, const meetings& where) {
+    if (!tells_losses_) return;
+    auto& lost = by_message_->losses_of(stage);
+    if (losses_of_run::forgets(stage, stage.self)) lost = {};
+    for (std::size_t i = 0; i < stage.members.size(); ++i)
+      if (i != stage.self && losses_of_run::are_told(stage, i, stage.self)) lost += losses_told_by(stage, where, i, 0);
+  }
+  void take_losses_back(const bound_stage<T>& stage, const meetings& where) {
+    if (!tells_losses_ || stage.to_deliver.empty()) return;
+    const std::size_t telling = !stage.replicated() ? stage.survivors : stage.survives() ? 0 : 1;
+    for (std::size_t i = 0; i < telling; ++i)
+      if (i != stage.self) by_message_->losses_of(stage) += losses_told_by(stage, where, i, 1);
+  }
+
   T* gradient_of(const bound_stage<T>& stage, std::size_t i) const {
     return reinterpret_cast<T*>(shared_.published(group_of(stage).members.ranks()[i]));
   }
@@ -301,6 +346,7 @@ class shared_memory final : public transport<T> {
   std::vector<meetings> groups_;  // the first: all ranks
   std::size_t records_end_ = 0;
   messages<T, Space, Comm>* by_message_ = nullptr;
+  bool tells_losses_ = false;
 
   // Of the run that is under way.
   T* callers_ = nullptr;  // the caller's gradient, if the run works on a copy in shared memory

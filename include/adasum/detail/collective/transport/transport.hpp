@@ -35,6 +35,8 @@ struct bound_stage : planned_stage {
   std::size_t group = 0;              ///< in shared memory: which of the groups that meet; 0: all ranks that share it
   bool in_place = false;              ///< whether members work on each other's gradients where they lie
   std::vector<index_range> wanted{};  ///< in place: what each member gets of the result; empty: all of `held`
+  std::size_t piece = 0;              ///< of the gradient's pieces, which one it combines
+  std::size_t losses_at = 0;          ///< in shared memory: where ranks tell what was lost (losses_of_run.hpp)
 
   /// What member i gets of these elements of the result.
   index_range wanted_by(std::size_t i, index_range some) const {
