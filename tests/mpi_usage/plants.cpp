@@ -79,6 +79,18 @@ int plant(std::string_view name) {
     MPI_Status status;
     MPI_Wait(&received, &status);
     MPI_Wait(&sent, &status);
+  } else if (name == "tag") {
+    int in = 0;
+    MPI_Request received{};
+    MPI_Irecv(&in, 1, MPI_INT, peer(), -7, MPI_COMM_WORLD, &received);
+  } else if (name == "freed-request") {
+    static message one(MPI_COMM_WORLD);
+    MPI_Request_free(&one.received);
+    MPI_Wait(&one.sent, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+  } else if (name == "lost-key") {
+    int key = 0;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
   } else if (name == "lost-communicator") {
     duplicate();
   } else if (name == "lost-error-handler") {

@@ -7,7 +7,7 @@
 //   * a send buffer that changed while its message was in flight; buffers of two messages in flight that overlap, one of
 //     which is received. (That a receive buffer is read too early cannot be seen from here.)
 //   * a message that was sent on a communicator, and not received before that was freed
-//   * a message that is longer than its receive buffer, unless ADASUM_MPI_USAGE says "truncation": some tests provoke it
+//   * a message that is longer than its receive buffer, unless ADASUM_MPI_USAGE says "truncation": two tests provoke it
 //   * a communicator, an error handler or an attribute key that was made, and not freed
 //   * a tag that is not between 0 and MPI_TAG_UB
 //   * calls that the thread level forbids: from two threads at once, or from another than the main one
@@ -16,6 +16,9 @@
 // It knows the calls that the library makes; the test mpi_usage.every_call says when there is another.
 
 #include <mpi.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 #include <cstddef>
 #include <cstdlib>
@@ -185,6 +188,22 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
   if (code == MPI_SUCCESS) recorder::get().made(*made, "MPI_Comm_split_type");
   return code;
 }
+#ifdef MPIX_ERR_PROC_FAILED
+int MPIX_Comm_shrink(MPI_Comm comm, MPI_Comm* made) {
+  const watched here("MPIX_Comm_shrink");
+  const int code = PMPIX_Comm_shrink(comm, made);
+  if (code == MPI_SUCCESS) recorder::get().made(*made, "MPIX_Comm_shrink");
+  return code;
+}
+int MPIX_Comm_revoke(MPI_Comm comm) {
+  const watched here("MPIX_Comm_revoke");
+  return PMPIX_Comm_revoke(comm);
+}
+int MPIX_Comm_agree(MPI_Comm comm, int* flag) {
+  const watched here("MPIX_Comm_agree");
+  return PMPIX_Comm_agree(comm, flag);
+}
+#endif
 int MPI_Comm_free(MPI_Comm* comm) {
   const watched here("MPI_Comm_free");
   recorder::get().freed(*comm);

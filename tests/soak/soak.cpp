@@ -5,7 +5,8 @@
 // Random reductions for so long: plans, plans in flight and in their own memory, single calls, buckets, parts of results,
 // communicators that come and go, and bad input on one rank. Results are compared with adasum_tree and, bit by bit, among
 // ranks. Prints, about once a second, a line of comma-separated values: what the ranks then hold of memory and of file
-// descriptors. Fails if a result is wrong, or if in the last quarter of the time the ranks hold more than in the second.
+// descriptors. Fails if a result is wrong, or if the least that they hold in the last quarter of the time is more than in the
+// second: by 0.3 MB of memory in use, by 1 MB of resident memory, or by one file descriptor.
 // --leak: rank 0 loses some memory at each step, which must be noticed.
 
 #include <malloc.h>
@@ -22,6 +23,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -242,26 +244,27 @@ struct sample {
   }
 };
 
-/// The most of a figure in one quarter of the samples.
-double most_in_quarter(const std::vector<sample>& all, std::size_t quarter, double sample::* figure) {
-  double most = 0;
+/// The least of a figure in one quarter of the samples: what is held in any case. The most depends on what plans there are.
+double least_in_quarter(const std::vector<sample>& all, std::size_t quarter, double sample::* figure) {
+  double least = std::numeric_limits<double>::infinity();
   for (auto i = all.size() * quarter / 4; i < all.size() * (quarter + 1) / 4; ++i)
-    most = std::max(most, all[i].*figure);
-  return most;
+    least = std::min(least, all[i].*figure);
+  return least;
 }
 
 bool is_flat(const std::vector<sample>& all) {
   bool flat = true;
-  // Beside the share, in the figure's unit: what one more plan takes.
-  const auto require = [&](const char* name, double sample::* figure, double share, double more) {
-    const double before = most_in_quarter(all, 1, figure), now = most_in_quarter(all, 3, figure);
-    if (now <= before * (1 + share) + more) return;
+  // An hour on four ranks of Open MPI moved the least by 0.00 MB and, resident, by 0.1; a run of ten seconds, which has ten
+  // samples in a quarter, moves it more.
+  const auto require = [&](const char* name, double sample::* figure, double more) {
+    const double before = least_in_quarter(all, 1, figure), now = least_in_quarter(all, 3, figure);
+    if (now <= before + more) return;
     std::fprintf(stderr, "soak: %s has grown from %.2f to %.2f\n", name, before, now);
     flat = false;
   };
-  require("memory in use, in MB,", &sample::heap, 0.02, 1);
-  require("resident memory, in MB,", &sample::resident, 0.05, 4);
-  require("the number of file descriptors", &sample::descriptors, 0, 0);
+  require("memory in use, in MB,", &sample::heap, 0.3);
+  require("resident memory, in MB,", &sample::resident, 1);
+  require("the number of file descriptors", &sample::descriptors, 0);
   return flat;
 }
 
@@ -272,6 +275,7 @@ int run(double seconds, std::uint64_t seed, bool leaks) {
   std::vector<sample> samples;
   if (rank == 0) std::printf("seconds,reductions,heap_mb,resident_mb,descriptors\n");
   const double start = MPI_Wtime(), between = std::min(1.0, seconds / 40);
+  samples.reserve(static_cast<std::size_t>(seconds / between) + 2);  // or this would be what grows
   for (double next = 0, now = 0; now < seconds;) {
     for (int i = 0; i < 20; ++i) work.step();
     now = MPI_Wtime() - start;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/segments.hpp"
 #include "../core/stage.hpp"
 #include "../core/tree_order.hpp"
 #include "partition.hpp"

@@ -72,7 +72,7 @@ TEST_CASE("an empty communicator can be made, copied and moved, but not used") {
   CHECK(copy.size() == world_size());
   const auto moved = std::move(copy);
   CHECK(moved.size() == world_size());
-  check_empty(copy);  // NOLINT(bugprone-use-after-move)
+  check_empty(copy);  // NOLINT(bugprone-use-after-move): what is left is empty
 }
 
 TEST_CASE("ranks that MPI_Comm_split left out hold an empty communicator, and the others work") {
