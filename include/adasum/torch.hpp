@@ -7,4 +7,4 @@
 
 #include "adasum.hpp"        // IWYU pragma: export
 #include "comm/c10d.hpp"     // IWYU pragma: export
-#include "torch/tensor.hpp"  // IWYU pragma: export
+#include "torch_tensor.hpp"  // IWYU pragma: export

@@ -4,8 +4,8 @@
 #include "../core/config.hpp"
 
 #include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <unistd.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@
 #include "../core/error.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
-#include "c10d/error.hpp"     // IWYU pragma: export
+#include "c10d/error.hpp"  // IWYU pragma: export
 #include "c10d/messages.hpp"
 #include "c10d/worker.hpp"
 
@@ -64,7 +64,9 @@ class c10d_communicator {
   int rank() const { return get().rank; }
   int size() const { return get().size; }
   /// Null if this communicator is empty.
-  c10::intrusive_ptr<::c10d::ProcessGroup> native() const { return state_ ? state_->group : c10::intrusive_ptr<::c10d::ProcessGroup>(); }
+  c10::intrusive_ptr<::c10d::ProcessGroup> native() const {
+    return state_ ? state_->group : c10::intrusive_ptr<::c10d::ProcessGroup>();
+  }
 
   /// Whether a plan is in flight; see the concept communicator_for. Another object that was made from the same group does
   /// not know.
@@ -151,8 +153,7 @@ class c10d_communicator {
         in.push_back({peer, std::as_writable_bytes(std::span(hosts[static_cast<std::size_t>(peer)]))});
       }
       exchanges.exchange(out, in);
-      for (const auto& host : hosts)
-        nodes.push_back(static_cast<int>(std::ranges::find(hosts, host) - hosts.begin()));
+      for (const auto& host : hosts) nodes.push_back(static_cast<int>(std::ranges::find(hosts, host) - hosts.begin()));
     }
 
     c10::intrusive_ptr<::c10d::ProcessGroup> group;

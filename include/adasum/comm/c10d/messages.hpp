@@ -55,7 +55,8 @@ class messages {
       break_with(failure.what());
       throw communication_error(broken_text_);
     }
-    if (!wrong.empty()) throw communication_error("adasum::c10d_communicator: rank " + std::to_string(rank_) + ": " + wrong);
+    if (!wrong.empty())
+      throw communication_error("adasum::c10d_communicator: rank " + std::to_string(rank_) + ": " + wrong);
   }
 
   bool is_broken() const { return broken_; }
@@ -71,7 +72,8 @@ class messages {
 
   static std::size_t rest_of(std::size_t bytes) { return bytes - std::min(bytes, first_bytes); }
   static at::Tensor bytes_at(const void* at, std::size_t count) {
-    return at::from_blob(const_cast<void*>(at), {static_cast<std::int64_t>(count)}, at::TensorOptions().dtype(at::kByte));
+    return at::from_blob(const_cast<void*>(at), {static_cast<std::int64_t>(count)},
+                         at::TensorOptions().dtype(at::kByte));
   }
 
   /// What allocates, as far as this class does.
@@ -123,8 +125,8 @@ class messages {
     const auto rest = rest_of(size);
     if (!rest) return;
     if (!fits) scratch_.push_back(at::empty({static_cast<std::int64_t>(rest)}, at::TensorOptions().dtype(at::kByte)));
-    rests_.push_back(receive(fits ? bytes_at(message.bytes.data() + first_bytes, rest) : scratch_.back(), message.peer,
-                             rest_tag));
+    rests_.push_back(
+        receive(fits ? bytes_at(message.bytes.data() + first_bytes, rest) : scratch_.back(), message.peer, rest_tag));
     rest_peers_.push_back(message.peer);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../core/config.hpp"
+#include "core/config.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/util/BFloat16.h>
@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "../core/error.hpp"
-#include "../core/scalar.hpp"
+#include "core/error.hpp"
+#include "core/scalar.hpp"
 
 /// PyTorch's tensors as gradients.
 namespace adasum {
