@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, cuda, nccl, compiled, c and fortran add
-# adasum::mpi, adasum::eigen and so on; pkg-config knows adasum (the headers), adasum-c and adasum-fortran. Installing takes
+# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, torch, cuda, nccl, compiled, c and fortran
+# add adasum::mpi, adasum::eigen and so on; pkg-config knows adasum (the headers), adasum-c and adasum-fortran. Installing takes
 # CMake 3.25, as building does; a project that uses what is installed takes CMake 3.15.
 
 include(CMakePackageConfigHelpers)
@@ -12,7 +12,7 @@ set(package_folder "${CMAKE_INSTALL_DATADIR}/cmake/adasum")
 # INCLUDES for projects with a CMake before 3.23, which does not read file sets.
 install(TARGETS adasum EXPORT adasum-targets FILE_SET HEADERS INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT adasum-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
-foreach(component IN ITEMS mpi eigen kokkos cuda nccl)
+foreach(component IN ITEMS mpi eigen kokkos torch cuda nccl)
   install(TARGETS adasum_${component} EXPORT adasum-${component}-targets)
   install(EXPORT adasum-${component}-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
 endforeach()
@@ -32,7 +32,7 @@ if(TARGET adasum_fortran)
   install(DIRECTORY "${adasum_fortran_modules}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/adasum-fortran"
     FILES_MATCHING PATTERN "*.mod")
 endif()
-install(FILES cmake/AdasumKokkos.cmake cmake/AdasumNCCL.cmake DESTINATION "${package_folder}")
+install(FILES cmake/AdasumKokkos.cmake cmake/AdasumNCCL.cmake cmake/AdasumTorch.cmake DESTINATION "${package_folder}")
 install(DIRECTORY cmake/kokkos_package_works DESTINATION "${package_folder}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 

@@ -10,6 +10,10 @@
 #       An MPI executable with a main() of its own, or adasum_doctest_mpi_main's, registered as <name>.<ranks> (EACH_SOURCE:
 #       folder.name.<ranks>) for each number of ranks, with label `mpi` in addition to those given.
 #
+#   adasum_add_torch_test(<name> SOURCES a.cpp ... PROCESSES 1 2 3 ... [LIBRARIES ...] [TIMEOUT seconds])
+#       A doctest executable that runs in so many processes, which talk by gloo (support/gloo_main.cpp), each source a test
+#       folder.name.<processes>, with label `torch`.
+#
 #   adasum_add_cluster_test(<name> SOURCES a.cpp ... LAYOUTS "<layout>=<nodes>" ... [LIBRARIES ...] [TIMEOUT seconds])
 #       An MPI executable that runs on the nodes of scripts/cluster, registered as <name>.<layout>, with label `cluster`.
 #       The nodes of a layout are those of its ranks: "0 0 1" for two on the first node and one on the second. They are
@@ -116,6 +120,23 @@ function(adasum_add_mpi_test name)
       # PROCESSORS keeps other tests away from ranks that wait actively.
       set_tests_properties(${test}.${ranks} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "mpi;${test_LABELS}"
         PROCESSORS ${ranks} ENVIRONMENT "${adasum_mpi_environment}" ${adasum_no_empty_test})
+    endforeach()
+  endforeach()
+endfunction()
+
+function(adasum_add_torch_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "SOURCES;PROCESSES;LIBRARIES")
+  adasum_check_test_arguments(${name})
+  add_executable(${name} ${test_SOURCES} support/gloo_main.cpp)
+  target_compile_options(${name} PRIVATE ${ADASUM_TEST_OPTIMIZATION})
+  target_link_libraries(${name} PRIVATE adasum_test_options adasum::torch ${test_LIBRARIES})
+  adasum_build_with_labels(${name} torch)
+  foreach(source IN LISTS test_SOURCES)
+    adasum_test_of_source(test filter ${source})
+    foreach(processes IN LISTS test_PROCESSES)
+      add_test(NAME ${test}.${processes} COMMAND ${name} ${processes} ${filter})
+      set_tests_properties(${test}.${processes} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS torch PROCESSORS ${processes}
+        ${adasum_no_empty_test})
     endforeach()
   endforeach()
 endfunction()

@@ -41,6 +41,16 @@ endif()
 set(adasum_emulated_cuda_flags -D__CUDACC__ "-I${PROJECT_SOURCE_DIR}/tests/emulated_cuda/include" -include cuda_runtime.h
   -Wno-unknown-pragmas -Wno-sign-conversion)
 
+# libtorch's headers, and what it says of the standard library that it was built with.
+set(adasum_torch_flags "")
+if(TARGET adasum::torch)
+  get_target_property(torch_folders adasum_torch_library INTERFACE_INCLUDE_DIRECTORIES)
+  get_target_property(adasum_torch_flags adasum_torch_library INTERFACE_COMPILE_OPTIONS)
+  foreach(folder IN LISTS torch_folders)
+    list(APPEND adasum_torch_flags "-isystem${folder}")
+  endforeach()
+endif()
+
 # A test that passes when the compiler accepts the file.
 function(adasum_add_compile_test name source)
   add_test(NAME ${name} COMMAND ${adasum_compile_command} ${ARGN} "${source}")

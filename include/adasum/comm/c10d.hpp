@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../core/config.hpp"
+
+#include <c10/util/intrusive_ptr.h>
+#include <unistd.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../core/concepts.hpp"
+#include "../core/error.hpp"
+#include "../core/kept_plans.hpp"
+#include "../core/message.hpp"
+#include "c10d/error.hpp"  // IWYU pragma: export
+#include "c10d/messages.hpp"
+#include "c10d/worker.hpp"
+
+namespace adasum {
+
+/// The ranks of one of PyTorch's process groups: gloo, MPI, UCC, or whatever sends tensors of the CPU from rank to rank.
+///
+///     const adasum::c10d_communicator ranks(group);
+///     adasum::adasum_allreduce(adasum::serial_space{}, ranks, adasum::elements<float>(tensor), segments);
+///
+/// Messages are ProcessGroup::send and recv, with the tags 24301 and 24302, which the program should not use itself on
+/// this group. All ranks make the same calls in the same order, from one thread at a time; collectives of the group may
+/// run meanwhile, as DistributedDataParallel's do. The group's own timeout limits how long a rank waits for another.
+///
+/// After a failure of the group, which is a c10d_error, this communicator is of no use, and every call throws at once.
+///
+/// Gloo does not send tensors of devices, and NCCL no others: gradients on a device are combined by cuda_space and
+/// nccl_communicator.
+///
+/// A default-constructed communicator, one made from a null pointer, and one that was moved from are empty: they can be
+/// copied, assigned to, and tested (`if (comm)`); anything else throws bad_input.
+class c10d_communicator {
+ private:
+  struct state;
+
+ public:
+  /// An empty communicator.
+  c10d_communicator() = default;
+
+  /// Collective over the group's ranks, which tell each other the names of their hosts; blocks until they have.
+  /// @throws c10d_error  the group failed
+  explicit c10d_communicator(c10::intrusive_ptr<::c10d::ProcessGroup> group) {
+    if (!group) return;
+    state_ = std::make_shared<state>(std::move(group));
+    kept_plans_ = std::make_shared<adasum::kept_plans>();
+  }
+
+  /// Whether this communicator has ranks, that is, is not empty.
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  int rank() const { return get().rank; }
+  int size() const { return get().size; }
+  /// Null if this communicator is empty.
+  c10::intrusive_ptr<::c10d::ProcessGroup> native() const {
+    return state_ ? state_->group : c10::intrusive_ptr<::c10d::ProcessGroup>();
+  }
+
+  /// Whether a plan is in flight; see the concept communicator_for. Another object that was made from the same group does
+  /// not know.
+  bool& reduction_in_flight() const { return get().reduction_in_flight; }
+  /// Whether the group has failed; see the concept communicator_for.
+  bool gave_up() const { return state_ && state_->exchanges.is_broken(); }
+  /// The node of each rank, which is the lowest rank of a host with the same name.
+  const std::vector<int>& nodes() const { return get().nodes; }
+
+  /// Plans of single calls, destroyed with the last copy of this object; see the concept plan_keeping_communicator.
+  adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
+  c10d_communicator without_kept_plans() const {
+    auto copy = *this;
+    copy.kept_plans_.reset();
+    return copy;
+  }
+
+  /// Blocks until every message has been sent and received. See the concept communicator_for.
+  template <class Space>
+    requires(!device_space<Space>)
+  void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
+    get().exchanges.exchange(out, in);
+  }
+
+  /// An exchange in flight; see the concept pending_exchange. A thread of the communicator's carries it out.
+  class pending {
+   public:
+    bool test() {
+      const auto here = state_;
+      return !here || ended([&] { return here->background->test(); });
+    }
+    void wait() {
+      if (const auto here = state_) ended([&] { return here->background->wait(), true; });
+    }
+
+   private:
+    friend c10d_communicator;
+    /// Also one that throws has ended.
+    template <class Ask>
+    bool ended(const Ask& ask) {
+      try {
+        if (!ask()) return false;
+      } catch (...) {
+        state_.reset();
+        throw;
+      }
+      state_.reset();
+      return true;
+    }
+    std::vector<outgoing> out_;
+    std::vector<incoming> in_;
+    std::shared_ptr<c10d_communicator::state> state_;
+  };
+
+  /// The same without blocking. See the concept posting_communicator.
+  template <class Space>
+    requires(!device_space<Space>)
+  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const {
+    auto& here = get();
+    exchange.out_.assign(out.begin(), out.end());
+    exchange.in_.assign(in.begin(), in.end());
+    if (!here.background) here.background.emplace();
+    here.background->start([&here, &exchange] { here.exchanges.exchange(exchange.out_, exchange.in_); });
+    exchange.state_ = state_;
+  }
+
+ private:
+  struct state {
+    explicit state(c10::intrusive_ptr<::c10d::ProcessGroup> of_group)
+        : group(std::move(of_group)), rank(group->getRank()), size(group->getSize()), exchanges(group) {
+      find_nodes();
+    }
+
+    void find_nodes() {
+      using name = std::array<char, 256>;
+      const auto count = static_cast<std::size_t>(size), self = static_cast<std::size_t>(rank);
+      std::vector<name> hosts(count, name{});
+      gethostname(hosts[self].data(), hosts[self].size() - 1);
+      std::vector<outgoing> out;
+      std::vector<incoming> in;
+      for (int peer = 0; peer < size; ++peer) {
+        if (peer == rank) continue;
+        out.push_back({peer, std::as_bytes(std::span(hosts[self]))});
+        in.push_back({peer, std::as_writable_bytes(std::span(hosts[static_cast<std::size_t>(peer)]))});
+      }
+      exchanges.exchange(out, in);
+      for (const auto& host : hosts) nodes.push_back(static_cast<int>(std::ranges::find(hosts, host) - hosts.begin()));
+    }
+
+    c10::intrusive_ptr<::c10d::ProcessGroup> group;
+    int rank, size;
+    bool reduction_in_flight = false;
+    detail::c10d::messages exchanges;
+    std::vector<int> nodes;
+    std::optional<detail::c10d::worker> background;  // from the first post on
+  };
+
+  state& get() const {
+    if (!state_)
+      throw bad_input("adasum::c10d_communicator: this communicator is empty: it has no ranks to communicate with");
+    return *state_;
+  }
+
+  std::shared_ptr<state> state_;
+  std::shared_ptr<adasum::kept_plans> kept_plans_;
+};
+
+}  // namespace adasum
