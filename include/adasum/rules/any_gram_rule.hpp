@@ -3,6 +3,7 @@
 
 #include "../core/config.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -35,9 +36,9 @@ class any_gram_rule {
       ::adasum::needs_accurate_gram<Rule> == (NeedsAccurateGram || NeedsDistances) &&
       ::adasum::leaves_out_nonfinite<Rule> == LeavesOutNonfinite && ::adasum::needs_distances<Rule> == NeedsDistances;
 
-  template <gram_rule Rule>
-    requires holds<Rule>
-  any_gram_rule(Rule rule) : rule_(std::make_unique<holder<Rule>>(std::move(rule))) {}
+  template <class Rule>
+    requires(!std::same_as<Rule, any_gram_rule>) && gram_rule<Rule> && holds<Rule>
+  explicit any_gram_rule(Rule rule) : rule_(std::make_unique<holder<Rule>>(std::move(rule))) {}
   any_gram_rule(const any_gram_rule& other) : fallbacks(other.fallbacks), rule_(other.rule_->copy()) {}
   any_gram_rule(any_gram_rule&&) noexcept = default;
   any_gram_rule& operator=(const any_gram_rule& other) { return *this = any_gram_rule(other); }
