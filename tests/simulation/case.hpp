@@ -40,6 +40,8 @@ enum class simulated_trouble {
   withheld_message,
   departure,
   no_shared_memory,
+  late_look,
+  cut_off,
   one_allocation,   // number `at` of one step fails
   all_allocations,  // and all after it, in that step
   bad_length,       // of a gradient
@@ -67,25 +69,28 @@ struct simulated_case {
   bool may_recombine() const {
     return huge != 0 || segments > 1 || length < 16 || kind != static_cast<std::uint64_t>(gradient_kind::independent);
   }
-  /// Whether a message is lost in the runs of a plan that has been made, where all ranks learn of it. A message by which
-  /// they meet beforehand may be the last: then the one that lacks it knows, and the others do not.
+  /// Whether a message is lost in the runs of a plan that has been made, where all ranks learn of it. (That is: an empty one
+  /// arrives.) A message by which they meet beforehand may be the last: then the one that lacks it knows, and the others do
+  /// not.
   bool is_lost_in_run() const {
     return what() == simulated_trouble::withheld_message && uses_plan() && checked == 0 && step > 0 && !may_recombine();
   }
-  /// Whether ranks may wait until a timeout: where a segment is combined vector by vector, a rank that lacks an inner product,
-  /// since a message is lost or another rank has left in the middle, does not know that the others add more.
-  bool may_need_a_timeout() const {
-    return may_recombine() && (what() == simulated_trouble::withheld_message || what() == simulated_trouble::departure);
+  /// Whether ranks may wait until a timeout: for a rank that is cut off, and where a segment is combined vector by vector,
+  /// among sums that no stage calls for (simulated_run::waits_unscheduled).
+  bool may_need_a_timeout(bool waits_unscheduled) const {
+    if (what() == simulated_trouble::cut_off) return true;
+    return waits_unscheduled && may_recombine() &&
+           (what() == simulated_trouble::withheld_message || what() == simulated_trouble::departure);
   }
   /// Whether a rank that throws leaves, as programs do that end then.
   bool throwing_ranks_leave() const {
-    return what() == simulated_trouble::departure ||
+    return what() == simulated_trouble::departure || what() == simulated_trouble::cut_off ||
            (what() == simulated_trouble::withheld_message && !is_lost_in_run());
   }
 
   /// Whether those leave as well that throw for Inf or NaN. (All ranks know of it, and go on; unless one lacks a message of
   /// their meeting, and reduces in vain.)
-  bool ranks_leave_for_nan() const { return what() == simulated_trouble::withheld_message && throwing_ranks_leave(); }
+  bool ranks_leave_for_nan() const { return throwing_ranks_leave() && what() != simulated_trouble::departure; }
 
   friend bool operator==(const simulated_case&, const simulated_case&) = default;
 };

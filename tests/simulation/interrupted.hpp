@@ -41,6 +41,8 @@ struct interrupted_space : serial_space {
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     comm.point();
     serial_space::mix<T>(window, vectors, weights, out);
+    if (planted == plant::write_beside && planted_behind_gradient != nullptr)
+      *static_cast<T*>(planted_behind_gradient) = from_double<T>(1);
     comm.point();
   }
 };

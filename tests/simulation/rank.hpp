@@ -69,6 +69,8 @@ inline simulated_end end_by_exception(std::string& text) {
 template <scalar T>
 struct simulated_step {
   simulated_end end = simulated_end::not_there;
+  bool came = false;      ///< whether what was to go wrong did on this rank, in this step
+  bool was_told = false;  ///< whether an exchange of this rank failed in it
   std::string text;       ///< of the exception
   std::vector<T> result;  ///< where it returned
   report found;
@@ -170,7 +172,9 @@ class simulated_rank {
     auto& step = record_.runs[number];
     const report* found = nullptr;
     std::optional<report> of_single;
+    planted_behind_gradient = memory.data() + margin + mine.size();
     take_step(step, number + 1, [&] { found = reduce(gradient, number, wrong, of_single); });
+    planted_behind_gradient = nullptr;
     if (of_single) found = &*of_single;
     if (step.end == simulated_end::returned && found != nullptr) {
       step.found = *found;
@@ -219,13 +223,16 @@ class simulated_rank {
   template <class Call>
   void take_step(simulated_step<T>& step, std::size_t number, const Call& call) {
     const bool one = has(simulated_trouble::one_allocation), all = has(simulated_trouble::all_allocations);
+    const bool came_before = comm_.fault_came();
+    const auto failed_before = comm_.failed_exchanges();
+    bool ran_out = false;
     try {
       std::optional<failing_allocations> failures;
       struct note {
         std::optional<failing_allocations>& failures;
         bool& ran_out;
-        ~note() { ran_out = ran_out || (failures && failures->any()); }
-      } const noted{failures, record_.ran_out};
+        ~note() { ran_out = failures && failures->any(); }
+      } const noted{failures, ran_out};
       const bool is_single = !case_.uses_plan() && number == 1;
       if ((one || all) && (number == case_.step || (is_single && case_.step == 0)))
         failures.emplace(case_.at, all ? failing_allocations::all : 1);
@@ -233,7 +240,13 @@ class simulated_rank {
       step.end = simulated_end::returned;
     } catch (...) {
       step.end = end_by_exception(step.text);
+      if (planted == plant::replaced_error && step.end == simulated_end::failed)
+        step.end = simulated_end::communication;
+      if (planted == plant::leak) leak_a_little();
     }
+    record_.ran_out = record_.ran_out || ran_out;
+    step.came = is_culprit_ && (ran_out || comm_.fault_came() != came_before);
+    step.was_told = comm_.failed_exchanges() > failed_before;
   }
 
   static constexpr std::size_t never = 1000, margin = 8;

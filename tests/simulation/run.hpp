@@ -10,6 +10,7 @@
 
 #include "case.hpp"
 #include "expected.hpp"
+#include "late_failures.hpp"
 #include "rank.hpp"
 #include "support/bits.hpp"
 #include "support/same_findings.hpp"
@@ -23,14 +24,18 @@ class simulated_judge {
  public:
   simulated_judge(const simulated_case& one, const simulated_input<T>& input, const simulated_expectation& expected,
                   const std::vector<simulated_record<T>>& ranks, const simulated_run& run)
-      : case_(one), input_(input), expected_(expected), ranks_(ranks), run_(run) {}
+      : case_(one),
+        input_(input),
+        expected_(expected),
+        ranks_(ranks),
+        run_(run),
+        may_fail_late_(may_fail_late(one, input)) {}
 
   std::string problem() {
     if (!run_.damage.empty()) return run_.damage;
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].wrote_elsewhere) return "rank " + std::to_string(r) + " wrote beside its gradient";
-    if (needed_a_timeout()) return {};
-    if (!run_.deadlock.empty()) return "nobody can go on: " + run_.deadlock;
+    if (!run_.deadlock.empty() && !needed_a_timeout()) return "nobody can go on: " + run_.deadlock;
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (run_.thrown[r]) return "rank " + std::to_string(r) + " threw where it should not";
     if (case_.uses_plan()) judge_set_up();
@@ -39,7 +44,10 @@ class simulated_judge {
       note(std::to_string(steps_gone_wrong_) + " steps went wrong");
     return problem_;
   }
-  bool needed_a_timeout() const { return !run_.deadlock.empty() && run_.fault_came && case_.may_need_a_timeout(); }
+  bool needed_a_timeout() const {
+    return !run_.deadlock.empty() && run_.fault_came && case_.may_need_a_timeout(run_.waits_unscheduled);
+  }
+  bool had_errors() const { return steps_gone_wrong_ > 0; }
   bool came() const {
     switch (trouble()) {
       case simulated_trouble::one_allocation:
@@ -60,7 +68,8 @@ class simulated_judge {
 
   std::size_t most_steps_gone_wrong() const {
     // A rank whose communicator is short of memory is asked once more, and makes its exchange.
-    if (!came() || trouble() == simulated_trouble::short_of_memory) return 0;
+    if (!came() || trouble() == simulated_trouble::short_of_memory || trouble() == simulated_trouble::late_look)
+      return 0;
     return some_left() ? simulated_runs + 2 : 1;
   }
 
@@ -97,11 +106,53 @@ class simulated_judge {
       else if (step.end != end::not_there && !may_end(r, step.end))
         note(name + ": rank " + std::to_string(r) + " threw: " + step.text);
     }
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      judge_error(name + ": rank " + std::to_string(r), step_of(ranks_[r]));
+    judge_mixture(name, step_of);
     if (!all) {
       ++steps_gone_wrong_;
       if (!came()) note(name + " went wrong though nothing should: " + texts(step_of));
     }
     return all;
+  }
+  /// Whether an error of this rank's comes out, and is what it was.
+  void judge_error(const std::string& name, const simulated_step<T>& step) {
+    if (step.was_told && step.end == end::returned) note(name + " returned although an exchange of its own had failed");
+    if (!step.came || (step.end == end::not_finite && expected_.raises)) return;
+    switch (trouble()) {
+      case simulated_trouble::failing_point:
+        if (step.end != end::failed) note(name + " did not throw what its rule or space had thrown: " + step.text);
+        break;
+      case simulated_trouble::one_allocation:
+      case simulated_trouble::all_allocations:
+        if (step.end != end::out_of_memory && step.end != end::returned)  // it may do without
+          note(name + " did not throw std::bad_alloc: " + step.text);
+        break;
+      default: break;
+    }
+  }
+  /// Where some ranks have returned and others have thrown, the former must have needed nothing more of the latter.
+  template <class StepOf>
+  void judge_mixture(const std::string& name, const StepOf& step_of) {
+    const auto returned = [&](const auto& rank) { return step_of(rank).end == end::returned; };
+    const auto threw = [&](const auto& rank) { return !returned(rank) && step_of(rank).end != end::not_there; };
+    const auto failed = std::ranges::count_if(ranks_, threw);
+    if (failed == 0 || std::ranges::none_of(ranks_, returned)) return;
+    const bool is_run = &step_of(ranks_[0]) != &ranks_[0].set_up;
+    switch (trouble()) {
+      // That may be as late as in the last exchange. Whom it reaches must throw, see judge_error; the others have all they need.
+      case simulated_trouble::withheld_message:
+      case simulated_trouble::departure:
+      case simulated_trouble::cut_off:
+      case simulated_trouble::abandoned: return;
+      // What fails after the last exchange concerns the culprit alone.
+      case simulated_trouble::one_allocation:
+      case simulated_trouble::all_allocations:
+        if (is_run && failed == 1 && threw(ranks_[case_.culprit])) return;
+        break;
+      default: break;
+    }
+    if (!is_run || !may_fail_late_) note(name + " failed on some ranks only:" + texts(step_of));
   }
   template <class StepOf>
   std::string texts(const StepOf& step_of) const {
@@ -117,9 +168,6 @@ class simulated_judge {
     const auto again = [](const simulated_record<T>& rank) -> const simulated_step<T>& { return rank.set_up_again; };
     const bool good = judge_step("setting up", first);
     if (!good && some_left()) return;
-    if (!good)
-      for (const auto& rank : ranks_)
-        if (rank.set_up.end == end::returned) note("setting up failed on some ranks only:" + texts(first));
     if ((!good || trouble() == simulated_trouble::abandoned) && !judge_step("setting up again", again) && !some_left())
       note("setting up again went wrong:" + texts(again));
   }
@@ -134,6 +182,11 @@ class simulated_judge {
     if (expected_.raises && std::ranges::all_of(ranks_, raised)) return;
     if (!judge_step(name, step_of) && number >= runs_with_trouble && !some_left())
       note(name + " after trouble went wrong:" + texts(step_of));
+    const auto own = step_of(ranks_[case_.culprit]).end;
+    const bool is_refused =
+        own == end::refused || own == end::not_finite || (case_.checked != 0 && own == end::disagreed);
+    if (number == 0 && trouble() == simulated_trouble::bad_length && !is_refused)
+      note(name + ": a gradient of another length was not refused");
     const simulated_step<T>* same = nullptr;
     for (const auto& rank : ranks_) {
       const auto& step = rank.runs[number];
@@ -164,6 +217,7 @@ class simulated_judge {
   const simulated_expectation& expected_;
   const std::vector<simulated_record<T>>& ranks_;
   const simulated_run& run_;
+  bool may_fail_late_;
   std::string problem_;
   std::size_t steps_gone_wrong_ = 0;
   const simulated_step<T>* before_ = nullptr;
@@ -175,8 +229,9 @@ simulated_verdict run_case(const simulated_case& one) {
   const auto expected = expectation_of<T, Rule>(one, input);
   std::vector<simulated_record<T>> ranks(one.ranks);
   simulation_settings settings{.seed = one.seed, .fault = {}, .nodes = input.nodes};
-  if (one.trouble <= static_cast<std::uint64_t>(simulated_trouble::no_shared_memory))
+  if (one.trouble <= static_cast<std::uint64_t>(simulated_trouble::cut_off))
     settings.fault = {static_cast<simulated_fault::kind>(one.trouble), static_cast<int>(one.culprit), one.at};
+  planted_case_may_time_out = one.what() != simulated_trouble::cut_off && one.may_need_a_timeout(true);
   const auto run = simulate(static_cast<int>(one.ranks), settings, [&](const simulated_communicator& comm) {
     auto& record = ranks[static_cast<std::size_t>(comm.rank())];
     simulated_rank<T, Rule>(one, input, comm, record).run();
@@ -187,7 +242,9 @@ simulated_verdict run_case(const simulated_case& one) {
     for (const auto& step : rank.runs)
       for (const auto byte : std::as_bytes(std::span(step.result)))
         trace = detail::simulated::chance::mixed(trace ^ static_cast<std::uint64_t>(byte));
-  return {judge.problem(), judge.came(), judge.needed_a_timeout(), trace};
+  simulated_verdict verdict{judge.problem(), judge.came(), judge.needed_a_timeout(), false, trace};
+  verdict.had_errors = judge.had_errors();
+  return verdict;
 }
 
 template <scalar T>

@@ -14,6 +14,7 @@ struct simulated_verdict {
   bool came = false;    ///< whether what was to go wrong did
   bool timed_out =
       false;  ///< whether nobody could go on, and only a timeout would have ended it: see may_need_a_timeout
+  bool had_errors = false;  ///< whether a rank threw, or did not come as far as others
   std::uint64_t trace = 0;  ///< a hash of all turns, messages and results
 };
 

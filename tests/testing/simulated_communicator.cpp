@@ -202,6 +202,54 @@ TEST_CASE("faults come where they are to come, once") {
   for (const auto& thrown : run_with(kind::no_shared_memory, 0).thrown) CHECK(is_a<shared_memory_error>(thrown));
 }
 
+TEST_CASE("nothing arrives of a rank that is cut off, and it waits for no other") {
+  const auto run = simulate(3, {.seed = 1, .fault = {kind::cut_off, 1, 1}}, [](const simulated_communicator& comm) {
+    int got = 0;
+    const int peer = (comm.rank() + 1) % 2;
+    for (int i = 0; i < 2 && comm.rank() < 2; ++i) {
+      const outgoing out{peer, std::as_bytes(std::span(&i, 1))};
+      if (comm.rank() == 1) comm.exchange(space, std::span(&out, 1), {});
+      const incoming in{peer, std::as_writable_bytes(std::span(&got, 1))};
+      if (comm.rank() == 0) comm.exchange(space, {}, std::span(&in, 1));
+      CHECK(got == (comm.rank() == 0 ? i : 0));
+    }
+    comm.all(true);  // otherwise rank 1 would have left
+  });
+  CHECK(run.fault_came);
+  CHECK(run.deadlock.find("rank 0 waits for a message of rank 1") != std::string::npos);
+  CHECK_FALSE(run.waits_unscheduled);
+  CHECK(is_a<simulated_deadlock>(run.thrown[0]));
+  CHECK_FALSE(run.thrown[1]);
+}
+
+TEST_CASE("in shared memory, a rank looks late, or leaves") {
+  // Rank 0 waits there for rank 1, and counts how often the others have had a turn when it goes on.
+  const auto run_with = [](kind what) {
+    int turns = 0, seen = 0;
+    const auto run = simulate(3, {.seed = 2, .fault = {what, 0, 2}}, [&](const simulated_communicator& comm) {
+      const auto memory = comm.share(8);
+      if (comm.rank() == 0) {
+        while (*memory.of(1) == std::byte{0}) memory.progress();
+        seen = turns;
+      } else {
+        for (int i = 0; i < 4000; ++i, ++turns) {
+          comm.point();
+          if (i == 10) *memory.of(static_cast<std::size_t>(comm.rank())) = std::byte{1};
+        }
+        CHECK((memory.has_left(0) || what != kind::departure));
+      }
+    });
+    CHECK(run.deadlock.empty());
+    CHECK(run.fault_came == (what != kind::nothing));
+    CHECK(is_a<timeout_error>(run.thrown[0]) == (what == kind::departure));
+    return seen;
+  };
+  const auto in_time = run_with(kind::nothing);
+  CHECK(in_time < 1000);
+  CHECK(run_with(kind::late_look) > 2500);
+  CHECK(run_with(kind::departure) == 0);
+}
+
 TEST_CASE("what is written beside shared memory is found") {
   const auto run = simulate(2, {}, [](const simulated_communicator& comm) {
     const auto memory = comm.share(64);

@@ -142,6 +142,18 @@ bool gave_up(const Comm& comm) {
     return false;
 }
 
+/// What a rank does in a reduction, for a communicator that asks for it by note_activity(activity): simulated ranks tell
+/// waits that only a timeout can end from others.
+enum class reduction_activity {
+  scheduled,    ///< what its stages call for
+  unscheduled,  ///< it adds numbers that they do not call for: see recombine. A rank that has failed may not know
+  withdrawn     ///< it has failed, and lets no other wait
+};
+template <class Comm>
+void note_activity(const Comm& comm, reduction_activity activity) {
+  if constexpr (requires { comm.note_activity(activity); }) comm.note_activity(activity);
+}
+
 }  // namespace detail
 
 // ── execution spaces ──

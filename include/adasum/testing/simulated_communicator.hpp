@@ -53,6 +53,13 @@ class simulated_communicator {
   /// it may come.
   void arm(bool armed) const { world_->arm(rank_, armed); }
 
+  /// Whether the simulation's fault has come, on whichever rank.
+  bool fault_came() const { return world_->fault_came(); }
+  /// How many exchanges of this rank have ended with an error, as those do in which another rank says that it has failed.
+  std::size_t failed_exchanges() const { return world_->failed_exchanges(rank_); }
+  /// Called by reductions, see simulated_run::waits_unscheduled.
+  void note_activity(detail::reduction_activity activity) const { world_->note_activity(rank_, activity); }
+
   // ── the concept communicator_for, and what is optional there ──
 
   bool& reduction_in_flight() const { return world_->reduction_in_flight(rank_); }
@@ -101,8 +108,8 @@ class simulated_communicator {
     std::byte* of(std::size_t index) const { return block_->of(index); }
     std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t index) const { return world_->has_left(ranks_[index]); }
-    /// @throws simulated_deadlock
-    void progress() const { world_->ask(rank_); }
+    /// @throws simulated_deadlock, timeout_error
+    void progress() const { world_->look(rank_); }
 
    private:
     friend simulated_communicator;

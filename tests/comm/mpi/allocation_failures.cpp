@@ -13,14 +13,15 @@
 #include <adasum/comm/mpi.hpp>
 
 #include "support/allocations.hpp"
+#include "support/bits.hpp"
 #include "support/disagreements.hpp"
 #include "support/mpi_world.hpp"
 #include "support/schedules.hpp"
 
 namespace test_of_comm_mpi_allocation_failures {
 
-/// Memory that is short on one rank of an MPI program: whichever allocation fails there, no rank waits for ever, and
-/// the communicator works afterwards.
+/// Memory that is short on one rank of an MPI program: whichever allocation fails there, no rank waits for ever, ranks that
+/// return have the result, and the communicator works afterwards.
 
 using namespace adasum::test;
 
@@ -30,12 +31,20 @@ const adasum::serial_space space;
 const adasum::segments segs{9, 0, 24};
 
 /// What call(comm, gradient) does on a new communicator, with the n'th allocation of one rank failing, and those after it
-/// up to `in_a_row`, for each n in turn; then a reduction on the same communicator, which must be right.
+/// up to `in_a_row`, for each n in turn; then a reduction on the same communicator, which must be right. Where the call
+/// returns, on whichever rank, it must have given what it gives where nothing fails.
 template <class Call>
 void check_every_allocation(const std::string& name, std::size_t in_a_row, const Call& call) {
   if (world_size() < 2) return;
   CAPTURE(name);
   CAPTURE(in_a_row);
+  const auto gradient_of = [](const auto& comm) { return std::vector<double>(segs.total(), 1 + comm.rank()); };
+  const auto expected = [&] {
+    const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+    auto gradient = gradient_of(comm);
+    call(comm, gradient);
+    return gradient;
+  }();
   for (const int culprit : {0, world_size() - 1}) {
     int ran_out = 1;
     for (std::size_t n = 0; ran_out; ++n) {
@@ -43,7 +52,7 @@ void check_every_allocation(const std::string& name, std::size_t in_a_row, const
       CAPTURE(n);
       const adasum::mpi_communicator comm{MPI_COMM_WORLD};
       const bool bad = comm.rank() == culprit;
-      std::vector<double> gradient(segs.total(), 1 + comm.rank());
+      auto gradient = gradient_of(comm);
       const auto end = end_of(std::vector<double>{}, [&](auto&) {
         std::optional<failing_allocations> failures;
         if (bad) failures.emplace(n, in_a_row);
@@ -61,6 +70,7 @@ void check_every_allocation(const std::string& name, std::size_t in_a_row, const
         CHECK_MESSAGE((end.how == way::returned || end.how == way::communication_error ||
                        end.how == way::agreement_error || none_shared),
                       end.message);
+      if (end.how == way::returned) CHECK(same_bits(gradient, expected));
       std::ranges::fill(gradient, 3);
       CHECK_NOTHROW(
           adasum::adasum_allreduce(space, comm, gradient, adasum::schedules::recursive_doubling{}, unchecked));
@@ -136,6 +146,7 @@ TEST_CASE("while a plan's buffer is made") {
         auto plan = without_failures([&] { return adasum::plan_allreduce<double>(space, comm, segs, order, choices); });
         std::ranges::copy(gradient, plan.buffer().begin());
         without_failures([&] { return plan(); });
+        std::ranges::copy(plan.buffer(), gradient.begin());
       });
     });
   });

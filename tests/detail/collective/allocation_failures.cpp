@@ -21,8 +21,8 @@
 
 namespace test_of_detail_collective_allocation_failures {
 
-/// Memory that is short on one rank: whichever allocation fails there, no rank waits for ever, and the communicator
-/// works afterwards.
+/// Memory that is short on one rank: whichever allocation fails there, no rank waits for ever, ranks that return have the
+/// result, and the communicator works afterwards.
 
 using namespace adasum::test;
 
@@ -56,14 +56,45 @@ struct seen {
   std::vector<double> single, planned;  ///< what reductions gave afterwards
 };
 
+struct noted_failures {  // and whether there were any
+  failing_allocations failures;
+  bool& ran_out;
+  noted_failures(std::size_t n, std::size_t in_a_row, bool& noted) : failures(n, in_a_row), ran_out(noted) {}
+  ~noted_failures() { ran_out = failures.any(); }
+};
+
+using bits_of_ranks = std::vector<std::vector<double>>;  // what each rank's gradient must hold, to the last bit
+
+/// What calls(comm, gradient) give where nothing fails.
+template <class Calls>
+bits_of_ranks undisturbed(int size, const Calls& calls) {
+  const auto inputs = gradients_of(size, segs);
+  return results_of(on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
+    calls(comm, gradient);
+    return gradient;
+  }));
+}
+/// What a single call under a rule gives.
+template <class Rule, class Schedule>
+bits_of_ranks reduced_by(int size, const Rule& rule, const Schedule& order, const adasum::options& choices = unchecked,
+                         const adasum::segments& cut = segs) {
+  bits_of_ranks all;
+  for (auto& rank : reduce_on_threads<double>(gradients_of(size, cut), cut, rule, order, choices))
+    all.push_back(std::move(rank.gradient));
+  return all;
+}
+
 /// calls(comm, gradient) on each rank, with the n'th allocation of one of them failing, and those after it up to
 /// `in_a_row`, for each n in turn (under a sanitizer, for one in four); then a single call and a plan on the same
-/// communicator, which must be right.
+/// communicator, which must be right. Where the calls return, on whichever rank, they must have given `expected`; if that is
+/// empty, what a single call gives.
 template <class Schedule, class Calls>
 void check_every_allocation(const std::string& name, int size, const Schedule& order, const Calls& calls,
-                            std::size_t in_a_row = 1, const adasum::segments& cut = segs) {
+                            std::size_t in_a_row = 1, const adasum::segments& cut = segs, bits_of_ranks expected = {}) {
   const auto inputs = gradients_of(size, cut);
-  const auto right = reduce_on_threads<double>(inputs, cut, adasum::rules::adasum{}, order, unchecked);
+  const auto right = reduced_by(size, adasum::rules::adasum{}, order, unchecked, cut);
+  if (expected.empty()) expected = right;
   const auto from_plan = [&](const auto& comm) {
     auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
     auto plan = adasum::plan_allreduce<double>(space, comm, cut, order, unchecked);
@@ -83,15 +114,9 @@ void check_every_allocation(const std::string& name, int size, const Schedule& o
         auto gradient = inputs[static_cast<std::size_t>(comm.rank())];
         found.midway.reserve(gradient.size());
         found.end = end_of(std::vector<double>{}, [&](auto&) {
-          std::optional<failing_allocations> failures;
-          if (comm.rank() == culprit) failures.emplace(n, in_a_row);
-          try {
-            calls(comm, gradient);
-          } catch (...) {
-            found.ran_out = failures && failures->any();
-            throw;
-          }
-          found.ran_out = failures && failures->any();
+          std::optional<noted_failures> failures;
+          if (comm.rank() == culprit) failures.emplace(n, in_a_row, found.ran_out);
+          calls(comm, gradient);
           failures.reset();
           found.midway = gradient;
         });
@@ -105,18 +130,18 @@ void check_every_allocation(const std::string& name, int size, const Schedule& o
         const auto& rank = *ranks[r].value;
         CAPTURE(r);
         CAPTURE(rank.end.message);
-        CHECK(same_bits(rank.single, right[r].gradient));
+        CHECK(same_bits(rank.single, right[r]));
         CHECK(same_bits(rank.planned, planned[r]));
         const auto how = rank.end.how;
         if (static_cast<int>(r) != culprit)  // what fails after the last exchange concerns the culprit alone
           CHECK((how == way::returned || how == way::communication_error || how == way::agreement_error));
+        if (how == way::returned) CHECK(same_bits(rank.midway, expected[r]));
       }
       ran_out = ranks[static_cast<std::size_t>(culprit)].value->ran_out;
       const auto& end = ranks[static_cast<std::size_t>(culprit)].value->end;
       CAPTURE(end.message);
       if (end.how == way::returned) {  // it could do without
         for (const auto& rank : ranks) CHECK(rank.value->end.how == way::returned);
-        for (const auto& rank : ranks) CHECK(same_bits(rank.value->midway, ranks[0].value->midway));
       } else {
         CHECK(end.how == way::other);
         CHECK(end.message == std::bad_alloc().what());
@@ -151,10 +176,13 @@ TEST_CASE("in a single call") {
 
 TEST_CASE("while a plan is made") {
   for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
-    check_every_allocation("making a plan, " + name, size, order, [&](const auto& comm, auto& gradient) {
-      adasum::plan_allreduce<double>(space, comm, segs, order, choices);
-      std::ranges::fill(gradient, 0.0);
-    });
+    check_every_allocation(
+        "making a plan, " + name, size, order,
+        [&](const auto& comm, auto& gradient) {
+          adasum::plan_allreduce<double>(space, comm, segs, order, choices);
+          std::ranges::fill(gradient, 0.0);
+        },
+        1, segs, bits_of_ranks(static_cast<std::size_t>(size), std::vector<double>(segs.total())));
   });
 }
 
@@ -206,29 +234,31 @@ TEST_CASE("in start(), test() and wait(): one allocation, or that and all after 
 
 TEST_CASE("in buckets, from making them to the end of a pass") {
   for_each_case([](const auto& order, const std::string& name, int size, const auto& choices) {
-    check_every_allocation("buckets, " + name, size, order, [&](const auto& comm, auto& gradient) {
+    const auto calls = [&](const auto& comm, auto& gradient) {
       const std::size_t lengths[] = {20, 13};
       auto buckets = adasum::plan_bucketed<double>(space, comm, lengths, 150, order, choices);
       const std::span<double> all(gradient);
       buckets.ready(1, all.subspan(20));
       buckets.ready(0, all.first(20));
       buckets.wait();
-    });
+    };
+    check_every_allocation("buckets, " + name, size, order, calls, 1, segs, undisturbed(size, calls));
   });
 }
 
 TEST_CASE("in buckets that are weighed together, some of them combined vector by vector") {
   const std::vector<adasum::segments> parameters{{9, 0, 12}, {5, 7}};
-  for (const int size : {2, 3})
-    check_every_allocation(
-        "buckets weighed together", size, adasum::schedules::all_to_all{}, [&](const auto& comm, auto& gradient) {
-          auto buckets =
-              adasum::plan_bucketed<double>(space, comm, parameters, 150, adasum::rules::adacons{}, unchecked);
-          const std::span<double> all(gradient);
-          buckets.ready(1, all.subspan(21));
-          buckets.ready(0, all.first(21));
-          buckets.wait();
-        });
+  for (const int size : {2, 3}) {
+    const auto calls = [&](const auto& comm, auto& gradient) {
+      auto buckets = adasum::plan_bucketed<double>(space, comm, parameters, 150, adasum::rules::adacons{}, unchecked);
+      const std::span<double> all(gradient);
+      buckets.ready(1, all.subspan(21));
+      buckets.ready(0, all.first(21));
+      buckets.wait();
+    };
+    check_every_allocation("buckets weighed together", size, adasum::schedules::all_to_all{}, calls, 1, segs,
+                           undisturbed(size, calls));
+  }
 }
 
 namespace {
@@ -238,13 +268,14 @@ namespace {
 template <class Schedule, class Rule>
 void check_run_of_sums(const std::string& name, int size, const Schedule& order, const Rule& rule,
                        const adasum::options& choices, const adasum::segments& cut) {
+  const auto expected = reduced_by(size, rule, order, choices, cut);
   check_every_allocation(
       "by sums, " + name, size, order,
       [&](const auto& comm, auto& gradient) {
         auto plan = adasum::plan_allreduce<double>(space, comm, cut, rule, order, choices);
         plan(gradient);
       },
-      1, cut);
+      1, cut, expected);
   for (const auto in_a_row : {std::size_t{1}, failing_allocations::all})
     check_every_allocation(
         "by sums, start, test and wait, " + name, size, order,
@@ -256,7 +287,7 @@ void check_run_of_sums(const std::string& name, int size, const Schedule& order,
           const auto& found = plan.wait();
           CHECK(found.bytes_sent() > 0);
         },
-        in_a_row, cut);
+        in_a_row, cut, expected);
 }
 
 }  // namespace
@@ -285,30 +316,31 @@ TEST_CASE("of shards, from making the plan to the end of its first run") {
   const std::vector<std::size_t> everything{0, 1, 2, 3, 4};
   const auto gradients = gradients_of(2, segs);
   for (const auto& choices : {checked, unchecked}) {
+    const auto with_shards = [&](const std::vector<adasum::shard>& where, const auto& visit) {
+      return [&, where](const auto& comm, auto& gradient) {
+        const auto& mine = where[static_cast<std::size_t>(comm.rank())];
+        std::ranges::copy(gradients[static_cast<std::size_t>(mine.replica)], gradient.begin());
+        visit(comm, gradient, mine);
+      };
+    };
+    const auto by_plan = [&](const auto& comm, auto& gradient, const adasum::shard& mine) {
+      adasum::plan_allreduce<double>(space, comm, segs, mine, choices)(gradient);
+    };
+    const auto by_call = [&](const auto& comm, auto& gradient, const adasum::shard& mine) {
+      adasum::adasum_allreduce(space, comm, gradient, segs, mine, choices);
+    };
     std::vector<adasum::shard> where;
     for (int r = 0; r < 4; ++r) where.push_back({r / 2, r % 2, everything});
-    check_every_allocation("shards", 4, adasum::schedules::automatic{}, [&](const auto& comm, auto& gradient) {
-      const auto& mine = where[static_cast<std::size_t>(comm.rank())];
-      std::ranges::copy(gradients[static_cast<std::size_t>(mine.replica)], gradient.begin());
-      adasum::plan_allreduce<double>(space, comm, segs, mine, choices)(gradient);
-    });
-    check_every_allocation("shards, a call", 4, adasum::schedules::recursive_halving{},
-                           [&](const auto& comm, auto& gradient) {
-                             const auto& mine = where[static_cast<std::size_t>(comm.rank())];
-                             std::ranges::copy(gradients[static_cast<std::size_t>(mine.replica)], gradient.begin());
-                             adasum::adasum_allreduce(space, comm, gradient, segs, mine, choices);
-                           });
+    const auto plan = with_shards(where, by_plan);
+    const auto call = with_shards(where, by_call);
+    check_every_allocation("shards", 4, adasum::schedules::automatic{}, plan, 1, segs, undisturbed(4, call));
+    check_every_allocation("shards, a call", 4, adasum::schedules::recursive_halving{}, call, 1, segs,
+                           undisturbed(4, plan));
     // One replica of three shards, whose small sums take two messages in one exchange.
     std::vector<adasum::shard> cut_in_three;
     for (int r = 0; r < 3; ++r) cut_in_three.push_back({0, r, everything});
-    check_every_allocation(
-        "three shards", 3, adasum::schedules::automatic{},
-        [&](const auto& comm, auto& gradient) {
-          const auto& mine = cut_in_three[static_cast<std::size_t>(comm.rank())];
-          std::ranges::copy(gradients[0], gradient.begin());
-          adasum::plan_allreduce<double>(space, comm, segs, mine, choices)(gradient);
-        },
-        2);
+    check_every_allocation("three shards", 3, adasum::schedules::automatic{}, with_shards(cut_in_three, by_plan), 2,
+                           segs, bits_of_ranks(3, gradients[0]));
   }
 }
 
@@ -329,6 +361,7 @@ TEST_CASE("in a run in which NaN is an error on all ranks") {
   const adasum::options raises{.check_agreement = false, .nonfinite = adasum::nonfinite_policy::raise};
   const auto inputs = gradients_of(4, segs);
   for_each_schedule([&](const auto& order, const std::string& name) {
+    const auto expected = reduced_by(4, adasum::rules::adasum{}, order);
     for (const int culprit : {0, 3}) {
       bool ran_out = true;
       for (std::size_t n = 0; ran_out; n += from_one_to_the_next) {
@@ -341,24 +374,24 @@ TEST_CASE("in a run in which NaN is an error on all ranks") {
           if (comm.rank() == 1) with_nan[4] = quiet_nan<double>();
           seen found;
           found.end = end_of(std::vector<double>{}, [&](auto&) {
-            std::optional<failing_allocations> failures;
-            if (comm.rank() == culprit) failures.emplace(n, failing_allocations::all);
-            try {
-              plan(with_nan);
-            } catch (...) {
-              found.ran_out = failures && failures->any();
-              throw;
-            }
+            std::optional<noted_failures> failures;
+            if (comm.rank() == culprit) failures.emplace(n, failing_allocations::all, found.ran_out);
+            plan(with_nan);
           });
           plan(gradient);
           found.planned = gradient;
           return found;
         }));
-        for (const auto& rank : ranks) {
-          CHECK(rank.end.how != way::returned);
-          CHECK(same_bits(rank.planned, ranks[0].planned));
-        }
         ran_out = ranks[static_cast<std::size_t>(culprit)].ran_out;
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+          const auto& end = ranks[r].end;
+          CAPTURE("rank " + std::to_string(r) + ": " + end.message);
+          const bool found_nan = end.message.find("Inf or NaN in") != std::string::npos;
+          const bool failed = static_cast<int>(r) == culprit ? end.message == std::bad_alloc().what()
+                                                             : end.how == way::communication_error;
+          CHECK((found_nan || (ran_out && failed)));
+          CHECK(same_bits(ranks[r].planned, expected[r]));
+        }
       }
     }
   });

@@ -79,6 +79,7 @@ class run_of_stages {
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
   progress take(const step& next, std::size_t turn) {
     turn_ = turn;
+    note_activity(comm_, withdrawn_ ? reduction_activity::withdrawn : reduction_activity::scheduled);
     const auto& stage = stages_.all()[next.stage];
     switch (next.kind) {
       case step_kind::agree: return wait_for(by_message(), agreement_.take(by_message()));
@@ -267,6 +268,7 @@ class run_of_stages {
   }
   progress add_unscheduled(const bound_stage<T>& stage) {
     by_message().set_scheduled(false);
+    note_activity(comm_, reduction_activity::unscheduled);  // until the next step is taken
     const auto made = wait_for(*stage.products, stage.products->sum(stage, products_, products_turn_++));
     by_message().set_scheduled(true);
     return made;

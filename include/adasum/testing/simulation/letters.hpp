@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "../../core/message.hpp"
@@ -107,6 +108,11 @@ struct exchange {
   /// Of whom this rank waits to hear, or who is to take a letter.
   bool is_receiving() const { return received < expected.size(); }
   int awaited() const { return is_receiving() ? expected[received].peer : sent[taken]->to; }
+  /// For people: what went wrong.
+  std::string text() const {
+    return "adasum::simulated_communicator: rank " + std::to_string(rank) + ": rank " + std::to_string(problem_of) +
+           (what == problem::has_left ? " has left" : " sent a message of another size");
+  }
 };
 
 }  // namespace adasum::detail::simulated

@@ -21,8 +21,12 @@ struct simulated_fault {
     failing_point,     ///< the rank's call number `at` of simulated_communicator::point() throws a simulated_failure
     short_of_memory,   ///< its exchange number `at` throws std::bad_alloc, and has exchanged nothing
     withheld_message,  ///< in place of the message that it sends as number `at`, an empty one arrives
-    departure,         ///< it leaves at its exchange number `at`: that throws, and all that follow
+    departure,         ///< it leaves at its exchange number `at`: that throws, and all that follow. Where it waits in
+                       ///< memory that ranks share, each time that it looks there again counts as one
     no_shared_memory,  ///< call number `at` of share() throws a shared_memory_error, on every rank
+    late_look,  ///< waiting in memory that ranks share, it looks there for the time number `at` only when the others have
+                ///< had 3000 turns
+    cut_off,    ///< from the message that it sends as number `at` on, none arrives, so that others wait until a timeout
   };
   kind what = kind::nothing;
   int rank = 0;
@@ -56,6 +60,10 @@ struct simulated_run {
   std::vector<std::exception_ptr> thrown;
   /// Empty, or who waited for whom when nobody could go on.
   std::string deadlock;
+  /// Whether a rank was then in a sum of its reduction that no stage calls for: where segments are combined vector by
+  /// vector, a rank that lacks an inner product, since a message is lost or another rank has left in the middle, does not
+  /// know that the others add more.
+  bool waits_unscheduled = false;
   /// Empty, or what was written to that belongs to no rank.
   std::string damage;
   /// Whether the fault has come.

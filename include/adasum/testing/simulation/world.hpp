@@ -19,6 +19,7 @@
 #include "../../core/error.hpp"
 #include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
+#include "../../core/optional_members.hpp"
 #include "chance.hpp"
 #include "letters.hpp"
 #include "order_of_turns.hpp"
@@ -58,6 +59,8 @@ class world {
   bool has_left(int rank) const { return of(rank).has_left; }
   void arm(int rank, bool armed) { of(rank).is_armed = armed; }
   bool fault_came() const { return fault_came_; }
+  std::size_t failed_exchanges(int rank) const { return of(rank).failed_exchanges; }
+  void note_activity(int rank, reduction_activity activity) { of(rank).activity = activity; }
 
   // ── the life of a rank; the thread that began everything has the last seat ──
 
@@ -97,6 +100,21 @@ class world {
     hand_on(rank);
     mine.doing = state::ready;
     require_alive();
+  }
+  /// The same, in memory that ranks share. A rank that withdraws does not leave there: others may be at work on its gradient.
+  /// @throws timeout_error  it leaves
+  void look(int rank) {
+    if (of(rank).activity != reduction_activity::withdrawn && !of(rank).has_left) {
+      if (is_fault(simulated_fault::kind::departure, rank)) {
+        leave(rank);
+        throw_departed(rank);
+      }
+      if (is_fault(simulated_fault::kind::late_look, rank)) {
+        of(rank).late_until = now_ + lateness;
+        suspend(rank, state::late);
+      }
+    }
+    ask(rank);
   }
   /// Waits for all ranks that are there. @return whether all of them said `mine`
   bool meet(int rank, bool mine) {
@@ -157,7 +175,10 @@ class world {
       return false;
     }
     one.has_ended = true;
-    if (one.what != exchange::problem::nothing) ended_.report([&] { throw communication_error(text_of(one)); });
+    if (one.what != exchange::problem::nothing) {
+      ++of(one.rank).failed_exchanges;
+      ended_.report([&] { throw communication_error(one.text()); });
+    }
     return true;
   }
 
@@ -171,11 +192,7 @@ class world {
       fault_came_ = true;
       throw shared_memory_error("adasum::simulated_communicator: a simulated lack of shared memory");
     }
-    for (const auto& one : blocks_)
-      if (one.number == number && one.node == node_of(rank)) return one.memory;
-    blocks_.push_back(
-        {number, node_of(rank), std::allocate_shared<guarded_block>(system_allocator<guarded_block>{}, ranks, bytes)});
-    return blocks_.back().memory;
+    return blocks_.get(number, node_of(rank), ranks, bytes);
   }
   int node_of(int rank) const { return settings_.nodes[index(rank)]; }
 
@@ -186,8 +203,10 @@ class world {
     run.turns = static_cast<std::size_t>(now_);
     run.trace = trace_;
     if (is_dead_) run.deadlock = who_waits_for_whom(at_death_) + "; seed " + std::to_string(settings_.seed);
-    for (const auto& one : blocks_)
-      if (!one.memory->is_whole()) run.damage = "memory that ranks share was written to outside of their parts";
+    run.waits_unscheduled = std::ranges::any_of(at_death_, [](const rank_state& one) {
+      return one.doing != state::gone && one.activity == reduction_activity::unscheduled;
+    });
+    if (!blocks_.are_whole()) run.damage = "memory that ranks share was written to outside of their parts";
   }
 
  private:
@@ -195,6 +214,7 @@ class world {
   /// Questions without an answer, of every rank: more than any message takes, and more than many ranks need to meet in shared
   /// memory, again and again, without a message in between. (What they write there is not seen here.)
   static constexpr std::size_t patience = 20'000;
+  static constexpr std::uint64_t lateness = 3000;  // enough turns for several reductions of a few ranks
   static constexpr std::uint64_t most_turns = 100'000'000;
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
@@ -224,13 +244,15 @@ class world {
   }
 
   void send(int rank, const outgoing& message, exchange& one) {
-    const bool lost = is_fault(simulated_fault::kind::withheld_message, rank);
+    const bool emptied = is_fault(simulated_fault::kind::withheld_message, rank);
+    of(rank).is_cut_off = of(rank).is_cut_off || is_fault(simulated_fault::kind::cut_off, rank);
+    const bool is_lost = of(rank).is_cut_off;
     auto* const made =
-        mail_.make(message.peer, message.bytes.first(message.withheld || lost ? 0 : message.bytes.size()),
-                   random_.below(4) < copied_in_4_);
+        mail_.make(message.peer, message.bytes.first(message.withheld || emptied ? 0 : message.bytes.size()),
+                   random_.below(4) < copied_in_4_ || is_lost);
     auto& queue = mail_.queue(rank, message.peer);
     made->arrives = std::max(queue.last_arrival(), now_ + (delay_ > 0 ? random_.below(delay_ + 1) : 0));
-    queue.push(made);
+    if (!is_lost) queue.push(made);
     one.sent.push_back(made);
     note(made->bytes.size());
   }
@@ -269,11 +291,6 @@ class world {
       std::memcpy(buffer.bytes.data(), queue.front().bytes.data(), buffer.bytes.size());
     }
     if (!queue.empty()) queue.pop()->take();
-  }
-  static std::string text_of(const exchange& one) {
-    return "adasum::simulated_communicator: rank " + std::to_string(one.rank) + ": rank " +
-           std::to_string(one.problem_of) +
-           (one.what == exchange::problem::has_left ? " has left" : " sent a message of another size");
   }
   void ask_for(exchange& one) {
     try {
@@ -329,6 +346,7 @@ class world {
     const auto& one = of(rank);
     if (one.doing == state::gone) return false;
     if (is_dead_ || one.doing == state::ready || one.doing == state::asks) return true;
+    if (one.doing == state::late) return one.late_until <= now_;
     if (one.doing == state::meets) return all_have_met(one.meetings - 1);
     return one.doing == state::receives ? has_come(*one.in) : has_gone(*one.in);
   }
@@ -336,10 +354,11 @@ class world {
     return std::ranges::all_of(
         ranks_, [&](const rank_state& one) { return one.doing == state::gone || one.meetings > number; });
   }
-  /// When the first message comes for which a rank waits.
+  /// When the first message comes for which a rank waits, or a late rank goes on.
   std::optional<std::uint64_t> next_arrival() const {
     std::optional<std::uint64_t> first;
     for (const auto& one : ranks_) {
+      if (one.doing == state::late) first = std::min(first.value_or(one.late_until), one.late_until);
       if (one.doing != state::receives) continue;
       const auto& queue = mail_.queue(one.in->awaited(), one.in->rank);
       if (!queue.empty()) first = std::min(first.value_or(queue.front().arrives), queue.front().arrives);
@@ -361,12 +380,6 @@ class world {
       one.awaited = one.doing == state::receives || one.doing == state::sends ? one.in->awaited() : -1;
   }
 
-  struct shared_block {
-    std::size_t number;
-    int node;
-    std::shared_ptr<guarded_block> memory;
-  };
-
   simulation_settings settings_;
   chance random_;
   order_of_turns order_;
@@ -374,7 +387,7 @@ class world {
   std::vector<std::unique_ptr<kept_plans>> plans_;
   mail mail_;
   turns turns_;
-  list<shared_block> blocks_;
+  shared_blocks_of_nodes blocks_;
   list<char> answers_;  // of each meeting
   list<int> able_, busy_;
   ended_exchange ended_;
