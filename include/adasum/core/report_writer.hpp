@@ -48,6 +48,8 @@ class report_writer {
   void set_fallbacks(std::size_t fallbacks) { report_.fallbacks_ = fallbacks; }
 
   void reserve_excluded() { report_.excluded_.reserve(report_.contributions_); }
+  /// For reorder(), which allocates nothing then.
+  void reserve_order() { by_leaf_.reserve(report_.contributions_ * report_.segments_); }
   void exclude(int i) { report_.excluded_.push_back(i); }
   /// Excluded gradients weigh nothing, and are not finite where their flags say so: one flag for each segment of each
   /// gradient, one gradient after the other.
@@ -73,7 +75,7 @@ class report_writer {
 
  private:
   report report_;
-  std::vector<report::entry> by_leaf_;  // kept, so that a plan's second run allocates nothing
+  std::vector<report::entry> by_leaf_;  // kept, so that a run allocates nothing
 };
 
 }  // namespace adasum::detail

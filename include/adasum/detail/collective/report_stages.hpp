@@ -20,6 +20,9 @@ class report_stages {
  public:
   explicit report_stages(report_writer empty) : report_(std::move(empty)) { report_.reserve_excluded(); }
 
+  /// Before the first run in which gradients are in another order than ranks.
+  void reserve_order() { report_.reserve_order(); }
+
   report_writer& written() { return report_; }
   const report& last() const { return report_.get(); }
 

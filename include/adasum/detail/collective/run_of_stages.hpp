@@ -47,6 +47,7 @@ class run_of_stages {
         stages_(space_, comm_, segments, std::move(settings_.stages), settings_.transport, std::move(settings_.parts),
                 report_, [&](std::size_t members) { return local_type::most_products(segments.size(), members); }),
         pieces_(space_, stages_.all(), segments.size()) {
+    if (!settings_.leaf_ranks.empty()) report_.reserve_order();
     if (rounds()) report_.written().set_wire(settings_.transport.wire);
   }
   run_of_stages(const run_of_stages&) = delete;

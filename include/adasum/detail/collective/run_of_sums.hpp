@@ -73,6 +73,7 @@ class run_of_sums {
                 report_, [](std::size_t) { return std::size_t{0}; }),
         numbers_(space_, rule, segments, ranks()),
         finite_(segments.size()) {
+    if (!settings_.leaf_ranks.empty()) report_.reserve_order();
     report_.written().set_wire(settings_.transport.wire);
     std::size_t members = 1;
     for (const auto& stage : stages_.all()) members = std::max(members, stage.members.size());
