@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# With ADASUM_PYTHON, what the package of Python needs of the library (pyproject.toml asks for it): libadasum, which ctypes
+# calls, and, where the interpreter has PyTorch, the module adasum._torch. Installed as the component `python`, relative to the
+# package's folder.
+option(ADASUM_PYTHON "Build what the Python package needs" OFF)
+if(NOT ADASUM_PYTHON)
+  return()
+endif()
+
+find_package(Python 3.9 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
+add_custom_target(adasum_python DEPENDS adasum_c)
+install(TARGETS adasum_c LIBRARY DESTINATION . COMPONENT python NAMELINK_SKIP)
+
+# The interpreter's own PyTorch: -I, so that folders which a build puts in front of its own are not searched.
+execute_process(
+  COMMAND "${Python_EXECUTABLE}" -I -c "import torch, os; c = torch._C
+print(torch.utils.cmake_prefix_path, os.path.join(os.path.dirname(torch.__file__), 'include'),
+      c._PYBIND11_COMPILER_TYPE, c._PYBIND11_STDLIB, c._PYBIND11_BUILD_ABI, sep=';')"
+  OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(STATUS "adasum: ${Python_EXECUTABLE} has no PyTorch, so the package has no adasum.torch")
+  return()
+endif()
+if(NOT Python_Development.Module_FOUND)
+  message(FATAL_ERROR "adasum: the package for PyTorch needs Python's headers (Debian: python3-dev)")
+endif()
+list(GET found 0 folder)
+list(GET found 1 torch_headers)
+list(PREPEND CMAKE_PREFIX_PATH "${folder}")
+include("${CMAKE_CURRENT_LIST_DIR}/AdasumTorch.cmake")
+if(NOT TARGET adasum_torch_library)
+  message(FATAL_ERROR "adasum: PyTorch's package for CMake in ${folder} does not work, or has no c10d")
+endif()
+find_library(ADASUM_torch_python_LIBRARY torch_python HINTS "${TORCH_INSTALL_PREFIX}/lib" "${folder}/../../lib" REQUIRED)
+# PyTorch's classes are known to modules that were compiled with the same pybind11: its own copy, if it brings one.
+find_path(ADASUM_PYBIND11_HEADERS pybind11/pybind11.h HINTS "${torch_headers}" REQUIRED)
+mark_as_advanced(ADASUM_torch_python_LIBRARY ADASUM_PYBIND11_HEADERS)
+
+add_library(adasum_python_torch MODULE src/python/module.cpp src/python/reducer.cpp $<TARGET_OBJECTS:adasum_calls>)
+Python_add_library_properties(adasum_python_torch)
