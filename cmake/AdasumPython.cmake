@@ -37,5 +37,16 @@ find_library(ADASUM_torch_python_LIBRARY torch_python HINTS "${TORCH_INSTALL_PRE
 find_path(ADASUM_PYBIND11_HEADERS pybind11/pybind11.h HINTS "${torch_headers}" REQUIRED)
 mark_as_advanced(ADASUM_torch_python_LIBRARY ADASUM_PYBIND11_HEADERS)
 
-add_library(adasum_python_torch MODULE src/python/module.cpp src/python/reducer.cpp $<TARGET_OBJECTS:adasum_calls>)
-Python_add_library_properties(adasum_python_torch)
+Python_add_library(adasum_python_torch MODULE WITH_SOABI src/python/module.cpp src/python/reducer.cpp)
+set_target_properties(adasum_python_torch PROPERTIES OUTPUT_NAME _torch CXX_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
+target_compile_features(adasum_python_torch PRIVATE cxx_std_20)
+target_compile_options(adasum_python_torch PRIVATE -O2 -fno-fast-math)
+list(GET found 2 compiler)
+list(GET found 3 standard_library)
+list(GET found 4 abi)
+target_compile_definitions(adasum_python_torch PRIVATE
+  "PYBIND11_COMPILER_TYPE=\"${compiler}\"" "PYBIND11_STDLIB=\"${standard_library}\"" "PYBIND11_BUILD_ABI=\"${abi}\"")
+target_include_directories(adasum_python_torch SYSTEM PRIVATE "${ADASUM_PYBIND11_HEADERS}" "${torch_headers}")
+target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum_torch "${ADASUM_torch_python_LIBRARY}")
+add_dependencies(adasum_python adasum_python_torch)
+install(TARGETS adasum_python_torch LIBRARY DESTINATION . COMPONENT python)

@@ -75,6 +75,8 @@ typedef struct adasum_report {
 
 /* The version of the library that runs: 10000 major + 100 minor + patch. */
 ADASUM_API unsigned adasum_version(void);
+/* Which MPI library this one uses, as MPI_Get_library_version says it; "" if that fails. */
+ADASUM_API const char* adasum_mpi_library(void);
 /* The names of all rules, separated by ", ". */
 ADASUM_API const char* adasum_rules(void);
 /* "ADASUM_BAD_INPUT" for ADASUM_BAD_INPUT, and so on; "unknown error" for other numbers. */

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "among_ranks.hpp"
 
+#include <cstddef>
+#include <string>
+
 using namespace adasum::c;
 
 extern "C" {
@@ -13,6 +16,17 @@ int adasum_allreduce(MPI_Comm comm, void* data, size_t count, int type, const si
 int adasum_plan_create(MPI_Comm comm, size_t count, int type, const size_t* lengths, size_t segments, const char* rule,
                        const char* options, adasum_plan* plan) {
   return create_plan(comm, {"adasum_plan_create", count, type, rule, options}, lengths, segments, plan);
+}
+
+const char* adasum_mpi_library(void) {
+  static const std::string text = [] {
+    std::string found(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+    int length = 0;
+    if (MPI_Get_library_version(found.data(), &length) != MPI_SUCCESS) length = 0;
+    found.resize(static_cast<std::size_t>(length));
+    return found;
+  }();
+  return text.c_str();
 }
 
 int adasum_set_timeout(MPI_Comm comm, double seconds) { return set_timeout(comm, seconds); }

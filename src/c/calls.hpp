@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <adasum/comm/mpi.hpp>
+#include <adasum/comm/any.hpp>
 #include <adasum/core/options.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
@@ -29,7 +29,7 @@ class any_plan {
   virtual ~any_plan() = default;
 
   /// Collective. @param asked  for what it was made by calls_of_type::empty_plan
-  virtual void make(const mpi_communicator& comm, const request& asked) = 0;
+  virtual void make(const any_communicator& comm, const request& asked) = 0;
 
   virtual const report& run(void* data, std::size_t count) = 0;
   virtual void start(void* data, std::size_t count) = 0;
@@ -50,7 +50,7 @@ class calls_of_type {
   virtual void pair(const void* a, const void* b, void* out, std::size_t count, segments_view cut) const = 0;
   virtual report combine(std::span<const void* const> gradients, void* out, std::size_t count,
                          const request& asked) const = 0;
-  virtual report allreduce(const mpi_communicator& comm, void* data, std::size_t count, const request& asked) const = 0;
+  virtual report allreduce(const any_communicator& comm, void* data, std::size_t count, const request& asked) const = 0;
   virtual std::unique_ptr<any_plan> empty_plan(const request& asked) const = 0;
 
  protected:
