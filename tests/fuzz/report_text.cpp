@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reports with any names and numbers: the JSON is JSON, on one line; the CSV has one record for each gradient and segment,
-// of nine fields.
+// of eleven fields.
 #include <string>
 #include <string_view>
 
@@ -145,7 +145,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::size_t records = 0;
   read_csv(adasum::to_csv(report, step), [&](std::size_t fields) {
     ++records;
-    require(fields == 9, "a record has nine fields");
+    require(fields == 11, "a record has eleven fields");
   });
   require(records == contributions * segments, "a record for each gradient and segment");
   adasum::to_text(report);

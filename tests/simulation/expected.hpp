@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -123,16 +124,17 @@ inline bool may_overflow_on_wire(const simulated_case& one) {
 
 /// On its way down the tree a vector is rounded at each of at most log₂ n + 1 levels, and once on its way back. That moves the
 /// result by as much as a sum of the vectors, and once more by way of the weights, each of two vectors' three products.
+/// @param units  the rule mixes unit vectors, and has so many
 template <scalar T>
 void allow_for_wire(const simulated_case& one, const std::vector<std::vector<T>>& gradients, const segments& cut,
-                    simulated_expectation& found) {
+                    std::optional<real> units, simulated_expectation& found) {
   if (one.wire == 0) return;
   const real unit = static_cast<wire_format>(one.wire) == wire_format::bfloat16 ? 0x1p-9L : 0x1p-12L;
   const real tiny = 0x1p-25L;  // half of binary16's smallest number
   const auto n = static_cast<real>(gradients.size());
   for (std::size_t k = 0; k < cut.size(); ++k) {
     real mass = 0;
-    for (const auto& leaf : oracle_leaves(gradients, range_of(cut, k))) mass += norm(leaf.value);
+    for (const auto& leaf : oracle_leaves(gradients, range_of(cut, k))) mass += units ? 1 / *units : norm(leaf.value);
     found.bounds[k] += 4 * (std::log2(n) + 2) * (unit * mass + n * tiny * std::sqrt(static_cast<real>(cut.length(k))));
   }
 }
@@ -168,7 +170,7 @@ simulated_expectation expectation_of(const simulated_case& one, const simulated_
       for (auto& bound : found.bounds) bound *= 2 * factor;
     }
   }
-  allow_for_wire(one, gradients, input.cut, found);
+  allow_for_wire(one, gradients, input.cut, mixes_units<Rule> ? std::optional(taking_part) : std::nullopt, found);
   found.raises = one.not_a_number != 0 && policy == nonfinite_policy::raise;
   found.is_nan.resize(input.cut.size());
   found.unknown.resize(input.cut.size());

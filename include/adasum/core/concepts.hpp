@@ -263,8 +263,9 @@ concept stream_ordered_space =
 // of single calls (plan_keeping_communicator in core/kept_plans.hpp). bool gave_up(): whether this rank has waited for
 // another in vain, so that messages may still be in flight: their memory is then kept for good, as far as it is the
 // library's, and every exchange from then on throws a timeout_error at once. void require_usable(const char* call): throws
-// bad_input where this thread must not use the communicator; asked by each call before anything else. And the refinements below. A type `pending`
-// in a communicator is that of the concept posting_communicator.
+// bad_input where this thread must not use the communicator; asked by each call before anything else. note_activity(what): is
+// told what this rank does, a detail::reduction_activity; for ranks that are simulated. And the refinements below. A type
+// `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,
                                                         std::span<const incoming> in) {
