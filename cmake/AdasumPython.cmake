@@ -9,8 +9,33 @@ if(NOT ADASUM_PYTHON)
 endif()
 
 find_package(Python 3.9 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
-add_custom_target(adasum_python DEPENDS adasum_c)
-install(TARGETS adasum_c LIBRARY DESTINATION . COMPONENT python NAMELINK_SKIP)
+# The calls of C, in a library of the package's own: without a version in its name, since the package is updated as a whole.
+add_library(adasum_python_calls SHARED)
+if(TARGET adasum_c_objects)
+  target_link_libraries(adasum_python_calls PRIVATE adasum_c_objects)
+  target_sources(adasum_python_calls PRIVATE src/python/signals.cpp $<TARGET_OBJECTS:adasum_c_objects>)
+else()
+  message(STATUS "adasum: no MPI, so the package has no adasum.allreduce")
+  target_sources(adasum_python_calls PRIVATE src/c/errors.cpp src/c/local.cpp src/c/reports.cpp)
+  target_compile_definitions(adasum_python_calls PRIVATE ADASUM_WITHOUT_MPI)
+  target_link_libraries(adasum_python_calls PRIVATE adasum_calls)
+endif()
+adasum_hide_symbols(adasum_python_calls)
+if(NOT APPLE)
+  set(map "${PROJECT_SOURCE_DIR}/src/python/calls.map")
+  target_link_options(adasum_python_calls PRIVATE "LINKER:--version-script=${map}" "LINKER:--no-undefined")
+  set_property(TARGET adasum_python_calls APPEND PROPERTY LINK_DEPENDS "${map}")
+endif()
+set_target_properties(adasum_python_calls PROPERTIES OUTPUT_NAME adasum-calls INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS adasum_python_calls LIBRARY DESTINATION . COMPONENT python)
+
+# A package that can be imported from the build folder.
+set(package "${PROJECT_BINARY_DIR}/python-package")
+add_custom_target(adasum_python
+  COMMAND "${CMAKE_COMMAND}" -E copy_directory "${PROJECT_SOURCE_DIR}/python/adasum" "${package}/adasum"
+  COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:adasum_python_calls> "${package}/adasum"
+  VERBATIM)
+add_dependencies(adasum_python adasum_python_calls)
 
 # The interpreter's own PyTorch: -I, so that folders which a build puts in front of its own are not searched.
 execute_process(
@@ -38,9 +63,8 @@ find_path(ADASUM_PYBIND11_HEADERS pybind11/pybind11.h HINTS "${torch_headers}" R
 mark_as_advanced(ADASUM_torch_python_LIBRARY ADASUM_PYBIND11_HEADERS)
 
 Python_add_library(adasum_python_torch MODULE WITH_SOABI src/python/module.cpp src/python/reducer.cpp)
-set_target_properties(adasum_python_torch PROPERTIES OUTPUT_NAME _torch CXX_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
-target_compile_features(adasum_python_torch PRIVATE cxx_std_20)
-target_compile_options(adasum_python_torch PRIVATE -O2 -fno-fast-math)
+set_target_properties(adasum_python_torch PROPERTIES OUTPUT_NAME _torch)
+adasum_hide_symbols(adasum_python_torch)
 list(GET found 2 compiler)
 list(GET found 3 standard_library)
 list(GET found 4 abi)
@@ -49,4 +73,6 @@ target_compile_definitions(adasum_python_torch PRIVATE
 target_include_directories(adasum_python_torch SYSTEM PRIVATE "${ADASUM_PYBIND11_HEADERS}" "${torch_headers}")
 target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum_torch "${ADASUM_torch_python_LIBRARY}")
 add_dependencies(adasum_python adasum_python_torch)
+add_custom_command(TARGET adasum_python POST_BUILD
+  COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:adasum_python_torch> "${package}/adasum" VERBATIM)
 install(TARGETS adasum_python_torch LIBRARY DESTINATION . COMPONENT python)

@@ -33,3 +33,7 @@ class TimeoutError(CommunicationError):  # noqa: A001  the name of the C++ libra
 
 class MPIError(CommunicationError):
     """A function of MPI failed."""
+
+
+for _one in (Error, BadInput, AgreementError, NonfiniteError, SharedMemoryError, CommunicationError, TimeoutError, MPIError):
+    _one.__module__ = "adasum"

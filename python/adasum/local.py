@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Gradients of one process."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from ctypes import c_void_p
+from typing import Any
 
 import numpy
 
-from ._arrays import Elements
+from ._arrays import Array, Elements
 from ._errors import BadInput
-from ._library import byref, check, lengths_of, library, text_of
+from ._library import byref, check, lengths_of, library, name_of, text_of
 from .report import Report
 
 
-def _out_like(first, out, call):
+def _out_like(first: Elements, out: Array | None, call: str) -> tuple[Any, Elements]:
     """The array for the result: a new one of numpy's if none is given."""
     if out is None:
         if first.type == 4:
@@ -20,7 +24,7 @@ def _out_like(first, out, call):
     return out, Elements(out, call, written=True)
 
 
-def _require_same(elements, call):
+def _require_same(elements: Sequence[Elements], call: str) -> None:
     first = elements[0]
     for number, one in enumerate(elements):
         if one.count != first.count:
@@ -29,7 +33,7 @@ def _require_same(elements, call):
             raise BadInput(f"{call}: array 0 and array {number} have different element types")
 
 
-def pair(a, b, out=None, *, segments=None):
+def pair(a: Array, b: Array, out: Array | None = None, *, segments: Iterable[int] | None = None) -> Any:
     """The adaptive sum of two gradients, segment by segment:
     ``(1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b``.
 
@@ -45,12 +49,15 @@ def pair(a, b, out=None, *, segments=None):
     return out
 
 
-def combine(gradients, out=None, *, rule="adasum", segments=None, **options):
+def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str = "adasum",
+            segments: Iterable[int] | None = None, **options: Any) -> tuple[Any, Report]:
     """Any number of gradients, combined under a rule. Returns (the result, a Report).
 
     gradients: as for pair. rule: a name, with parameters after a colon: "mean", "centred_clipping:radius=2"; rules() lists
     them. options: measure, nonfinite."""
     call = "adasum.combine"
+    if not isinstance(gradients, Iterable):
+        raise BadInput(f"{call}: no list of gradients, but {type(gradients).__name__}")
     inputs = [Elements(one, call) for one in gradients]
     if not inputs:
         raise BadInput(f"{call}: there is no gradient")
@@ -59,15 +66,16 @@ def combine(gradients, out=None, *, rule="adasum", segments=None, **options):
     found = Report()
     addresses = (c_void_p * len(inputs))(*(one.address for one in inputs))
     check(library.adasum_combine(addresses, len(inputs), target.address, target.count, target.type, *lengths_of(segments),
-                                 rule.encode(), text_of(options), byref(found._handle)))
+                                 name_of(rule), text_of(options), byref(found._handle)))
     return out, found
 
 
-def tree(gradients, out=None, *, segments=None, **options):
+def tree(gradients: Iterable[Array], out: Array | None = None, *, segments: Iterable[int] | None = None,
+         **options: Any) -> tuple[Any, Report]:
     """Any number of gradients, combined by adaptive summation along the library's tree. Returns (the result, a Report)."""
     return combine(gradients, out, rule="adasum", segments=segments, **options)
 
 
-def rules():
+def rules() -> list[str]:
     """The names of all rules."""
     return library.adasum_rules().decode().split(", ")

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "among_ranks.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <string>
+
+#include <adasum/core/interruption.hpp>
 
 using namespace adasum::c;
 
@@ -30,5 +33,15 @@ const char* adasum_mpi_library(void) {
 }
 
 int adasum_set_timeout(MPI_Comm comm, double seconds) { return set_timeout(comm, seconds); }
+
+int adasum_set_interruption(int (*requested)(void)) {
+  static std::atomic<int (*)(void)> asked{nullptr};
+  asked = requested;
+  adasum::set_interruption_check(requested ? +[] { 
+    const auto ask = asked.load();
+    return ask && ask() != 0;
+  } : nullptr);
+  return ADASUM_SUCCESS;
+}
 
 }  // extern "C"

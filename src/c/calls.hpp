@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include <adasum/core/options.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
+#include <adasum/core/shard.hpp>
 #include <adasum/rules/any_rule.hpp>
 
 /// The calls of the library, for elements of a type that is known at run time. One source file for each type defines its own
@@ -18,9 +20,11 @@ namespace adasum::c {
 
 /// What a call does, apart from its arrays.
 struct request {
+  const char* call = "";
   segments cut;
   rules::any_rule rule;
   basic_options<true> choices{.check_agreement = false};
+  std::optional<shard> part;  // of a plan's gradients, if they are cut over several ranks
 };
 
 /// An allreduce_plan of any type and rule. Empty at first, so that whatever one rank alone may fail at comes before ranks meet.

@@ -20,8 +20,11 @@ template <scalar T, class Rule>
 class plan_of final : public any_plan {
  public:
   void make(const any_communicator& comm, const request& asked) override {
-    plan_ = detail::plan_for<T, allreduce_plan>("adasum_plan_create", serial_space{}, comm, segments_view(asked.cut),
-                                                {}, std::get<Rule>(asked.rule), asked.choices);
+    const auto plan_with = [&](const auto&... shard) {
+      return detail::plan_for<T, allreduce_plan>(asked.call, serial_space{}, comm, segments_view(asked.cut), {},
+                                                 std::get<Rule>(asked.rule), asked.choices, shard...);
+    };
+    plan_ = asked.part ? plan_with(*asked.part) : plan_with();
   }
 
   const report& run(void* data, std::size_t count) override { return plan_(elements(data, count)); }

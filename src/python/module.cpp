@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/jit/python/pybind_utils.h>
+#include <torch/csrc/jit/python/python_ivalue.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -47,7 +48,7 @@ std::vector<std::size_t> lengths_of(const ::c10d::GradBucket& bucket) {
 
 PYBIND11_MODULE(_torch, module) {
   // The classes of adasum's own errors, which Python defines, so that they are the same with and without PyTorch.
-  static const py::object errors = py::module_::import("adasum._errors");
+  static const auto& errors = *new py::object(py::module_::import("adasum._errors"));  // it outlives the interpreter
   py::register_exception_translator([](std::exception_ptr thrown) {
     const auto set = [](const char* name, const std::exception& error) {
       PyErr_SetString(errors.attr(name).ptr(), error.what());
@@ -72,12 +73,14 @@ PYBIND11_MODULE(_torch, module) {
   py::class_<reducer, std::shared_ptr<reducer>>(module, "Reducer")
       .def(py::init(&make), py::arg("group"), py::arg("rule"), py::arg("options"))
       .def("reduce", &begin, py::arg("tensor"), py::arg("lengths"))
-      .def("reduce_bucket", [](reducer& self, const ::c10d::GradBucket& bucket) {
-        return begin(self, bucket.getBuffer(), lengths_of(bucket));
-      })
+      .def("reduce_bucket",
+           [](reducer& self, const ::c10d::GradBucket& bucket) {
+             return begin(self, bucket.getBuffer(), lengths_of(bucket));
+           })
       .def("lengths", [](reducer&, const ::c10d::GradBucket& bucket) { return lengths_of(bucket); })
       .def_property_readonly("is_whole_model", &reducer::is_whole_model)
-      .def("reports", &reducer::reports, py::arg("step"));
+      .def("begin_step", &reducer::begin_step)
+      .def("reports", &reducer::reports);
 }
 
 }  // namespace adasum::python

@@ -25,7 +25,8 @@ int type_of(const at::Tensor& tensor) {
 std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>& lengths) {
   try {
     if (!tensor.device().is_cpu())
-      return "the tensor is on " + tensor.device().str() + "; a process group of this kind sends tensors of the CPU alone";
+      return "the tensor is on " + tensor.device().str() +
+             "; a process group of this kind sends tensors of the CPU alone";
     visit_elements(tensor, [](auto) {});
     const auto total = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
     if (total != static_cast<std::size_t>(tensor.numel()))
@@ -40,7 +41,8 @@ std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>&
 
 reducer::reducer(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule, const std::string& options)
     : options_(options),
-      asked_(c::rule_and_options_of({.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options_.c_str()})) {
+      asked_(c::rule_and_options_of(
+          {.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options_.c_str()})) {
   comm_ = any_communicator(c10d_communicator(std::move(group)));
   thread_ = std::thread([this] { run(); });
 }
@@ -55,11 +57,16 @@ reducer::~reducer() {
 }
 
 reducer::future reducer::reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result) {
-  job one{tensor, std::move(lengths), std::move(result), {}, c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get())};
+  job one;
+  one.tensor = tensor;
+  one.lengths = std::move(lengths);
+  one.result = std::move(result);
+  one.done = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get());
   one.problem = problem_of(one.tensor, one.lengths);
   auto done = one.done;
   {
     const std::lock_guard lock(mutex_);
+    one.step = step_;
     jobs_.push_back(std::move(one));
   }
   changed_.notify_all();
@@ -67,17 +74,25 @@ reducer::future reducer::reduce(const at::Tensor& tensor, std::vector<std::size_
 }
 
 bool reducer::is_whole_model() const {
-  return std::visit([](const auto& rule) {
-    if constexpr (requires { rule.whole_model(); }) return rule.whole_model();
-    else return false;
-  }, asked_.rule);
+  return std::visit(
+      [](const auto& rule) {
+        if constexpr (requires { rule.whole_model(); })
+          return rule.whole_model();
+        else
+          return false;
+      },
+      asked_.rule);
 }
 
-std::vector<std::string> reducer::reports(std::int64_t step) const {
+void reducer::begin_step() {
+  const std::lock_guard lock(mutex_);
+  ++step_;
+}
+
+std::vector<std::string> reducer::reports() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> texts;
-  for (const auto& kept : plans_)
-    if (kept.ran) texts.push_back(to_json(kept.found, step));
+  for (std::size_t i = 0; i < report_count_; ++i) texts.push_back(to_json(reports_[i], step_of_reports_));
   return texts;
 }
 
@@ -105,39 +120,43 @@ void reducer::run() {
 }
 
 void reducer::carry_out(job& one) {
-  if (!one.problem.empty()) return refuse(one);
-  auto& kept = plan_for(type_of(one.tensor), one.lengths);
-  const auto& found = kept.plan->run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
+  drop_unused_plans(one.step);
+  if (!one.problem.empty()) refuse(one);
+  const auto& found = plan_for(one).plan->run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
   const std::lock_guard lock(mutex_);
-  kept.found = found;
-  kept.ran = true;
+  if (std::exchange(step_of_reports_, one.step) != one.step) report_count_ = 0;
+  if (report_count_ == reports_.size()) reports_.emplace_back();
+  reports_[report_count_++] = found;
 }
 
-/// The other ranks are about to run the plan for these lengths, or to make it.
+/// The other ranks are about to run the plan for these lengths, or to make it. Throws.
 void reducer::refuse(const job& one) {
   const auto problem = std::string(call) + ": " + one.problem;
-  for (const auto& [key, number] : number_of_)
-    if (key.second == one.lengths) plans_[number].plan->refuse(problem, nullptr);
+  for (const auto& [key, kept] : plans_)
+    if (key.second == one.lengths) kept.plan->refuse(problem, nullptr);
   c::prepare_among_ranks(comm_, {.call = call, .count = 0, .type = 0, .options = options_.c_str()},
                          [&] { throw bad_input(problem); });
 }
 
-reducer::kept_plan& reducer::plan_for(int type, const std::vector<std::size_t>& lengths) {
-  const auto [at, is_new] = number_of_.try_emplace({type, lengths}, plans_.size());
-  if (!is_new) return plans_[at->second];
-  kept_plan made;
-  try {
+reducer::kept_plan& reducer::plan_for(const job& one) {
+  const int type = type_of(one.tensor);
+  plan_key key(type, one.lengths);
+  auto found = plans_.find(key);
+  if (found == plans_.end()) {
+    kept_plan made;
     auto asked = asked_;
-    asked.cut = segments(std::span<const std::size_t>(lengths));
+    asked.cut = segments(std::span<const std::size_t>(one.lengths));
     made.plan = c::calls_of(type, call).empty_plan(asked);
     made.plan->make(comm_, asked);
-  } catch (...) {
-    number_of_.erase(at);
-    throw;
+    found = plans_.emplace(std::move(key), std::move(made)).first;
   }
-  const std::lock_guard lock(mutex_);
-  plans_.push_back(std::move(made));
-  return plans_.back();
+  found->second.step = one.step;
+  return found->second;
+}
+
+/// All ranks drop the same ones, as they do the same in each step.
+void reducer::drop_unused_plans(std::int64_t step) {
+  std::erase_if(plans_, [&](const auto& one) { return step - one.second.step > steps_unused; });
 }
 
 }  // namespace adasum::python

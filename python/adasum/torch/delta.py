@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Optimizers whose steps are combined in place of gradients."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 
+from ..report import Report
 from .hooks import State
 
 
@@ -21,15 +26,16 @@ class DeltaOptimizer:
 
     Attributes and methods that are not listed here are the wrapped optimizer's."""
 
-    def __init__(self, optimizer, process_group=None, rule="adasum", *, per_layer=True, **options):
+    def __init__(self, optimizer: torch.optim.Optimizer, process_group: torch.distributed.ProcessGroup | None = None,
+                 rule: str = "adasum", *, per_layer: bool = True, **options: Any) -> None:
         self.optimizer = optimizer
         self._per_layer = per_layer
         self._state = State(process_group, rule, **options)
-        self._changes = {}
+        self._changes: dict[torch.dtype, torch.Tensor] = {}
 
-    def _parameters(self):
+    def _parameters(self) -> dict[torch.dtype, list[torch.Tensor]]:
         """Those of each element type, in an order that all processes share."""
-        of_type = {}
+        of_type: dict[torch.dtype, list[torch.Tensor]] = {}
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.requires_grad:
@@ -37,11 +43,12 @@ class DeltaOptimizer:
         return of_type
 
     @torch.no_grad()
-    def step(self, closure=None):
+    def step(self, closure: Any = None) -> Any:
         """One step of the optimizer, combined. Collective; blocks until it is done."""
         of_type = self._parameters()
         before = {kind: [parameter.detach().clone() for parameter in parameters] for kind, parameters in of_type.items()}
         loss = self.optimizer.step(closure)
+        self._state.begin_step()
         reductions = []
         for kind, parameters in of_type.items():
             lengths = [parameter.numel() for parameter in parameters]
@@ -58,23 +65,23 @@ class DeltaOptimizer:
                 parameter.copy_(old.add_(part.view_as(old)))
         return loss
 
-    def reports(self):
+    def reports(self) -> list[Report]:
         """What the last step found: a Report for each element type."""
         return self._state.reports()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return self.optimizer.state_dict()
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state_dict)
 
-    def zero_grad(self, *arguments, **named):
+    def zero_grad(self, *arguments: Any, **named: Any) -> None:
         self.optimizer.zero_grad(*arguments, **named)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "optimizer":
             raise AttributeError(name)
         return getattr(self.optimizer, name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"adasum.torch.DeltaOptimizer({self.optimizer!r})"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A communication hook for DistributedDataParallel."""
 
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, Optional
+
 import torch
 import torch.distributed
 
@@ -28,7 +31,9 @@ class State:
     Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result:
     not divided by the number of processes."""
 
-    def __init__(self, process_group=None, rule="adasum", *, per_layer=True, report_every=0, on_report=None, **options):
+    def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
+                 per_layer: bool = True, report_every: int = 0,
+                 on_report: Optional[Callable[[int, list[Report]], object]] = None, **options: Any) -> None:
         if not torch.distributed.is_initialized():
             raise BadInput("adasum.torch.State: torch.distributed.init_process_group has not been called")
         if process_group is None:
@@ -38,20 +43,24 @@ class State:
         self._reducer = Reducer(process_group, rule, text_of(options).decode())
         self._per_layer = per_layer
         self._whole_model = not per_layer or self._reducer.is_whole_model
-        self._waiting = []  # buckets of this step, where all of them wait for the last
+        self._waiting: list[tuple[torch.Tensor, list[int], torch.futures.Future]] = []  # buckets of this step, where all of them wait for the last
         self._report_every, self._on_report = report_every, on_report
         self.step = 0
         """How many steps have begun."""
 
-    def reduce(self, tensor, segments=None):
+    def reduce(self, tensor: torch.Tensor, segments: Optional[Iterable[int]] = None) -> torch.futures.Future:
         """Begins to reduce a tensor in place, whose segments have these lengths. Returns a future of the tensor."""
         return self._reducer.reduce(tensor, [tensor.numel()] if segments is None else list(segments))
 
-    def reports(self):
-        """What the last reductions found: a Report for each bucket."""
-        return [Report(text) for text in self._reducer.reports(self.step)]
+    def begin_step(self) -> None:
+        """A new step of the training begins: for those who call reduce() themselves. hook does so with the first bucket."""
+        self._begin_step()
 
-    def _reduce_bucket(self, bucket):
+    def reports(self) -> list[Report]:
+        """What the reductions of the last step found: a Report for each bucket."""
+        return [Report(text) for text in self._reducer.reports()]
+
+    def _reduce_bucket(self, bucket: torch.distributed.GradBucket) -> torch.futures.Future:
         if bucket.index() == 0:
             self._begin_step()
         if not self._whole_model:
@@ -62,17 +71,18 @@ class State:
             self._reduce_whole_model()
         return future
 
-    def _begin_step(self):
+    def _begin_step(self) -> None:
         if self._report_every and self.step and self.step % self._report_every == 0:
             self._on_report(self.step, self.reports())
         self.step += 1
+        self._reducer.begin_step()
 
-    def _reduce_whole_model(self):
+    def _reduce_whole_model(self) -> None:
         waiting, self._waiting = self._waiting, []
         whole = torch.cat([buffer for buffer, _, _ in waiting])
         lengths = sum((lengths for _, lengths, _ in waiting), []) if self._per_layer else [whole.numel()]
 
-        def hand_out(done):
+        def hand_out(done: torch.futures.Future) -> None:
             try:
                 parts = done.value().split([buffer.numel() for buffer, _, _ in waiting])
             except Exception as problem:  # each bucket has failed
@@ -85,10 +95,10 @@ class State:
 
         self._reducer.reduce(whole, lengths).add_done_callback(hand_out)
 
-    def __getstate__(self):
+    def __getstate__(self) -> NoReturn:
         raise TypeError("adasum.torch.State belongs to this process: it cannot be pickled")
 
 
-def hook(state, bucket):
+def hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """For ``ddp.register_comm_hook(state, hook)``: combines the bucket's gradients of all processes under the state's rule."""
     return state._reduce_bucket(bucket)
