@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -183,7 +182,7 @@ class shared_access {
       for (unsigned turns = 0; is_behind(i);) {
         if (spin_.again()) continue;
         if (!start) start = clock::now();
-        std::this_thread::yield();
+        rest(memory());
         progress();
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
@@ -221,7 +220,7 @@ class shared_access {
   void await_left_alone() {
     const auto start = clock::now();
     while (!is_left_alone()) {
-      std::this_thread::yield();
+      rest(memory());
       gave_up_waiting_ =
           !Memory::same_address_space && (stop_.is_requested() || clock::now() - start >= longest_wait());
       if (gave_up_waiting_) return;
