@@ -267,8 +267,6 @@ static int not_now(void) {
 /* A rank that waits asks whether it is to go on. (That it stops if not: tests/comm/mpi/waiting.cpp.) */
 static void check_interruption(void) {
   float data[length];
-  int size;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   CHECK_OK(adasum_set_interruption(not_now));
   fill(data, rank);
   MPI_Barrier(MPI_COMM_WORLD);
