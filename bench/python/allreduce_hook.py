@@ -42,7 +42,8 @@ def main():
     while kib <= 1024 * chosen.most_mib:
         mine, other = torch.randn(256 * kib), torch.randn(256 * kib)
         other /= 1e30  # so that sums of sums stay finite
-        calls = {"plain": lambda: torch.distributed.all_reduce(other, async_op=True).wait(), "hook": lambda: state.reduce(mine).wait()}
+        calls = {"plain": lambda: torch.distributed.all_reduce(other, async_op=True).wait(),
+                 "hook": lambda: state.reduce(mine).wait()}
         for call in calls.values():
             call()
         number = torch.tensor([max(15, min(2000, int(chosen.seconds / (once(calls["plain"]) + once(calls["hook"])))))])

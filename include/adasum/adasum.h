@@ -118,8 +118,8 @@ ADASUM_API int adasum_allreduce(MPI_Comm comm, void* data, size_t count, int typ
                                 size_t segments, const char* rule, const char* options, adasum_report* report);
 
 /* How long this rank waits for others at the most, in seconds, in all calls on comm from now on; INFINITY, which it is at
- * first, for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans are of no use any more, the data
- * must neither be changed nor freed, and the program should end by MPI_Abort. */
+ * first, for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans are of no use any more,
+ * the data must neither be changed nor freed, and the program should end by MPI_Abort. */
 ADASUM_API int adasum_set_timeout(MPI_Comm comm, double seconds);
 
 /* From now on, a rank that waits for others calls requested() on its thread, some twenty times a second. Once that returns

@@ -31,7 +31,8 @@ def _prepare(call: str) -> None:
     library.adasum_mpi_library.restype = c_char_p
     ours, theirs = library.adasum_mpi_library().decode().strip(), MPI.Get_library_version().rstrip("\0").strip()
     if ours != theirs:
-        raise MPIError(f"{call}: this package uses the MPI library {ours!r}, mpi4py uses {theirs!r}; install both for one of them")
+        raise MPIError(f"{call}: this package uses the MPI library {ours!r}, mpi4py uses {theirs!r}; install both for one of "
+                       "them")
     handle = c_int if MPI._sizeof(MPI.Comm) == ctypes.sizeof(c_int) else c_void_p
     lengths, result = ctypes.POINTER(c_size_t), ctypes.POINTER(Handle)
     library.adasum_allreduce.argtypes = [handle, c_void_p, c_size_t, c_int, lengths, c_size_t, c_char_p, c_char_p, result]
@@ -162,6 +163,6 @@ class Plan:
 
 def set_timeout(comm: MPI.Comm, seconds: float) -> None:
     """How long this rank waits for others at the most, in all calls on comm from now on; math.inf, which it is at first, for
-    ever. After a TimeoutError, comm and its plans are of no use any more, the arrays must not be touched, and the program should
-    end by comm.Abort()."""
+    ever. After a TimeoutError, comm and its plans are of no use any more, the arrays must not be touched, and the program
+    should end by comm.Abort()."""
     check(library.adasum_set_timeout(_handle_of(comm, "adasum.set_timeout"), seconds))

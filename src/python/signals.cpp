@@ -30,9 +30,8 @@ bool is_interrupted() {
 extern "C" {
 
 /// From now on, waits end when a handler raises an exception.
-__attribute__((visibility("default"))) void adasum_python_answer_signals(int (*take_gil)(), void (*give_gil)(int),
-                                                                         int (*run_handlers)(),
-                                                                         void (*take_exception)(void**, void**, void**)) {
+__attribute__((visibility("default"))) void adasum_python_answer_signals(
+    int (*take_gil)(), void (*give_gil)(int), int (*run_handlers)(), void (*take_exception)(void**, void**, void**)) {
   python = {take_gil, give_gil, run_handlers, take_exception};
   adasum::set_interruption_check(is_interrupted);
 }

@@ -62,12 +62,14 @@ class Arguments:
         if self.right:
             return self.one_of("adasum", "mean", "sum", "geometric_median", "centred_clipping:radius=2", "upgrad")
         return self.one_of(*adasum.rules(), "adasum", "mean", "centred_clipping:radius=2", "centred_clipping:radius=-1",
-                           "multi_krum:byzantine=99", "multi_krum:byzantine=1e99", "adasum:", ":", "", "\0", "ä", None, 7, "x" * 5000)
+                           "multi_krum:byzantine=99", "multi_krum:byzantine=1e99", "adasum:", ":", "", "\0", "ä", None, 7,
+                           "x" * 5000)
 
     def options(self):
         if self.right:
             return self.one_of({}, {"nonfinite": "exclude"}, {"measure": "when_needed"})
-        return self.one_of({}, {}, {"nonfinite": "exclude"}, {"nonfinite": "raise"}, {"wire": "bfloat16"}, {"measure": "when_needed"},
+        return self.one_of({}, {}, {"nonfinite": "exclude"}, {"nonfinite": "raise"}, {"wire": "bfloat16"},
+                           {"measure": "when_needed"},
                            {"timeout": 1}, {"timeout": -1}, {"timeout": "nan"}, {"colour": "red"}, {"nonfinite": None},
                            {"nonfinite": 7}, {"check_agreement": True}, {"wire": "\0"}, {"wire": "a,b=c"}, {"keep_plan": False})
 
