@@ -34,17 +34,20 @@ def processes():
 class Network(torch.nn.Module):
     """No parameter can be cut into equal parts; of `scale`, most processes have nothing."""
 
-    def __init__(self, unused=False):
+    def __init__(self, unused=False, overflows=False):
         super().__init__()
         torch.manual_seed(1)
         self.first = torch.nn.Linear(10, 7)
         self.second = torch.nn.Linear(7, 3)
         self.frozen = torch.nn.Parameter(torch.ones(5), requires_grad=False)
         self.scale = torch.nn.Parameter(torch.ones(1))
+        self.overflows = overflows
         if unused:
             self.unused = torch.nn.Parameter(torch.ones(9))
 
     def forward(self, x):
+        if self.overflows:  # in one element of all
+            self.scale.register_hook(lambda gradient: gradient * float("inf"))
         return self.scale * self.second(torch.tanh(self.first(x)))
 
 
@@ -165,6 +168,28 @@ def test_overflow_in_one_replica():
     require_close(found, mean_of([0, 1]))
     with pytest.raises(Exception, match="[Ii]nf|NaN|finite"):
         with_overflow("raise")
+
+
+@needs_hook
+def test_overflow_that_one_process_has():
+    """In an element of which the other process of the replica has nothing."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    for policy, is_skipped in ("propagate", True), ("exclude", False):
+        model = sharded(mesh["shard"], make=lambda: Network(overflows=torch.distributed.get_rank() == 3))
+        state = adasum.torch.apply_to_fsdp(model, mesh, nonfinite=policy)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        scaler = torch.amp.GradScaler(device="cpu", init_scale=16.0)
+        before = [parameter.detach().full_tensor() for parameter in model.parameters()]
+        found = backward(model, factor=scaler.scale(torch.ones(())))
+        if not is_skipped:
+            require_close([one / 16 for one in found], [mean_of([0, 1])[0], *expected(mesh)[1:]])
+            assert sorted(report["excluded"] for report in state.reports()) == [[], [], [1]]
+        scaler.step(optimizer)
+        scaler.update()
+        after = [parameter.detach().full_tensor() for parameter in model.parameters()]
+        require_same_bits([*after, torch.tensor([scaler.get_scale()])])
+        assert scaler.get_scale() == (8 if is_skipped else 16)
+        assert torch.equal(torch.cat([one.flatten() for one in before]), torch.cat([one.flatten() for one in after])) == is_skipped
 
 
 @needs_hook
