@@ -74,8 +74,7 @@ PYBIND11_MODULE(_torch, module) {
   });
 
   py::class_<reducer, std::shared_ptr<reducer>>(module, "Reducer")
-      .def(py::init(&make), py::arg("group"), py::arg("rule"), py::arg("options"),
-           py::arg("shard") = py::none())
+      .def(py::init(&make), py::arg("group"), py::arg("rule"), py::arg("options"), py::arg("shard") = py::none())
       .def("reduce", &begin, py::arg("tensor"), py::arg("lengths"))
       .def("reduce_bucket",
            [](reducer& self, const ::c10d::GradBucket& bucket) {

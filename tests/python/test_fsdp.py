@@ -63,6 +63,10 @@ def trained(model):
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
+def whole(model):
+    return [parameter.detach().full_tensor() for parameter in model.parameters()]
+
+
 def backward(model, step=0, factor=1.0):
     """Of this process's batch. Returns whole gradients."""
     x, y = batch_of(torch.distributed.get_rank(), step)
@@ -123,7 +127,7 @@ def test_training_keeps_replicas_equal():
         backward(model, step)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
-        require_same_bits([parameter.detach().full_tensor() for parameter in model.parameters()])
+        require_same_bits(whole(model))
     assert found == [2, 4]
 
 
@@ -179,17 +183,17 @@ def test_overflow_that_one_process_has():
         state = adasum.torch.apply_to_fsdp(model, mesh, nonfinite=policy)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         scaler = torch.amp.GradScaler(device="cpu", init_scale=16.0)
-        before = [parameter.detach().full_tensor() for parameter in model.parameters()]
+        before = whole(model)
         found = backward(model, factor=scaler.scale(torch.ones(())))
         if not is_skipped:
             require_close([one / 16 for one in found], [mean_of([0, 1])[0], *expected(mesh)[1:]])
             assert sorted(report["excluded"] for report in state.reports()) == [[], [], [1]]
         scaler.step(optimizer)
         scaler.update()
-        after = [parameter.detach().full_tensor() for parameter in model.parameters()]
+        after = whole(model)
         require_same_bits([*after, torch.tensor([scaler.get_scale()])])
         assert scaler.get_scale() == (8 if is_skipped else 16)
-        assert torch.equal(torch.cat([one.flatten() for one in before]), torch.cat([one.flatten() for one in after])) == is_skipped
+        assert all(map(torch.equal, before, after)) == is_skipped
 
 
 @needs_hook
@@ -228,12 +232,12 @@ def test_bad_input():
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
     row = torch.distributed.get_rank() // 2 * 2
     for model, on, message in [
-            (sharded(mesh["shard"]), mesh["shard"], "the mesh has 1 dimension; it needs two"),
+            (sharded(mesh["shard"]), mesh["shard"], "dimensions is 1; it needs two"),
             (sharded(mesh["shard"]), None, "no DeviceMesh, but NoneType"),
             (Network(), mesh, "no module with parameters that was given to fully_shard"),
             (list(Network().parameters()), mesh, "no torch.nn.Module, but list"),
             (sharded(mesh), mesh, "module '': fully_shard got both dimensions of the mesh"),
-            (sharded(mesh["replicate"]), mesh, rf"sharded over the processes \[\d, \d\], but the mesh says \[{row}, {row + 1}\]")]:
+            (sharded(mesh["replicate"]), mesh, rf"over the processes \[\d, \d\], but the mesh says \[{row}, {row + 1}\]")]:
         with pytest.raises(adasum.BadInput, match=message):
             adasum.torch.apply_to_fsdp(model, on)
     model = sharded(mesh["shard"])
@@ -250,7 +254,7 @@ def test_old_pytorch():
 
 
 def test_parts_of_any_lengths():
-    """State.reduce of gradients that the program has cut itself: 2 replicas, of each the first part has 3 elements, and the second one 7."""
+    """State.reduce of gradients that the program has cut itself: of each, the first part has 3 elements, and the second one 7."""
     rank = torch.distributed.get_rank()
     replica, part = rank % 2, rank // 2
     whole = [torch.arange(1.0, 11.0), torch.linspace(3, -2, 10)]

@@ -82,8 +82,8 @@ def _place_in(mesh: DeviceMesh) -> tuple[int, int]:
     if not isinstance(mesh, DeviceMesh):
         raise BadInput(f"{_call}: the mesh is no DeviceMesh, but {type(mesh).__name__}")
     if mesh.ndim != 2:
-        raise BadInput(f"{_call}: the mesh has {mesh.ndim} dimension{'s' if mesh.ndim != 1 else ''}; it needs two: replicas, and "
-                       "the parts of each")
+        raise BadInput(f"{_call}: the number of the mesh's dimensions is {mesh.ndim}; it needs two: replicas, and the parts of "
+                       "each")
     if mesh.device_type != "cpu":
         raise BadInput(f"{_call}: the mesh is for {mesh.device_type}; gradients are combined on the CPU alone so far")
     place = mesh.get_coordinate()
