@@ -37,41 +37,46 @@ add_custom_target(adasum_python
   VERBATIM)
 add_dependencies(adasum_python adasum_python_calls)
 
-# The interpreter's own PyTorch: -I, so that folders which a build puts in front of its own are not searched.
+# The interpreter's own PyTorch: -I, so that folders which a build puts in front of its own are not searched. Its package for
+# CMake is not asked: it wants the CUDA toolkit where PyTorch was built for CUDA, and takes libraries of another PyTorch where
+# the system has one.
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -I -c "import torch, os; c = torch._C
-print(torch.utils.cmake_prefix_path, os.path.join(os.path.dirname(torch.__file__), 'include'),
-      c._PYBIND11_COMPILER_TYPE, c._PYBIND11_STDLIB, c._PYBIND11_BUILD_ABI, sep=';')"
-  OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
+print(torch.__version__, os.path.dirname(torch.__file__), int(c._GLIBCXX_USE_CXX11_ABI), sep=';')
+print(*(f'PYBIND11_{name}=\"{value}\"' for name in ('COMPILER_TYPE', 'STDLIB', 'BUILD_ABI')
+        if (value := getattr(c, '_PYBIND11_' + name, None))), sep=';')"
+  OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE problem RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
+  if(NOT problem MATCHES "No module named 'torch'")
+    message(WARNING "adasum: ${Python_EXECUTABLE} cannot import PyTorch: ${problem}")
+  endif()
   message(STATUS "adasum: ${Python_EXECUTABLE} has no PyTorch, so the package has no adasum.torch")
   return()
 endif()
 if(NOT Python_Development.Module_FOUND)
   message(FATAL_ERROR "adasum: the package for PyTorch needs Python's headers (Debian: python3-dev)")
 endif()
-list(GET found 0 folder)
-list(GET found 1 torch_headers)
-list(PREPEND CMAKE_PREFIX_PATH "${folder}")
-include("${CMAKE_CURRENT_LIST_DIR}/AdasumTorch.cmake")
-if(NOT TARGET adasum_torch_library)
-  message(FATAL_ERROR "adasum: PyTorch's package for CMake in ${folder} does not work, or has no c10d")
-endif()
-find_library(ADASUM_torch_python_LIBRARY torch_python HINTS "${TORCH_INSTALL_PREFIX}/lib" "${folder}/../../lib" REQUIRED)
-# PyTorch's classes are known to modules that were compiled with the same pybind11: its own copy, if it brings one.
-find_path(ADASUM_PYBIND11_HEADERS pybind11/pybind11.h HINTS "${torch_headers}" REQUIRED)
-mark_as_advanced(ADASUM_torch_python_LIBRARY ADASUM_PYBIND11_HEADERS)
+string(REPLACE "\n" ";" found "${found};")
+list(POP_FRONT found version folder new_abi)
+message(STATUS "adasum: PyTorch ${version} in ${folder}")
+# PyTorch's classes are known to modules that were compiled with the same pybind11, and by a compiler that counts as the same:
+# its own copy, if it brings one, and the names that it was compiled with, if it tells them (before 2.9).
+set(headers "${folder}/include")
+find_path(ADASUM_PYBIND11_HEADERS pybind11/pybind11.h HINTS "${headers}" NO_CACHE REQUIRED)
+set(libraries)
+foreach(library IN ITEMS torch_python torch torch_cpu c10)
+  find_library(path ${library} PATHS "${folder}/lib" NO_DEFAULT_PATH NO_CACHE REQUIRED)
+  list(APPEND libraries "${path}")
+  unset(path)
+endforeach()
 
 Python_add_library(adasum_python_torch MODULE WITH_SOABI src/python/module.cpp src/python/reducer.cpp)
 set_target_properties(adasum_python_torch PROPERTIES OUTPUT_NAME _torch)
 adasum_hide_symbols(adasum_python_torch)
-list(GET found 2 compiler)
-list(GET found 3 standard_library)
-list(GET found 4 abi)
-target_compile_definitions(adasum_python_torch PRIVATE
-  "PYBIND11_COMPILER_TYPE=\"${compiler}\"" "PYBIND11_STDLIB=\"${standard_library}\"" "PYBIND11_BUILD_ABI=\"${abi}\"")
-target_include_directories(adasum_python_torch SYSTEM PRIVATE "${ADASUM_PYBIND11_HEADERS}" "${torch_headers}")
-target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum_torch "${ADASUM_torch_python_LIBRARY}")
+target_compile_definitions(adasum_python_torch PRIVATE ${found} _GLIBCXX_USE_CXX11_ABI=${new_abi})
+target_include_directories(adasum_python_torch SYSTEM PRIVATE
+  "${ADASUM_PYBIND11_HEADERS}" "${headers}" "${headers}/torch/csrc/api/include")
+target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum ${libraries})
 add_dependencies(adasum_python adasum_python_torch)
 add_custom_command(TARGET adasum_python POST_BUILD
   COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:adasum_python_torch> "${package}/adasum" VERBATIM)

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <torch/csrc/jit/python/pybind_utils.h>
-#include <torch/csrc/jit/python/python_ivalue.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <adasum/core/error.hpp>
+#include <adasum/core/shard.hpp>
 
+#include "held_tensor.hpp"
 #include "reducer.hpp"
 
 /// adasum.torch's part in C++: what runs beside the backward pass.
@@ -23,19 +25,20 @@ using wrapped_future = std::shared_ptr<torch::jit::PythonFutureWrapper>;
 
 /// Which ends its thread, and waits for what that is doing, without the GIL.
 std::shared_ptr<reducer> make(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule,
-                              const std::string& options) {
+                              const std::string& options, std::optional<std::pair<int, int>> replica_and_part) {
   const py::gil_scoped_release meanwhile;
-  return {new reducer(std::move(group), rule, options), [](reducer* one) {
+  std::optional<shard> part;
+  if (replica_and_part) part = {.replica = replica_and_part->first, .index = replica_and_part->second};
+  return {new reducer(std::move(group), rule, options, std::move(part)), [](reducer* one) {
             if (!PyGILState_Check()) return delete one;
             const py::gil_scoped_release others_go_on;
             delete one;
           }};
 }
 
-/// With the GIL. Python's futures hold Python's objects.
+/// With the GIL.
 wrapped_future begin(reducer& self, const at::Tensor& tensor, std::vector<std::size_t> lengths) {
-  auto result = c10::IValue(c10::ivalue::ConcretePyObjectHolder::create(py::cast(tensor)));
-  return std::make_shared<torch::jit::PythonFutureWrapper>(self.reduce(tensor, std::move(lengths), std::move(result)));
+  return std::make_shared<torch::jit::PythonFutureWrapper>(self.reduce(tensor, std::move(lengths), held(tensor)));
 }
 
 std::vector<std::size_t> lengths_of(const ::c10d::GradBucket& bucket) {
@@ -71,7 +74,7 @@ PYBIND11_MODULE(_torch, module) {
   });
 
   py::class_<reducer, std::shared_ptr<reducer>>(module, "Reducer")
-      .def(py::init(&make), py::arg("group"), py::arg("rule"), py::arg("options"))
+      .def(py::init(&make), py::arg("group"), py::arg("rule"), py::arg("options"), py::arg("shard") = py::none())
       .def("reduce", &begin, py::arg("tensor"), py::arg("lengths"))
       .def("reduce_bucket",
            [](reducer& self, const ::c10d::GradBucket& bucket) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <adasum/comm/c10d.hpp>
@@ -39,10 +40,12 @@ std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>&
 
 }  // namespace
 
-reducer::reducer(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule, const std::string& options)
+reducer::reducer(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule, const std::string& options,
+                 std::optional<shard> part)
     : options_(options),
       asked_(c::rule_and_options_of(
           {.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options_.c_str()})) {
+  asked_.part = std::move(part);
   comm_ = any_communicator(c10d_communicator(std::move(group)));
   thread_ = std::thread([this] { run(); });
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 
 #include <adasum/comm/any.hpp>
 #include <adasum/core/report.hpp>
+#include <adasum/core/shard.hpp>
 
 #include "../c/calls.hpp"
 
@@ -32,8 +34,10 @@ class reducer {
 
   /// Collective over the group.
   /// @param rule, options  as the C interface reads them
+  /// @param part  which part of its tensors this rank has, if they are cut over several ranks
   /// @throws bad_input, c10d_error
-  reducer(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule, const std::string& options);
+  reducer(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule, const std::string& options,
+          std::optional<shard> part);
   reducer(const reducer&) = delete;
   reducer& operator=(const reducer&) = delete;
   ~reducer();

@@ -75,7 +75,7 @@ def require_same_bits(tensors):
 
 @pytest.mark.parametrize("rule, per_layer", [("adasum", True), ("adasum", False), ("mean", True), ("geometric_median", False),
                                              ("centred_clipping:radius=2,per_segment=yes", True)])
-@pytest.mark.parametrize("bucket_cap_mb", [25, 0.0005])  # one bucket, or several
+@pytest.mark.parametrize("bucket_cap_mb", [25, 0.0002])  # one bucket, or several
 def test_hook(rule, per_layer, bucket_cap_mb):
     ddp = DistributedDataParallel(network(), bucket_cap_mb=bucket_cap_mb)
     ddp.register_comm_hook(adasum.torch.State(rule=rule, per_layer=per_layer), adasum.torch.hook)
@@ -87,7 +87,7 @@ def test_hook(rule, per_layer, bucket_cap_mb):
 
 def test_rule_for_the_whole_model():
     """A rule that has one set of weights for all layers has it for all buckets."""
-    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0005)
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0002)
     state = adasum.torch.State(rule="multi_krum:byzantine=0")
     ddp.register_comm_hook(state, adasum.torch.hook)
     for step in range(3):
@@ -100,7 +100,7 @@ def test_rule_for_the_whole_model():
 def test_wire_and_reports():
     found = []
     state = adasum.torch.State(wire="bfloat16", report_every=2, on_report=lambda step, reports: found.append((step, reports)))
-    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0005)
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0002)
     ddp.register_comm_hook(state, adasum.torch.hook)
     for step in range(5):
         backward(ddp, step)

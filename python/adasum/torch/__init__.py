@@ -7,9 +7,14 @@
 or, where an optimizer's steps are to be combined in place of gradients (Adam, momentum), without DistributedDataParallel:
 
     optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters()))
+
+or, for replicas whose parameters fully_shard has cut over several processes each (FSDP2):
+
+    adasum.torch.apply_to_fsdp(model, mesh)
 """
 
 from .delta import DeltaOptimizer
+from .fsdp import apply_to_fsdp
 from .hooks import State, hook
 
-__all__ = ["DeltaOptimizer", "State", "hook"]
+__all__ = ["DeltaOptimizer", "State", "apply_to_fsdp", "hook"]

@@ -26,6 +26,9 @@ class State:
     rule: a name, with parameters after a colon, such as "mean" or "centred_clipping:radius=2"; adasum.rules() lists them.
     per_layer: one set of weights for each parameter. If False, one for the whole model: all buckets wait for the last.
     report_every: after each so many steps, on_report(step, reports) is called, with one Report for each bucket.
+    shard: (replica, part), where gradients are cut over several processes: whose gradient, and which part of it, this process
+        has. The group's processes are then replicas x parts, and the weights are those of whole gradients. Segment k of each
+        part belongs to segment k of the whole; its length may differ from part to part, and be zero.
     options: check_agreement, measure, nonfinite ("propagate", "exclude", "raise"), wire ("same", "bfloat16", "binary16").
 
     Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result:
@@ -33,14 +36,15 @@ class State:
 
     def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
                  per_layer: bool = True, report_every: int = 0,
-                 on_report: Optional[Callable[[int, list[Report]], object]] = None, **options: Any) -> None:
+                 on_report: Optional[Callable[[int, list[Report]], object]] = None,
+                 shard: Optional[tuple[int, int]] = None, **options: Any) -> None:
         if not torch.distributed.is_initialized():
             raise BadInput("adasum.torch.State: torch.distributed.init_process_group has not been called")
         if process_group is None:
             process_group = torch.distributed.distributed_c10d._get_default_group()
         if report_every and on_report is None:
             raise BadInput("adasum.torch.State: report_every is given, but not on_report, which is to be called")
-        self._reducer = Reducer(process_group, rule, text_of(options).decode())
+        self._reducer = Reducer(process_group, rule, text_of(options).decode(), shard)
         self._per_layer = per_layer
         self._whole_model = not per_layer or self._reducer.is_whole_model
         self._waiting: list[tuple[torch.Tensor, list[int], torch.futures.Future]] = []  # buckets of this step, where all of them wait for the last
