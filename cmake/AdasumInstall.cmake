@@ -9,6 +9,10 @@ include(GNUInstallDirs)
 
 set(package_folder "${CMAKE_INSTALL_DATADIR}/cmake/adasum")
 
+# What packages are made of (cmake --install --component, cpack): `development`, for those who compile; `c` and `fortran`, what
+# their programs load; `license`.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
+
 # INCLUDES for projects with a CMake before 3.23, which does not read file sets.
 install(TARGETS adasum EXPORT adasum-targets FILE_SET HEADERS INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT adasum-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
@@ -22,19 +26,19 @@ if(ADASUM_INSTALL_COMPILED)
   install(EXPORT adasum-compiled-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
 endif()
 if(ADASUM_C)
-  install(TARGETS adasum_c EXPORT adasum-c-targets)
+  install(TARGETS adasum_c EXPORT adasum-c-targets LIBRARY COMPONENT c NAMELINK_COMPONENT development)
   install(EXPORT adasum-c-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
   install(FILES include/adasum/adasum.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/adasum")
 endif()
 if(TARGET adasum_fortran)
-  install(TARGETS adasum_fortran EXPORT adasum-fortran-targets)
+  install(TARGETS adasum_fortran EXPORT adasum-fortran-targets LIBRARY COMPONENT fortran NAMELINK_COMPONENT development)
   install(EXPORT adasum-fortran-targets NAMESPACE adasum:: DESTINATION "${package_folder}")
   install(DIRECTORY "${adasum_fortran_modules}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/adasum-fortran"
     FILES_MATCHING PATTERN "*.mod")
 endif()
 install(FILES cmake/AdasumKokkos.cmake cmake/AdasumNCCL.cmake cmake/AdasumTorch.cmake DESTINATION "${package_folder}")
 install(DIRECTORY cmake/kokkos_package_works DESTINATION "${package_folder}")
-install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT license)
 
 configure_package_config_file(cmake/adasum-config.cmake.in adasum-config.cmake INSTALL_DESTINATION "${package_folder}")
 write_basic_package_version_file(adasum-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
