@@ -24,7 +24,8 @@ endif()
 
 set(adasum_so_version "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 set(adasum_deb_description "Adaptive summation adds gradients where they are orthogonal and averages\n\
-them where they are parallel, so that training keeps its accuracy as workers\nare added.\n.\nThis package has what programs in ")
+them where they are parallel, so that training keeps its accuracy as workers\nare added.\n\
+.\nThis package has what programs in ")
 
 set(adasum_deb_development libadasum-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME ${adasum_deb_development})
