@@ -4,11 +4,12 @@
 from pathlib import Path
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.cuda import CudaPackage
 
 from spack.package import *
 
 
-class Adasum(CMakePackage):
+class Adasum(CMakePackage, CudaPackage):
     """Header-only C++20 library that combines the gradients of any number of workers by adaptive
     summation, in one process, over MPI or over NCCL, on CPUs and GPUs, so that training keeps its
     accuracy as workers are added."""
@@ -24,7 +25,6 @@ class Adasum(CMakePackage):
     variant("mpi", default=True, description="The communicator over MPI")
     variant("eigen", default=True, description="The rules that need Eigen")
     variant("kokkos", default=False, description="The execution space of Kokkos")
-    variant("cuda", default=False, description="The execution space of CUDA")
     variant("nccl", default=False, when="+cuda", description="The communicator over NCCL")
     variant("compiled", default=False, description="A static library of the usual kernels")
     variant("c", default=False, when="+mpi", description="The C library")
@@ -41,6 +41,9 @@ class Adasum(CMakePackage):
     depends_on("kokkos cxxstd=20", when="+kokkos")
     depends_on("cuda@12:", when="+cuda")
     depends_on("nccl", when="+nccl")
+    for arch in CudaPackage.cuda_arch_values:
+        depends_on(f"kokkos +cuda cuda_arch={arch}", when=f"+kokkos+cuda cuda_arch={arch}")
+        depends_on(f"nccl +cuda cuda_arch={arch}", when=f"+nccl cuda_arch={arch}")
 
     conflicts("%gcc@:11", msg="adasum needs C++20, as in GCC 12 and later")
     conflicts("%llvm@:13", msg="adasum needs C++20, as in clang 14 and later")
