@@ -11,6 +11,29 @@ endif()
 
 include(GNUInstallDirs)
 
+# What takes long to compile, for any communicator: Python's module for PyTorch uses it, too.
+add_library(adasum_calls STATIC EXCLUDE_FROM_ALL
+  src/c/arguments.cpp
+  src/c/of_bfloat16.cpp
+  src/c/of_double.cpp
+  src/c/of_float.cpp
+  src/c/of_half.cpp)
+target_compile_definitions(adasum_calls PRIVATE ADASUM_WITHOUT_MPI)
+target_link_libraries(adasum_calls PUBLIC adasum adasum_compiled)
+if(TARGET adasum::eigen)
+  set_property(SOURCE src/c/arguments.cpp APPEND PROPERTY COMPILE_DEFINITIONS ADASUM_C_WITH_EIGEN)
+  target_link_libraries(adasum_calls PRIVATE adasum_eigen)
+endif()
+
+# Options of everything in src/c/ and of what is linked with it.
+function(adasum_hide_symbols target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON UNITY_BUILD OFF)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_options(${target} PRIVATE -O2 -fno-fast-math)
+endfunction()
+adasum_hide_symbols(adasum_calls)
+
 if(NOT TARGET adasum::mpi)
   if(ADASUM_C)
     message(FATAL_ERROR "adasum: ADASUM_C and ADASUM_FORTRAN need MPI, and there is none to be found")
@@ -50,31 +73,22 @@ set(adasum_c_all "")
 if(NOT ADASUM_C)
   set(adasum_c_all EXCLUDE_FROM_ALL)
 endif()
-add_library(adasum_c SHARED ${adasum_c_all}
+add_library(adasum_c_objects OBJECT EXCLUDE_FROM_ALL
   src/c/among_ranks.cpp
-  src/c/arguments.cpp
   src/c/communicators.cpp
   src/c/errors.cpp
   src/c/fortran.cpp
   src/c/local.cpp
-  src/c/of_bfloat16.cpp
-  src/c/of_double.cpp
-  src/c/of_float.cpp
-  src/c/of_half.cpp
   src/c/plans.cpp
   src/c/reports.cpp)
+adasum_hide_symbols(adasum_c_objects)
+target_link_libraries(adasum_c_objects PUBLIC adasum_calls adasum_mpi)
+add_library(adasum_c SHARED ${adasum_c_all} $<TARGET_OBJECTS:adasum_c_objects>)
 add_library(adasum::c ALIAS adasum_c)
 # Which functions there are changes with the second number of the version, until that is 1.0.
 set_target_properties(adasum_c PROPERTIES EXPORT_NAME c OUTPUT_NAME adasum
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON UNITY_BUILD OFF)
-target_compile_features(adasum_c PRIVATE cxx_std_20)
-target_compile_options(adasum_c PRIVATE -O2 -fno-fast-math)
-target_link_libraries(adasum_c PRIVATE adasum_compiled adasum_mpi INTERFACE adasum_c_mpi)
-if(TARGET adasum::eigen)
-  set_property(SOURCE src/c/arguments.cpp APPEND PROPERTY COMPILE_DEFINITIONS ADASUM_C_WITH_EIGEN)
-  target_link_libraries(adasum_c PRIVATE adasum_eigen)
-endif()
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+target_link_libraries(adasum_c PRIVATE adasum_c_objects INTERFACE adasum_c_mpi)
 target_include_directories(adasum_c INTERFACE
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 if(NOT APPLE)

@@ -2,9 +2,13 @@
 #ifndef ADASUM_ADASUM_H
 #define ADASUM_ADASUM_H
 
-#include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* A program that has no MPI, and so no use for the calls that take a communicator, defines ADASUM_WITHOUT_MPI. */
+#ifndef ADASUM_WITHOUT_MPI
+#include <mpi.h>
+#endif
 
 /* The library for C (C99) and whatever calls C: adaptive summation of gradients, and all other rules, on one process and among
  * the ranks of an MPI communicator. Link libadasum (CMake: adasum::c). docs/c_and_fortran.md is a short introduction; what the
@@ -97,6 +101,10 @@ ADASUM_API int adasum_combine(const void* const* gradients, size_t gradient_coun
 
 /* -- among ranks --------------------------------------------------------------------------------------------------- */
 
+#ifndef ADASUM_WITHOUT_MPI
+/* Which MPI this library uses, as MPI_Get_library_version says it; "" if that fails. May be called before MPI_Init. */
+ADASUM_API const char* adasum_mpi_library(void);
+
 /* Combines the gradients of all ranks under a rule, in place; all ranks get the same bits. In place of
  * MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_SUM, comm):
  *
@@ -110,15 +118,21 @@ ADASUM_API int adasum_allreduce(MPI_Comm comm, void* data, size_t count, int typ
                                 size_t segments, const char* rule, const char* options, adasum_report* report);
 
 /* How long this rank waits for others at the most, in seconds, in all calls on comm from now on; INFINITY, which it is at
- * first, for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans are of no use any more, the data
- * must neither be changed nor freed, and the program should end by MPI_Abort. */
+ * first, for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans are of no use any more,
+ * the data must neither be changed nor freed, and the program should end by MPI_Abort. */
 ADASUM_API int adasum_set_timeout(MPI_Comm comm, double seconds);
+
+/* From now on, a rank that waits for others calls requested() on its thread, some twenty times a second. Once that returns
+ * anything but 0, the wait ends as if its time were over. For programs that answer signals, such as interpreters; to be set
+ * before the first communication, for the whole process. NULL: no more, as at first. */
+ADASUM_API int adasum_set_interruption(int (*requested)(void));
 
 /* -- plans: a reduction that is set up once and run many times ----------------------------------------------------- */
 
 /* Makes a plan; nothing is allocated afterwards. Collective over comm. *plan is overwritten, and not freed. */
 ADASUM_API int adasum_plan_create(MPI_Comm comm, size_t count, int type, const size_t* lengths, size_t segments,
                                   const char* rule, const char* options, adasum_plan* plan);
+#endif
 
 /* Reduces data in place, on all ranks together. `count` and `type` are those of the plan. */
 ADASUM_API int adasum_plan_run(adasum_plan plan, void* data, size_t count, int type, adasum_report* report);

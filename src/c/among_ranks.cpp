@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "among_ranks.hpp"
 
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include <adasum/core/interruption.hpp>
+
 using namespace adasum::c;
 
 extern "C" {
@@ -15,6 +21,27 @@ int adasum_plan_create(MPI_Comm comm, size_t count, int type, const size_t* leng
   return create_plan(comm, {"adasum_plan_create", count, type, rule, options}, lengths, segments, plan);
 }
 
+const char* adasum_mpi_library(void) {
+  static const std::string text = [] {
+    std::string found(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+    int length = 0;
+    if (MPI_Get_library_version(found.data(), &length) != MPI_SUCCESS) length = 0;
+    found.resize(static_cast<std::size_t>(length));
+    return found;
+  }();
+  return text.c_str();
+}
+
 int adasum_set_timeout(MPI_Comm comm, double seconds) { return set_timeout(comm, seconds); }
+
+int adasum_set_interruption(int (*requested)(void)) {
+  static std::atomic<int (*)(void)> asked{nullptr};
+  asked = requested;
+  adasum::set_interruption_check(requested ? +[] { 
+    const auto ask = asked.load();
+    return ask && ask() != 0;
+  } : nullptr);
+  return ADASUM_SUCCESS;
+}
 
 }  // extern "C"

@@ -9,6 +9,7 @@
 #include <adasum/adasum.h>
 
 #include "arguments.hpp"
+#include "communicators.hpp"
 #include "errors.hpp"
 #include "plans.hpp"
 #include "reports.hpp"
@@ -55,7 +56,7 @@ int create_plan(MPI_Comm comm, const call_arguments& given, const Length* length
 
 inline int set_timeout(MPI_Comm comm, double seconds) noexcept {
   return error_of(
-      [&] { communicator_of(comm, "adasum_set_timeout").set_timeout(std::chrono::duration<double>(seconds)); });
+      [&] { mpi_communicator_of(comm, "adasum_set_timeout").set_timeout(std::chrono::duration<double>(seconds)); });
 }
 
 }  // namespace adasum::c

@@ -27,7 +27,7 @@ constexpr auto* all_names = rules::names_of_rules;
 }  // namespace
 
 request rule_and_options_of(const call_arguments& given) {
-  request asked;
+  request asked{.call = given.call};
   if (given.rule) asked.rule = rule_named(given.rule);
   if (given.options) read_options(asked.choices, given.options);
   return asked;

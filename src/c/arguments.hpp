@@ -10,7 +10,6 @@
 #include <adasum/exec/serial.hpp>
 
 #include "calls.hpp"
-#include "communicators.hpp"
 
 /// The arguments that calls have in common, as C gives them.
 namespace adasum::c {
@@ -50,7 +49,7 @@ bool asks_for_agreement(const char* options);
 /// Calls prepare() for a collective call: all that may fail on this rank alone before the ranks meet. If it throws, the other
 /// ranks are told, in the exchange in which they are about to meet, and it is thrown on.
 template <class Prepare>
-void prepare_among_ranks(const mpi_communicator& comm, const call_arguments& given, Prepare&& prepare) {
+void prepare_among_ranks(const any_communicator& comm, const call_arguments& given, Prepare&& prepare) {
   try {
     prepare();
   } catch (...) {

@@ -3,13 +3,15 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
-#include <adasum/comm/mpi.hpp>
+#include <adasum/comm/any.hpp>
 #include <adasum/core/options.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
+#include <adasum/core/shard.hpp>
 #include <adasum/rules/any_rule.hpp>
 
 /// The calls of the library, for elements of a type that is known at run time. One source file for each type defines its own
@@ -18,9 +20,11 @@ namespace adasum::c {
 
 /// What a call does, apart from its arrays.
 struct request {
+  const char* call = "";
   segments cut;
   rules::any_rule rule;
   basic_options<true> choices{.check_agreement = false};
+  std::optional<shard> part;  // of a plan's gradients, if they are cut over several ranks
 };
 
 /// An allreduce_plan of any type and rule. Empty at first, so that whatever one rank alone may fail at comes before ranks meet.
@@ -29,7 +33,7 @@ class any_plan {
   virtual ~any_plan() = default;
 
   /// Collective. @param asked  for what it was made by calls_of_type::empty_plan
-  virtual void make(const mpi_communicator& comm, const request& asked) = 0;
+  virtual void make(const any_communicator& comm, const request& asked) = 0;
 
   virtual const report& run(void* data, std::size_t count) = 0;
   virtual void start(void* data, std::size_t count) = 0;
@@ -50,7 +54,7 @@ class calls_of_type {
   virtual void pair(const void* a, const void* b, void* out, std::size_t count, segments_view cut) const = 0;
   virtual report combine(std::span<const void* const> gradients, void* out, std::size_t count,
                          const request& asked) const = 0;
-  virtual report allreduce(const mpi_communicator& comm, void* data, std::size_t count, const request& asked) const = 0;
+  virtual report allreduce(const any_communicator& comm, void* data, std::size_t count, const request& asked) const = 0;
   virtual std::unique_ptr<any_plan> empty_plan(const request& asked) const = 0;
 
  protected:

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,9 @@ namespace {
 
 /// What MPI keeps with a communicator of the caller's.
 struct attribute {
-  std::optional<mpi_communicator> comm;  // empty once MPI is about to be finalised
+  // Both are handles to the same ranks; empty once MPI is about to be finalised.
+  mpi_communicator comm;
+  any_communicator any;
 };
 
 /// Of all attributes. It stays until the process ends: MPI may call back late.
@@ -46,7 +47,7 @@ int forget_all(MPI_Comm, int, void*, void*) {
     const std::scoped_lock lock(known().mutex);
     all.swap(known().all);
   }
-  for (auto* const one : all) one->comm.reset();
+  for (auto* const one : all) *one = {};
   return MPI_SUCCESS;
 }
 
@@ -68,7 +69,9 @@ int key() {
 
 }  // namespace
 
-const mpi_communicator& communicator_of(MPI_Comm comm, const char* call) {
+namespace {
+
+const attribute& attribute_of(MPI_Comm comm, const char* call) {
   if (comm == MPI_COMM_NULL) throw bad_input(std::string(call) + ": the communicator is MPI_COMM_NULL");
   detail::mpi::require_initialized(comm);
   const int own = key();
@@ -76,12 +79,13 @@ const mpi_communicator& communicator_of(MPI_Comm comm, const char* call) {
   int is_there = 0;
   detail::mpi::check("MPI_Comm_get_attr", MPI_Comm_get_attr(comm, own, &value, &is_there));
   if (is_there) {
-    auto& found = static_cast<attribute*>(value)->comm;
-    if (!found) throw bad_input(std::string(call) + ": MPI is being finalised");
-    return *found;
+    const auto& found = *static_cast<attribute*>(value);
+    if (!found.comm) throw bad_input(std::string(call) + ": MPI is being finalised");
+    return found;
   }
   auto made = std::make_unique<attribute>();
-  made->comm.emplace(comm);
+  made->comm = mpi_communicator(comm);
+  made->any = any_communicator(made->comm);
   {
     const std::scoped_lock lock(known().mutex);
     known().all.push_back(made.get());
@@ -91,8 +95,13 @@ const mpi_communicator& communicator_of(MPI_Comm comm, const char* call) {
     std::erase(known().all, made.get());
     throw mpi_error("MPI_Comm_set_attr", error);
   }
-  return *made.release()->comm;
+  return *made.release();
 }
+
+}  // namespace
+
+const any_communicator& communicator_of(MPI_Comm comm, const char* call) { return attribute_of(comm, call).any; }
+const mpi_communicator& mpi_communicator_of(MPI_Comm comm, const char* call) { return attribute_of(comm, call).comm; }
 
 void require_not_finalized(const char* call) {
   if (detail::mpi::finalized()) throw bad_input(std::string(call) + ": MPI has already been finalised");

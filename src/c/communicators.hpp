@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <adasum/comm/any.hpp>
 #include <adasum/comm/mpi.hpp>
 
 namespace adasum::c {
@@ -9,7 +10,9 @@ namespace adasum::c {
 /// an attribute, until MPI_Comm_free or MPI_Finalize.
 /// @throws bad_input  MPI_COMM_NULL, an inter-communicator; MPI is not initialised, or finalised already
 /// @throws mpi_error  a function of MPI failed
-const mpi_communicator& communicator_of(MPI_Comm comm, const char* call);
+const any_communicator& communicator_of(MPI_Comm comm, const char* call);
+/// The same, with what MPI's alone has.
+const mpi_communicator& mpi_communicator_of(MPI_Comm comm, const char* call);
 
 /// @throws bad_input  MPI has been finalised
 void require_not_finalized(const char* call);

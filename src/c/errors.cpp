@@ -6,8 +6,11 @@
 #include <stdexcept>
 #include <string>
 
-#include <adasum/comm/mpi/error.hpp>
 #include <adasum/core/error.hpp>
+
+#ifndef ADASUM_WITHOUT_MPI
+#include <adasum/comm/mpi/error.hpp>
+#endif
 
 namespace adasum::c {
 namespace {
@@ -48,8 +51,10 @@ int note_exception() noexcept {
     return keep(ADASUM_SHARED_MEMORY_ERROR, error.what());
   } catch (const timeout_error& error) {
     return keep(ADASUM_TIMEOUT_ERROR, error.what());
+#ifndef ADASUM_WITHOUT_MPI
   } catch (const mpi_error& error) {
     return keep(ADASUM_MPI_ERROR, error.what());
+#endif
   } catch (const communication_error& error) {
     return keep(ADASUM_COMMUNICATION_ERROR, error.what());
   } catch (const std::bad_alloc&) {

@@ -9,7 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include <adasum/mpi.hpp>
+#include <adasum/adasum.hpp>
+#include <adasum/comm/any.hpp>
 
 #include "calls.hpp"
 
@@ -18,9 +19,12 @@ namespace adasum::c {
 template <scalar T, class Rule>
 class plan_of final : public any_plan {
  public:
-  void make(const mpi_communicator& comm, const request& asked) override {
-    plan_ = detail::plan_for<T, allreduce_plan>("adasum_plan_create", serial_space{}, comm, segments_view(asked.cut),
-                                                {}, std::get<Rule>(asked.rule), asked.choices);
+  void make(const any_communicator& comm, const request& asked) override {
+    const auto plan_with = [&](const auto&... shard) {
+      return detail::plan_for<T, allreduce_plan>(asked.call, serial_space{}, comm, segments_view(asked.cut), {},
+                                                 std::get<Rule>(asked.rule), asked.choices, shard...);
+    };
+    plan_ = asked.part ? plan_with(*asked.part) : plan_with();
   }
 
   const report& run(void* data, std::size_t count) override { return plan_(elements(data, count)); }
@@ -41,7 +45,7 @@ class plan_of final : public any_plan {
   /// Where the others' gradients lie, as far as that of this rank tells.
   std::span<T> where(const void* data) const { return data == buffer_.data() ? buffer_ : std::span<T>{}; }
 
-  allreduce_plan<T, serial_space, mpi_communicator, Rule, schedules::automatic> plan_;
+  allreduce_plan<T, serial_space, any_communicator, Rule, schedules::automatic> plan_;
   std::span<T> buffer_;
 };
 
@@ -69,7 +73,7 @@ class calls_of_elements final : public calls_of_type {
         asked.rule);
   }
 
-  report allreduce(const mpi_communicator& comm, void* data, std::size_t count, const request& asked) const override {
+  report allreduce(const any_communicator& comm, void* data, std::size_t count, const request& asked) const override {
     return std::visit(
         [&](const auto& rule) {
           return detail::allreduce_once<T>("adasum_allreduce", serial_space{}, comm, rule, array(data, count),

@@ -51,7 +51,7 @@ void plan_place::prepare(const calls_of_type& calls, int type, const request& as
   entry_ = std::make_shared<plan_entry>(plan_entry{calls.empty_plan(asked), &calls, type});
   id_ = plans().add(entry_);
 }
-std::uint64_t plan_place::make(const mpi_communicator& comm, const request& asked) {
+std::uint64_t plan_place::make(const any_communicator& comm, const request& asked) {
   entry_->plan->make(comm, asked);
   return std::exchange(id_, 0);
 }

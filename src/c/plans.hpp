@@ -28,7 +28,7 @@ class plan_place {
 
   void prepare(const calls_of_type& calls, int type, const request& asked);
   /// Collective. @return the plan's handle
-  std::uint64_t make(const mpi_communicator& comm, const request& asked);
+  std::uint64_t make(const any_communicator& comm, const request& asked);
 
  private:
   std::shared_ptr<plan_entry> entry_;

@@ -258,6 +258,28 @@ static void check_communicators(void) {
   CHECK(i == 3000);
 }
 
+static int times_asked;
+static int not_now(void) {
+  ++times_asked;
+  return 0;
+}
+
+/* A rank that waits asks whether it is to go on. (That it stops if not: tests/comm/mpi/waiting.cpp.) */
+static void check_interruption(void) {
+  float data[length];
+  CHECK_OK(adasum_set_interruption(not_now));
+  fill(data, rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    const double start = MPI_Wtime();
+    while (MPI_Wtime() < start + 0.5) {
+    }
+  }
+  CHECK_OK(adasum_allreduce(MPI_COMM_WORLD, data, length, ADASUM_FLOAT, NULL, 0, NULL, NULL, NULL));
+  CHECK(rank == 0 || times_asked > 0);
+  CHECK_OK(adasum_set_interruption(NULL));
+}
+
 int main(int argc, char** argv) {
   float data[length];
   adasum_plan plan = ADASUM_NULL, second = ADASUM_NULL;
@@ -272,6 +294,7 @@ int main(int argc, char** argv) {
   check_one_wrong();
   check_one_wrong_run();
   check_communicators();
+  check_interruption();
   /* Plans outlive MPI, but do nothing any more. */
   CHECK_OK(adasum_plan_create(MPI_COMM_WORLD, length, ADASUM_FLOAT, NULL, 0, NULL, NULL, &plan));
   CHECK_OK(adasum_plan_create(MPI_COMM_SELF, length, ADASUM_FLOAT, NULL, 0, NULL, NULL, &second));

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,8 +22,11 @@
 #include "../core/error.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
+#include "../core/waiting_time.hpp"
 #include "c10d/error.hpp"  // IWYU pragma: export
 #include "c10d/messages.hpp"
+#include "c10d/node_memory.hpp"
+#include "c10d/notes.hpp"
 #include "c10d/worker.hpp"
 
 namespace adasum {
@@ -33,7 +38,8 @@ namespace adasum {
 ///
 /// Messages are ProcessGroup::send and recv, with the tags 24301 and 24302, which the program should not use itself on
 /// this group. All ranks make the same calls in the same order, from one thread at a time; collectives of the group may
-/// run meanwhile, as DistributedDataParallel's do. The group's own timeout limits how long a rank waits for another.
+/// run meanwhile, as DistributedDataParallel's do. The group's own timeout limits how long a rank waits for a message.
+/// Ranks of one host share memory, and need no messages while they work there: in files of /dev/shm, where there is room.
 ///
 /// After a failure of the group, which is a c10d_error, this communicator is of no use, and every call throws at once.
 ///
@@ -51,10 +57,15 @@ class c10d_communicator {
   c10d_communicator() = default;
 
   /// Collective over the group's ranks, which tell each other the names of their hosts; blocks until they have.
+  /// @param timeout  how long a rank waits at the most for another that is to come to a reduction in shared memory; as groups
+  ///                 wait for messages unless they are told otherwise
   /// @throws c10d_error  the group failed
-  explicit c10d_communicator(c10::intrusive_ptr<::c10d::ProcessGroup> group) {
+  /// @throws bad_input  a timeout that is not positive
+  explicit c10d_communicator(c10::intrusive_ptr<::c10d::ProcessGroup> group,
+                             std::chrono::duration<double> timeout = std::chrono::minutes(30)) {
+    detail::require_timeout(timeout, "adasum::c10d_communicator");
     if (!group) return;
-    state_ = std::make_shared<state>(std::move(group));
+    state_ = std::make_shared<state>(std::move(group), timeout);
     kept_plans_ = std::make_shared<adasum::kept_plans>();
   }
 
@@ -75,6 +86,36 @@ class c10d_communicator {
   bool gave_up() const { return state_ && state_->exchanges.is_broken(); }
   /// The node of each rank, which is the lowest rank of a host with the same name.
   const std::vector<int>& nodes() const { return get().nodes; }
+
+  /// Memory that the ranks of one host share; see the concept shared_window. A rank drops it when it likes.
+  class memory {
+   public:
+    static constexpr bool same_address_space = false;
+    std::span<const int> ranks() const { return memory_->ranks(); }
+    std::byte* of(std::size_t index) const { return memory_->of(index); }
+    bool has_left(std::size_t index) const { return memory_->has_left(index); }
+    std::chrono::duration<double> timeout() const { return memory_->timeout(); }
+    /// Threads that compute the next gradients meanwhile need the processor.
+    void rest() const { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+   private:
+    friend c10d_communicator;
+    explicit memory(std::shared_ptr<const detail::c10d::node_memory> of_node) : memory_(std::move(of_node)) {}
+    std::shared_ptr<const detail::c10d::node_memory> memory_;
+  };
+
+  /// Memory of so many bytes for each rank. Collective; blocks until all ranks have it.
+  /// @throws shared_memory_error  on all ranks: on one host there is too little room in /dev/shm, or its ranks, in containers
+  ///                              of their own, do not see each other's files there
+  memory share(std::size_t bytes) const {
+    auto& here = get();
+    return memory(
+        detail::c10d::node_memory::make(here.nodes, here.rank, bytes, here.exchanges, here.memory_notes, here.timeout));
+  }
+  /// Whether all ranks are on one host.
+  bool all_share_memory() const {
+    return std::ranges::all_of(nodes(), [](int node) { return node == 0; });
+  }
 
   /// Plans of single calls, destroyed with the last copy of this object; see the concept plan_keeping_communicator.
   adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
@@ -135,31 +176,29 @@ class c10d_communicator {
 
  private:
   struct state {
-    explicit state(c10::intrusive_ptr<::c10d::ProcessGroup> of_group)
-        : group(std::move(of_group)), rank(group->getRank()), size(group->getSize()), exchanges(group) {
+    state(c10::intrusive_ptr<::c10d::ProcessGroup> of_group, std::chrono::duration<double> longest)
+        : group(std::move(of_group)),
+          rank(group->getRank()),
+          size(group->getSize()),
+          timeout(longest),
+          exchanges(group),
+          memory_notes(rank, size) {
       find_nodes();
     }
 
     void find_nodes() {
-      using name = std::array<char, 256>;
-      const auto count = static_cast<std::size_t>(size), self = static_cast<std::size_t>(rank);
-      std::vector<name> hosts(count, name{});
-      gethostname(hosts[self].data(), hosts[self].size() - 1);
-      std::vector<outgoing> out;
-      std::vector<incoming> in;
-      for (int peer = 0; peer < size; ++peer) {
-        if (peer == rank) continue;
-        out.push_back({peer, std::as_bytes(std::span(hosts[self]))});
-        in.push_back({peer, std::as_writable_bytes(std::span(hosts[static_cast<std::size_t>(peer)]))});
-      }
-      exchanges.exchange(out, in);
+      detail::c10d::notes<std::array<char, 256>> names(rank, size);
+      gethostname(names.own().data(), names.own().size() - 1);
+      const auto& hosts = names.tell(exchanges);
       for (const auto& host : hosts) nodes.push_back(static_cast<int>(std::ranges::find(hosts, host) - hosts.begin()));
     }
 
     c10::intrusive_ptr<::c10d::ProcessGroup> group;
     int rank, size;
     bool reduction_in_flight = false;
+    std::chrono::duration<double> timeout;
     detail::c10d::messages exchanges;
+    detail::c10d::notes<detail::c10d::node_memory::note> memory_notes;
     std::vector<int> nodes;
     std::optional<detail::c10d::worker> background;  // from the first post on
   };

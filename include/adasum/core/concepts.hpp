@@ -314,6 +314,8 @@ concept posting_communicator =
 ///                     std::chrono::duration<double>
 ///   progress()        called while a rank waits there for others, for communicators whose messages move only when they
 ///                     are called
+///   rest()            what a rank does between looks once it has looked often, in place of std::this_thread::yield(): where
+///                     others need its processor, it sleeps
 ///   most_looks        how often a rank looks at most before it offers the processor to others, an unsigned: few where it
 ///                     waits for ranks that run when it does not
 template <class Memory>

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 
 #include "concepts.hpp"
@@ -224,6 +225,15 @@ inline constexpr unsigned most_looks = [] {
   else
     return 1u << 15;
 }();
+
+/// Lets others have the processor for a moment.
+template <class Memory>
+void rest(const Memory& memory) {
+  if constexpr (requires { memory.rest(); })
+    memory.rest();
+  else
+    std::this_thread::yield();
+}
 
 }  // namespace detail
 }  // namespace adasum

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <adasum/core/interruption.hpp>
 #include <adasum/mpi.hpp>
 
 #include "support/mpi_world.hpp"
@@ -29,6 +30,7 @@ constexpr int late_rank = 1;
 constexpr std::size_t length = 200'000;  // more than MPI sends before the receiver has come
 
 bool good = true;
+bool interrupts = false;
 void check(bool condition, const std::string& what) {
   if (condition) return;
   good = false;
@@ -138,6 +140,32 @@ int main(int argc, char** argv) {
             "in shared memory: " + message);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+  }
+  {  // a program that is interrupted while it waits: by messages, and in shared memory
+    adasum::set_interruption_check([] { return interrupts; });
+    for (const bool shares : {false, true}) {
+      const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+      auto plan =
+          adasum::plan_allreduce<float>(exec, comm, length, automatic{.in_place = shares}, {.check_agreement = false});
+      if (shares) plan.buffer();
+      const auto run = [&] { shares ? plan() : plan(gradient); };
+      run();
+      MPI_Barrier(MPI_COMM_WORLD);
+      interrupts = world_rank() != late_rank;
+      if (interrupts) {
+        const auto message = timeout_of(run);
+        const auto some_other = message.find("failed in this reduction");
+        check(message.find("had not come when the wait was interrupted, in bringing") != std::string::npos ||
+                  (world_size() > 2 && some_other != std::string::npos),
+              "interrupted: " + message);
+        check(shares || comm.gave_up(), "interrupted: the communicator does not know");
+      }
+      interrupts = false;
+      MPI_Barrier(MPI_COMM_WORLD);
+      if (world_rank() == late_rank && !shares) comm.set_timeout(300ms);
+      if (world_rank() == late_rank && !shares) timeout_of(run);
+    }
+    check(adasum::set_interruption_check(nullptr) != nullptr, "there was no check");
   }
   {  // one that waits less than the timeout is not late; short and long messages arrive as without one
     const adasum::mpi_communicator comm{MPI_COMM_WORLD};

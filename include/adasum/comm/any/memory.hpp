@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
 
 namespace adasum::detail::any {
 
@@ -29,6 +30,7 @@ class memory {
   bool alive() const { return held_->alive(); }
   std::chrono::duration<double> timeout() const { return held_->timeout(); }
   void progress() const { held_->progress(); }
+  void rest() const { held_->rest(); }
 
  private:
   struct interface {
@@ -40,6 +42,7 @@ class memory {
     virtual bool alive() const = 0;
     virtual std::chrono::duration<double> timeout() const = 0;
     virtual void progress() const = 0;
+    virtual void rest() const = 0;
   };
   template <class Memory>
   struct holder final : interface {
@@ -73,6 +76,7 @@ class memory {
     void progress() const override {
       if constexpr (requires { held.progress(); }) held.progress();
     }
+    void rest() const override { detail::rest(held); }
     Memory held;
     std::size_t asked;
   };

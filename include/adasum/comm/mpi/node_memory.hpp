@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "../../core/error.hpp"
+#include "../../detail/shared_file.hpp"
 #include "error.hpp"
 #include "node.hpp"
-#include "shared_file.hpp"
 #include "waiting.hpp"
 
 namespace adasum::detail::mpi {

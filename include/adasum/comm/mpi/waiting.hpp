@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "../../core/error.hpp"
+#include "../../core/interruption.hpp"
 #include "../../core/spinning.hpp"
 #include "../../core/waiting_time.hpp"
 #include "error.hpp"
@@ -29,7 +30,8 @@ class waiting {
 
   void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
   std::chrono::duration<double> timeout() const { return timeout_; }
-  bool is_limited() const { return detail::is_limited(timeout_); }
+  /// Whether a wait may end before what is waited for has come.
+  bool is_limited() const { return detail::is_limited(timeout_) || can_be_interrupted(); }
 
   bool gave_up() const { return gave_up_; }
   void require_not_given_up() const {
@@ -39,16 +41,19 @@ class waiting {
                           late_);
   }
 
-  /// Calls test(), which returns whether what is waited for has come, until then or until the time is over.
+  /// Calls test(), which returns whether what is waited for has come, until then or until the time is over or the
+  /// program interrupts it (interruption.hpp).
   /// @return whether it has come
   template <class Test>
   bool until(Test&& test) const {
     waiting_time waited;
+    interruption stop;
     bool has_come = false, is_late = false;
     while (!(has_come = test()) && !is_late) {
       if (spin_.again()) continue;
       std::this_thread::yield();
-      is_late = waited.exceeds(timeout_);
+      was_interrupted_ = stop.is_requested();
+      is_late = was_interrupted_ || waited.exceeds(timeout_);
     }
     spin_.ended();
     return has_come;
@@ -61,9 +66,10 @@ class waiting {
   }
   /// After give_up().
   [[noreturn]] void throw_error() const {
-    throw timeout_error(
-        name() + ": " + (late_ < 0 ? "another rank" : text(late_)) + " has not come within " + text_of(timeout_),
-        late_);
+    throw timeout_error(name() + ": " + (late_ < 0 ? "another rank" : text(late_)) +
+                            (was_interrupted_ ? " had not come when the wait was interrupted"
+                                              : " has not come within " + text_of(timeout_)),
+                        late_);
   }
 
   /// Waits for a collective call that was started. What it works on must stay if that fails.
@@ -93,6 +99,7 @@ class waiting {
   std::span<const int> node_of_rank_;
   std::chrono::duration<double> timeout_ = no_timeout;
   mutable spinning spin_{2000};  // tests of a request take longer than looks at memory
+  mutable bool was_interrupted_ = false;
   bool gave_up_ = false;
   int late_ = -1;
 };

@@ -10,19 +10,21 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "../../../core/error.hpp"
+#include "../../../core/interruption.hpp"
 #include "../../../core/optional_members.hpp"
 #include "../../../core/spinning.hpp"
 #include "../../../core/waiting_time.hpp"
 #include "meeting.hpp"
 #include "shared_blocks.hpp"
+#include "time_limit.hpp"
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
@@ -64,15 +66,10 @@
 ///     publish a copy ── A ── measure and mix all copies, into one's own memory
 namespace adasum::detail {
 
-/// When a wait is limited by options::timeout.
-enum class time_limit {
-  always,
-  once_all_have_begun,  ///< this run: until then, they may still compute their gradients
-  never,                ///< others may be at work elsewhere, or compute the next piece of their gradients
-};
-
 template <class Memory>
 class shared_access {
+  using clock = std::chrono::steady_clock;
+
  public:
   /// @param timeout  how long one rank waits for another within a reduction
   /// @param signature tells plans apart that cannot work together
@@ -180,13 +177,12 @@ class shared_access {
   /// The same, waiting.
   /// @throws communication_error  a rank failed or left in this run, or did not come in time
   void await_all(time_limit limit) const {
-    const auto no_clock = std::chrono::steady_clock::time_point();
-    auto start = no_clock;
+    std::optional<clock::time_point> start;
     for (const auto i : with_->heard_in(round_)) {
       for (unsigned turns = 0; is_behind(i);) {
         if (spin_.again()) continue;
-        if (start == no_clock) start = std::chrono::steady_clock::now();
-        std::this_thread::yield();
+        if (!start) start = clock::now();
+        rest(memory());
         progress();
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
@@ -194,10 +190,9 @@ class shared_access {
         require_none_failed();
         if (limit == time_limit::once_all_have_begun && all_have_begun()) {
           limit = time_limit::always;
-          start = std::chrono::steady_clock::now();
+          start = clock::now();
         }
-        require_in_time(i, std::chrono::steady_clock::now() - start,
-                        limit == time_limit::always ? longest_wait() : timeout_of_communicator());
+        require_in_time(i, *start, limit == time_limit::always ? longest_wait() : timeout_of_communicator());
       }
       spin_.ended();
       require_good(i);
@@ -223,12 +218,12 @@ class shared_access {
   /// afterwards. Where they are other processes, not longer than the timeout: one may have died, and their memory stays
   /// until all have dropped it. But then this rank publishes nothing there before it is left alone.
   void await_left_alone() {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = clock::now();
     while (!is_left_alone()) {
-      std::this_thread::yield();
-      if (Memory::same_address_space || std::chrono::steady_clock::now() - start < longest_wait()) continue;
-      gave_up_waiting_ = true;
-      return;
+      rest(memory());
+      gave_up_waiting_ =
+          !Memory::same_address_space && (stop_.is_requested() || clock::now() - start >= longest_wait());
+      if (gave_up_waiting_) return;
     }
   }
   /// Before this rank publishes anything. @throws communication_error  a rank is at work on what it published in a run
@@ -357,11 +352,14 @@ class shared_access {
   }
 
   /// @param i  this rank waits for it; it may itself wait for the one that is late
-  void require_in_time(std::size_t i, std::chrono::duration<double> waited, std::chrono::duration<double> limit) const {
-    if (waited <= limit) return;
+  void require_in_time(std::size_t i, clock::time_point start, std::chrono::duration<double> limit) const {
+    const bool is_interrupted = stop_.is_requested();
+    if (!is_interrupted && clock::now() - start <= limit) return;
     for (std::size_t other = 0; other < size(); ++other)
       if (step_of(other) < std::min(step_of(i), step_)) i = other;
-    throw timeout_error(text(i, "did not come within " + text_of(limit)), ranks()[i]);
+    const auto why =
+        is_interrupted ? "had not come when the wait was interrupted" : "did not come within " + text_of(limit);
+    throw timeout_error(text(i, why), ranks()[i]);
   }
 
   std::chrono::duration<double> timeout_of_communicator() const {
@@ -392,6 +390,7 @@ class shared_access {
   std::size_t round_ = 0;
   unsigned polls_ = 0;
   mutable spinning spin_{most_looks<Memory>};
+  mutable interruption stop_;
   bool has_begun_ = false;
   bool exposed_ = false;          // whether others may have begun to work with this rank before it failed in this run
   bool gave_up_waiting_ = false;  // to be left alone

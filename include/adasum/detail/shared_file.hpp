@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../../core/config.hpp"
+#include "../core/config.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #endif
 
-namespace adasum::detail::mpi {
+namespace adasum::detail {
 
 /// A file in memory that processes of one node map, as POSIX's shm_open makes it. One process makes it under a name,
 /// the others open it by that name, and then the name is removed. From then on its memory lasts until the last of them has
@@ -90,18 +90,40 @@ class shared_file {
 #endif
   }
   /// Memory of this process alone if it has no file.
-  int map(std::size_t bytes) {
+  /// @param keep_open  for hold() and is_held()
+  int map(std::size_t bytes, bool keep_open = false) {
     void* const at =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, file_ < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, file_, 0);
     if (at == MAP_FAILED) return errno;
     base_ = static_cast<std::byte*>(at);
     size_ = bytes;
-    close();
+    if (!keep_open) close();
     return 0;
   }
   std::byte* base() const { return base_; }
 
+  /// Says to the others that this process, which is number `index` among them, is there: until it destroys this object, or
+  /// ends, in whatever way. To be called after open(), or create().
+  int hold(std::size_t index) {
+    auto wanted = lock_of(index);
+    return fcntl(file_, F_SETLK, &wanted) == 0 ? 0 : errno;
+  }
+  /// Whether that process does. Not to be asked of this one.
+  bool is_held(std::size_t index) const {
+    auto wanted = lock_of(index);
+    return fcntl(file_, F_GETLK, &wanted) != 0 || wanted.l_type != F_UNLCK;
+  }
+
  private:
+  /// A byte of the file for each process. (Only POSIX's own locks go with a process where another has inherited the file.)
+  static struct flock lock_of(std::size_t index) {
+    struct flock one{};
+    one.l_type = F_WRLCK;
+    one.l_whence = SEEK_SET;
+    one.l_start = static_cast<off_t>(index);
+    one.l_len = 1;
+    return one;
+  }
   void close() {
     if (file_ >= 0) ::close(std::exchange(file_, -1));
   }
@@ -124,9 +146,11 @@ class shared_file {
   int open(const name&) { return ENOSYS; }
   static void remove(const name&) {}
   int take(std::size_t, std::size_t) { return ENOSYS; }
-  int map(std::size_t) { return ENOSYS; }
+  int map(std::size_t, bool = false) { return ENOSYS; }
+  int hold(std::size_t) { return ENOSYS; }
+  bool is_held(std::size_t) const { return true; }
   std::byte* base() const { return nullptr; }
 #endif
 };
 
-}  // namespace adasum::detail::mpi
+}  // namespace adasum::detail

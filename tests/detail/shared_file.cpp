@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/comm/mpi/shared_file.hpp>
+#include <adasum/detail/shared_file.hpp>
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <span>
 
-namespace test_of_comm_mpi_shared_file {
+namespace test_of_detail_shared_file {
 
 /// What the processes of a node share, seen from one process that maps it twice.
 
-using adasum::detail::mpi::shared_file;
+using adasum::detail::shared_file;
 
 namespace {
 constexpr std::size_t size = 3 * 4096;
@@ -54,4 +59,34 @@ TEST_CASE("errors are numbers: no file of that name, more than there is, memory 
   CHECK(std::ranges::count(std::span(none.base(), size), std::byte{0}) == size);
 }
 
-}  // namespace test_of_comm_mpi_shared_file
+TEST_CASE("a process that holds its place is seen by the others until it is gone, however it goes") {
+  shared_file::name name;
+  shared_file file;
+  REQUIRE(file.create(name, size) == 0);
+  REQUIRE(file.map(size, true) == 0);
+  CHECK_FALSE(file.is_held(1));
+  std::array<int, 2> holds{};
+  REQUIRE(pipe(holds.data()) == 0);
+  const auto other = fork();
+  REQUIRE(other >= 0);
+  if (other == 0) {
+    shared_file its_own;
+    const char is_well = its_own.open(name) == 0 && its_own.hold(1) == 0 && its_own.map(size, true) == 0;
+    if (write(holds[1], &is_well, 1) == 1) pause();
+    _exit(1);
+  }
+  char is_well = 0;
+  CHECK(read(holds[0], &is_well, 1) == 1);
+  CHECK(is_well == 1);
+  CHECK(file.is_held(1));
+  CHECK_FALSE(file.is_held(0));
+  kill(other, SIGKILL);
+  int status = 0;
+  CHECK(waitpid(other, &status, 0) == other);
+  CHECK_FALSE(file.is_held(1));
+  shared_file::remove(name);
+  close(holds[0]);
+  close(holds[1]);
+}
+
+}  // namespace test_of_detail_shared_file

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# With ADASUM_PYTHON, what the package of Python needs of the library (pyproject.toml asks for it): libadasum, which ctypes
+# calls, and, where the interpreter has PyTorch, the module adasum._torch. Installed as the component `python`, relative to the
+# package's folder.
+option(ADASUM_PYTHON "Build what the Python package needs" OFF)
+if(NOT ADASUM_PYTHON)
+  return()
+endif()
+
+find_package(Python 3.9 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
+# The calls of C, in a library of the package's own: without a version in its name, since the package is updated as a whole.
+add_library(adasum_python_calls SHARED)
+if(TARGET adasum_c_objects)
+  target_link_libraries(adasum_python_calls PRIVATE adasum_c_objects)
+  target_sources(adasum_python_calls PRIVATE src/python/signals.cpp $<TARGET_OBJECTS:adasum_c_objects>)
+else()
+  message(STATUS "adasum: no MPI, so the package has no adasum.allreduce")
+  target_sources(adasum_python_calls PRIVATE src/c/errors.cpp src/c/local.cpp src/c/reports.cpp)
+  target_compile_definitions(adasum_python_calls PRIVATE ADASUM_WITHOUT_MPI)
+  target_link_libraries(adasum_python_calls PRIVATE adasum_calls)
+endif()
+adasum_hide_symbols(adasum_python_calls)
+if(NOT APPLE)
+  set(map "${PROJECT_SOURCE_DIR}/src/python/calls.map")
+  target_link_options(adasum_python_calls PRIVATE "LINKER:--version-script=${map}" "LINKER:--no-undefined")
+  set_property(TARGET adasum_python_calls APPEND PROPERTY LINK_DEPENDS "${map}")
+endif()
+set_target_properties(adasum_python_calls PROPERTIES OUTPUT_NAME adasum-calls INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS adasum_python_calls LIBRARY DESTINATION . COMPONENT python)
+
+# A package that can be imported from the build folder.
+set(package "${PROJECT_BINARY_DIR}/python-package")
+add_custom_target(adasum_python
+  COMMAND "${CMAKE_COMMAND}" -E copy_directory "${PROJECT_SOURCE_DIR}/python/adasum" "${package}/adasum"
+  COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:adasum_python_calls> "${package}/adasum"
+  VERBATIM)
+add_dependencies(adasum_python adasum_python_calls)
+
+# The interpreter's own PyTorch: -I, so that folders which a build puts in front of its own are not searched.
+execute_process(
+  COMMAND "${Python_EXECUTABLE}" -I -c "import torch, os; c = torch._C
+print(torch.utils.cmake_prefix_path, os.path.join(os.path.dirname(torch.__file__), 'include'),
+      c._PYBIND11_COMPILER_TYPE, c._PYBIND11_STDLIB, c._PYBIND11_BUILD_ABI, sep=';')"
+  OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(STATUS "adasum: ${Python_EXECUTABLE} has no PyTorch, so the package has no adasum.torch")
+  return()
+endif()
+if(NOT Python_Development.Module_FOUND)
+  message(FATAL_ERROR "adasum: the package for PyTorch needs Python's headers (Debian: python3-dev)")
+endif()
+list(GET found 0 folder)
+list(GET found 1 torch_headers)
+list(PREPEND CMAKE_PREFIX_PATH "${folder}")
+include("${CMAKE_CURRENT_LIST_DIR}/AdasumTorch.cmake")
+if(NOT TARGET adasum_torch_library)
+  message(FATAL_ERROR "adasum: PyTorch's package for CMake in ${folder} does not work, or has no c10d")
+endif()
+find_library(ADASUM_torch_python_LIBRARY torch_python HINTS "${TORCH_INSTALL_PREFIX}/lib" "${folder}/../../lib" REQUIRED)
+# PyTorch's classes are known to modules that were compiled with the same pybind11: its own copy, if it brings one.
+find_path(ADASUM_PYBIND11_HEADERS pybind11/pybind11.h HINTS "${torch_headers}" REQUIRED)
+mark_as_advanced(ADASUM_torch_python_LIBRARY ADASUM_PYBIND11_HEADERS)
+
+Python_add_library(adasum_python_torch MODULE WITH_SOABI src/python/module.cpp src/python/reducer.cpp)
+set_target_properties(adasum_python_torch PROPERTIES OUTPUT_NAME _torch)
+adasum_hide_symbols(adasum_python_torch)
+list(GET found 2 compiler)
+list(GET found 3 standard_library)
+list(GET found 4 abi)
+target_compile_definitions(adasum_python_torch PRIVATE
+  "PYBIND11_COMPILER_TYPE=\"${compiler}\"" "PYBIND11_STDLIB=\"${standard_library}\"" "PYBIND11_BUILD_ABI=\"${abi}\"")
+target_include_directories(adasum_python_torch SYSTEM PRIVATE "${ADASUM_PYBIND11_HEADERS}" "${torch_headers}")
+target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum_torch "${ADASUM_torch_python_LIBRARY}")
+add_dependencies(adasum_python adasum_python_torch)
+add_custom_command(TARGET adasum_python POST_BUILD
+  COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:adasum_python_torch> "${package}/adasum" VERBATIM)
+install(TARGETS adasum_python_torch LIBRARY DESTINATION . COMPONENT python)

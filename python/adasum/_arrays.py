@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arrays of others as the C library takes them: numpy's, and whatever offers DLPack (tensors of PyTorch, JAX, CuPy)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Union
+
+import numpy
+
+from ._errors import BadInput
+
+_types = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
+
+
+class SupportsDLPack(Protocol):
+    def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+
+
+Array = Union[numpy.ndarray, SupportsDLPack]
+
+
+def type_number(dtype: Any, call: str) -> int:
+    """That of a name, a type of numpy's, or one of PyTorch's."""
+    name = str(dtype).rpartition(".")[2] if isinstance(dtype, str) or hasattr(dtype, "is_floating_point") else ""
+    if name not in _types:
+        try:
+            name = numpy.dtype(dtype).name
+        except TypeError:
+            name = str(dtype)
+    if name not in _types:
+        raise BadInput(f"{call}: gradients are {', '.join(_types)}, not {name}")
+    return _types[name]
+
+
+class Elements:
+    """The memory of an array, which must be contiguous and in memory of the host."""
+
+    __slots__ = ("address", "count", "type", "array", "_keep")
+
+    def __init__(self, given: Array, call: str, *, written: bool = False) -> None:
+        array, name = _as_numpy(given, call)
+        if name not in _types:
+            raise BadInput(f"{call}: the array holds {name}; gradients are float64, float32, float16 or bfloat16")
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise BadInput(f"{call}: the array has gaps between its elements (strides {array.strides}); give a contiguous copy")
+        if not array.dtype.isnative:
+            raise BadInput(f"{call}: the array's bytes are in another order than this machine's")
+        if written and not array.flags.writeable:
+            raise BadInput(f"{call}: the array is read-only, and the result is written to it")
+        self.array, self._keep = array, given
+        self.address, self.count, self.type = array.__array_interface__["data"][0], array.size, _types[name]
+
+
+def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
+    """A view as an array of numpy's, and the name of its element type. bfloat16 travels as 16-bit integers."""
+    if isinstance(given, numpy.ndarray):
+        return given, given.dtype.name
+    if type(given).__module__.partition(".")[0] == "torch":
+        return _torch_as_numpy(given, call)
+    if hasattr(given, "__dlpack__"):
+        try:
+            return (array := numpy.from_dlpack(given)), array.dtype.name
+        except (BufferError, RuntimeError, TypeError, ValueError) as problem:
+            raise BadInput(f"{call}: the array cannot be read in place by DLPack: {problem}") from problem
+    raise BadInput(f"{call}: neither an array of numpy's nor one that offers DLPack, but {type(given).__name__}")
+
+
+def _torch_as_numpy(tensor: Any, call: str) -> tuple[numpy.ndarray, str]:
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
+        raise BadInput(f"{call}: neither an array nor a tensor, but {type(tensor).__name__}")
+    if tensor.device.type != "cpu":
+        raise BadInput(f"{call}: the tensor is on {tensor.device}; this call is for memory of the host")
+    if tensor.layout != torch.strided:
+        raise BadInput(f"{call}: the tensor is sparse")
+    name = str(tensor.dtype).removeprefix("torch.")
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.view(torch.int16)
+    try:
+        return tensor.numpy(), name
+    except (RuntimeError, TypeError) as problem:
+        raise BadInput(f"{call}: the tensor cannot be read in place: {problem}") from problem

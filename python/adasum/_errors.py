@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The exceptions of this package. They are called as those of the C++ library."""
+
+
+class Error(Exception):
+    """What all others derive from."""
+
+
+class BadInput(Error, ValueError):
+    """An argument cannot be used; the data are unchanged."""
+
+
+class AgreementError(Error):
+    """Ranks do not agree on what they are about to do, or one of them has bad input. The same on all ranks; the data are
+    unchanged."""
+
+
+class NonfiniteError(Error, ArithmeticError):
+    """A gradient holds Inf or NaN, and the option ``nonfinite`` is ``raise``. The same on all ranks; the data are unchanged."""
+
+
+class SharedMemoryError(Error):
+    """There is no room for memory that ranks share."""
+
+
+class CommunicationError(Error):
+    """Another rank failed, or the communicator did. The data are unspecified."""
+
+
+class TimeoutError(CommunicationError):  # noqa: A001  the name of the C++ library's
+    """Another rank did not come in time."""
+
+
+class MPIError(CommunicationError):
+    """A function of MPI failed."""
+
+
+for _one in (Error, BadInput, AgreementError, NonfiniteError, SharedMemoryError, CommunicationError, TimeoutError, MPIError):
+    _one.__module__ = "adasum"

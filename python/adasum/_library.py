@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The C library (include/adasum/adasum.h), its prototypes, and its errors as exceptions. A call by ctypes lets other threads
+of Python run meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import pathlib
+from collections.abc import Iterable, Mapping
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from typing import Any
+
+from . import _errors
+
+
+class Handle(ctypes.Structure):
+    """adasum_plan or adasum_report"""
+
+    _fields_ = [("id", c_uint64)]
+
+
+_lengths = POINTER(c_size_t)
+_prototypes = {
+    "adasum_version": (ctypes.c_uint,),
+    "adasum_rules": (c_char_p,),
+    "adasum_last_error": (c_char_p,),
+    "adasum_pair": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, _lengths, c_size_t),
+    "adasum_combine": (c_int, POINTER(c_void_p), c_size_t, c_void_p, c_size_t, c_int, _lengths, c_size_t, c_char_p, c_char_p,
+                       POINTER(Handle)),
+    "adasum_plan_run": (c_int, Handle, c_void_p, c_size_t, c_int, POINTER(Handle)),
+    "adasum_plan_start": (c_int, Handle, c_void_p, c_size_t, c_int),
+    "adasum_plan_test": (c_int, Handle, POINTER(c_int)),
+    "adasum_plan_wait": (c_int, Handle, POINTER(Handle)),
+    "adasum_plan_free": (c_int, POINTER(Handle)),
+    "adasum_report_json": (c_size_t, Handle, c_int64, c_char_p, c_size_t),
+    "adasum_report_free": (c_int, POINTER(Handle)),
+}
+"""result type, argument types"""
+
+_timeout = 6
+_exceptions = {
+    1: _errors.BadInput,
+    2: _errors.AgreementError,
+    3: _errors.NonfiniteError,
+    4: _errors.SharedMemoryError,
+    5: _errors.CommunicationError,
+    _timeout: _errors.TimeoutError,
+    7: _errors.MPIError,
+    8: MemoryError,
+}
+
+
+def _load() -> ctypes.CDLL:
+    folder = pathlib.Path(__file__).parent
+    found = next(folder.glob("libadasum-calls.*"), None)
+    if found is None:
+        raise ImportError(f"adasum: there is no libadasum-calls in {folder}: the package has not been built")
+    library = ctypes.CDLL(str(found))
+    for name, (result, *arguments) in _prototypes.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+library = _load()
+
+
+def check(error: int) -> None:
+    """Raises what a function of the library has returned, if that is an error."""
+    if error:
+        if error == _timeout:
+            from ._interruption import raise_interruption
+
+            raise_interruption()
+        raise _exceptions.get(error, _errors.Error)(library.adasum_last_error().decode())
+
+
+def lengths_of(segments: Iterable[int] | None) -> tuple[Any, int]:
+    """A C array of segments' lengths, and how many they are; nothing for one segment."""
+    if segments is None:
+        return None, 0
+    try:
+        lengths = [operator.index(length) for length in segments]
+    except TypeError as problem:
+        raise _errors.BadInput(f"adasum: the lengths of segments are not a list of integers: {problem}") from problem
+    if lengths and not 0 <= min(lengths) <= max(lengths) < 1 << 63:
+        raise _errors.BadInput(f"adasum: the length of a segment is {min(lengths) if min(lengths) < 0 else max(lengths)}")
+    return (c_size_t * max(1, len(lengths)))(*lengths), len(lengths)
+
+
+def name_of(rule: str) -> bytes:
+    """A rule as the library reads it."""
+    if not isinstance(rule, str):
+        raise _errors.BadInput(f"adasum: the rule is no text, but {type(rule).__name__}")
+    return rule.encode()
+
+
+def text_of(options: Mapping[str, Any]) -> bytes:
+    """The text by which the library reads options: ``nonfinite="raise", timeout=60`` is ``nonfinite=raise,timeout=60``."""
+
+    def value_of(value: Any) -> str:
+        return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+    return ",".join(f"{name}={value_of(value)}" for name, value in options.items() if value is not None).encode()
+
+
+def version() -> str:
+    """The version of the library, as text."""
+    number = library.adasum_version()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+__all__ = ["Handle", "byref", "c_double", "c_int", "check", "lengths_of", "library", "name_of", "text_of", "version"]

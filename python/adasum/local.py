@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from ctypes import c_void_p
+from typing import Any
+
+import numpy
+
+from ._arrays import Array, Elements
+from ._errors import BadInput
+from ._library import byref, check, lengths_of, library, name_of, text_of
+from .report import Report
+
+
+def _out_like(first: Elements, out: Array | None, call: str) -> tuple[Any, Elements]:
+    """The array for the result: a new one of numpy's if none is given."""
+    if out is None:
+        if first.type == 4:
+            raise BadInput(f"{call}: numpy has no bfloat16: give `out`, such as a tensor of PyTorch")
+        out = numpy.empty_like(first.array)
+    return out, Elements(out, call, written=True)
+
+
+def _require_same(elements: Sequence[Elements], call: str) -> None:
+    first = elements[0]
+    for number, one in enumerate(elements):
+        if one.count != first.count:
+            raise BadInput(f"{call}: array 0 has {first.count} elements, array {number} has {one.count}")
+        if one.type != first.type:
+            raise BadInput(f"{call}: array 0 and array {number} have different element types")
+
+
+def pair(a: Array, b: Array, out: Array | None = None, *, segments: Iterable[int] | None = None) -> Any:
+    """The adaptive sum of two gradients, segment by segment:
+    ``(1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b``.
+
+    a, b: contiguous arrays of one length and type: numpy's, or what offers DLPack. Neither is changed, unless it is `out`.
+    segments: the lengths of the segments (layers); without them, the whole array is one.
+    Returns `out`, or a new array of numpy's."""
+    call = "adasum.pair"
+    inputs = [Elements(a, call), Elements(b, call)]
+    out, target = _out_like(inputs[0], out, call)
+    _require_same([*inputs, target], call)
+    check(library.adasum_pair(inputs[0].address, inputs[1].address, target.address, target.count, target.type,
+                              *lengths_of(segments)))
+    return out
+
+
+def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str = "adasum",
+            segments: Iterable[int] | None = None, **options: Any) -> tuple[Any, Report]:
+    """Any number of gradients, combined under a rule. Returns (the result, a Report).
+
+    gradients: as for pair. rule: a name, with parameters after a colon: "mean", "centred_clipping:radius=2"; rules() lists
+    them. options: measure, nonfinite."""
+    call = "adasum.combine"
+    if not isinstance(gradients, Iterable):
+        raise BadInput(f"{call}: no list of gradients, but {type(gradients).__name__}")
+    inputs = [Elements(one, call) for one in gradients]
+    if not inputs:
+        raise BadInput(f"{call}: there is no gradient")
+    out, target = _out_like(inputs[0], out, call)
+    _require_same([*inputs, target], call)
+    found = Report()
+    addresses = (c_void_p * len(inputs))(*(one.address for one in inputs))
+    check(library.adasum_combine(addresses, len(inputs), target.address, target.count, target.type, *lengths_of(segments),
+                                 name_of(rule), text_of(options), byref(found._handle)))
+    return out, found
+
+
+def tree(gradients: Iterable[Array], out: Array | None = None, *, segments: Iterable[int] | None = None,
+         **options: Any) -> tuple[Any, Report]:
+    """Any number of gradients, combined by adaptive summation along the library's tree. Returns (the result, a Report)."""
+    return combine(gradients, out, rule="adasum", segments=segments, **options)
+
+
+def rules() -> list[str]:
+    """The names of all rules."""
+    return library.adasum_rules().decode().split(", ")

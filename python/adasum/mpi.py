@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients of the ranks of an mpi4py communicator."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_void_p
+from typing import TYPE_CHECKING, Any
+
+from ._arrays import Array, Elements, type_number
+from ._errors import BadInput, MPIError
+from ._interruption import answer_signals
+from ._library import Handle, check, lengths_of, library, name_of, text_of
+from .report import Report
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_no_type = 0
+_handle_type: Any = None  # an MPI_Comm is a number for one MPI library, and an address for another
+
+
+def _prepare(call: str) -> None:
+    """Before the first call: both use the same MPI library, and how long an MPI_Comm is."""
+    global _handle_type
+    from mpi4py import MPI
+
+    if not hasattr(library, "adasum_allreduce"):
+        raise MPIError(f"{call}: this package was built without MPI; install it again where MPI is installed")
+    library.adasum_mpi_library.restype = c_char_p
+    ours, theirs = library.adasum_mpi_library().decode().strip(), MPI.Get_library_version().rstrip("\0").strip()
+    if ours != theirs:
+        raise MPIError(f"{call}: this package uses the MPI library {ours!r}, mpi4py uses {theirs!r}; install both for one of "
+                       "them")
+    handle = c_int if MPI._sizeof(MPI.Comm) == ctypes.sizeof(c_int) else c_void_p
+    lengths, result = ctypes.POINTER(c_size_t), ctypes.POINTER(Handle)
+    library.adasum_allreduce.argtypes = [handle, c_void_p, c_size_t, c_int, lengths, c_size_t, c_char_p, c_char_p, result]
+    library.adasum_plan_create.argtypes = [handle, c_size_t, c_int, lengths, c_size_t, c_char_p, c_char_p, result]
+    library.adasum_set_timeout.argtypes = [handle, c_double]
+    answer_signals()
+    _handle_type = handle
+
+
+def _handle_of(comm: MPI.Comm, call: str) -> Any:
+    """The MPI_Comm of mpi4py's communicator."""
+    if _handle_type is None:
+        _prepare(call)
+    from mpi4py import MPI
+
+    if not isinstance(comm, MPI.Comm):
+        raise BadInput(f"{call}: not a communicator of mpi4py's, but {type(comm).__name__}")
+    return _handle_type.from_address(MPI._addressof(comm))
+
+
+def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = None, rule: str = "adasum",
+              **options: Any) -> Report:
+    """Combines the arrays of all ranks of an mpi4py communicator under a rule, in place; all ranks get the same bits.
+
+    array: contiguous, of float64, float32, float16 or bfloat16: numpy's, or what offers DLPack.
+    segments: the lengths of the segments (layers); without them, the whole array is one.
+    rule: a name, with parameters after a colon: "mean", "centred_clipping:radius=2"; adasum.rules() lists them.
+    options: check_agreement, measure, nonfinite, wire, timeout, keep_plan; see docs/guide.md.
+
+    Collective over comm. Blocks; other threads of Python run meanwhile, and Ctrl-C is answered. Returns a Report.
+    Raises BadInput on a rank whose arguments cannot be used, and AgreementError on the others; no array is changed then."""
+    call = "adasum.allreduce"
+    handle = _handle_of(comm, call)
+    asked = text_of(options)
+    try:
+        elements = Elements(array, call, written=True)
+        lengths = lengths_of(segments)
+        named = name_of(rule)
+    except Exception:
+        # The others are about to wait for this rank: a call that cannot be carried out tells them.
+        library.adasum_allreduce(handle, None, 0, _no_type, None, 0, None, asked, None)
+        raise
+    found = Report()
+    check(library.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
+                                   byref(found._handle)))
+    return found
+
+
+class Plan:
+    """A reduction that is set up once and run many times, on arrays of one length and type. Collective over comm.
+
+        plan = adasum.Plan(comm, 1000, "float32", segments=[600, 400])
+        report = plan(array)                           # in place
+        plan.start(array); ...; report = plan.wait()   # beside other work
+
+    Arguments as for allreduce. A rule with a state goes on from run to run."""
+
+    def __init__(self, comm: MPI.Comm, count: int, dtype: Any = "float32", *, segments: Iterable[int] | None = None,
+                 rule: str = "adasum", **options: Any) -> None:
+        self._handle = Handle(0)
+        self._running: Elements | None = None
+        self._problem: Exception | None = None
+        call = "adasum.Plan"
+        handle = _handle_of(comm, call)
+        asked = text_of(options)
+        try:
+            kind = type_number(dtype, call)
+            lengths = lengths_of(segments)
+            named = name_of(rule)
+            if not isinstance(count, int) or not 0 <= count < 1 << 63:
+                raise BadInput(f"{call}: the number of elements is {count!r}")
+        except Exception:
+            library.adasum_plan_create(handle, 0, _no_type, None, 0, None, asked, None)
+            raise
+        check(library.adasum_plan_create(handle, count, kind, *lengths, named, asked, byref(self._handle)))
+
+    def start(self, array: Array) -> None:
+        """Begins to reduce the array in place, and waits for nobody. The array belongs to the plan until wait() has returned.
+        What is wrong with it, wait() raises."""
+        self._problem = None
+        try:
+            elements = Elements(array, "adasum.Plan.start", written=True)
+        except Exception as problem:
+            check(library.adasum_plan_start(self._handle, None, 0, _no_type))
+            self._problem = problem
+            return
+        check(library.adasum_plan_start(self._handle, elements.address, elements.count, elements.type))
+        self._running = elements
+
+    def test(self) -> bool:
+        """Goes on as far as that is possible without waiting; whether wait() will not wait."""
+        done = c_int(0)
+        check(library.adasum_plan_test(self._handle, byref(done)))
+        return bool(done.value)
+
+    def wait(self) -> Report:
+        """Blocks until the array holds the result. Returns a Report."""
+        found = Report()
+        error = library.adasum_plan_wait(self._handle, byref(found._handle))
+        self._running = None
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+        check(error)
+        return found
+
+    def __call__(self, array: Array) -> Report:
+        """Reduces the array in place. Returns a Report."""
+        self.start(array)
+        return self.wait()
+
+    def free(self) -> None:
+        """Frees what the plan owns. One that is in flight withdraws, and the others' wait() fails."""
+        if self._handle.id:
+            check(library.adasum_plan_free(byref(self._handle)))
+        self._running = None
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.free()
+
+    def __del__(self) -> None:
+        if library is not None and getattr(self, "_handle", None) is not None and self._handle.id:
+            library.adasum_plan_free(byref(self._handle))
+
+
+def set_timeout(comm: MPI.Comm, seconds: float) -> None:
+    """How long this rank waits for others at the most, in all calls on comm from now on; math.inf, which it is at first, for
+    ever. After a TimeoutError, comm and its plans are of no use any more, the arrays must not be touched, and the program
+    should end by comm.Abort()."""
+    check(library.adasum_set_timeout(_handle_of(comm, "adasum.set_timeout"), seconds))

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Adaptive summation for PyTorch, in place of averaging.
+
+    ddp = torch.nn.parallel.DistributedDataParallel(model)
+    ddp.register_comm_hook(adasum.torch.State(), adasum.torch.hook)
+
+or, where an optimizer's steps are to be combined in place of gradients (Adam, momentum), without DistributedDataParallel:
+
+    optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters()))
+"""
+
+from .delta import DeltaOptimizer
+from .hooks import State, hook
+
+__all__ = ["DeltaOptimizer", "State", "hook"]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A communication hook for DistributedDataParallel."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, Optional
+
+import torch
+import torch.distributed
+
+from .._errors import BadInput
+from .._library import text_of
+from ..report import Report
+
+try:
+    from .._torch import Reducer
+except ImportError as problem:
+    raise ImportError("adasum.torch: this package was built without PyTorch, or for another version of it; install it again "
+                      "where this PyTorch is installed") from problem
+
+
+class State:
+    """What `hook` keeps: the rule, the plans, and a thread on which buckets are reduced while the backward pass goes on.
+
+    process_group: one whose backend sends tensors of the CPU, such as gloo; the default group if None. It may be used for
+        other things meanwhile, but for messages with the tags 24301 and 24302.
+    rule: a name, with parameters after a colon, such as "mean" or "centred_clipping:radius=2"; adasum.rules() lists them.
+    per_layer: one set of weights for each parameter. If False, one for the whole model: all buckets wait for the last.
+    report_every: after each so many steps, on_report(step, reports) is called, with one Report for each bucket.
+    options: check_agreement, measure, nonfinite ("propagate", "exclude", "raise"), wire ("same", "bfloat16", "binary16").
+
+    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result:
+    not divided by the number of processes."""
+
+    def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
+                 per_layer: bool = True, report_every: int = 0,
+                 on_report: Optional[Callable[[int, list[Report]], object]] = None, **options: Any) -> None:
+        if not torch.distributed.is_initialized():
+            raise BadInput("adasum.torch.State: torch.distributed.init_process_group has not been called")
+        if process_group is None:
+            process_group = torch.distributed.distributed_c10d._get_default_group()
+        if report_every and on_report is None:
+            raise BadInput("adasum.torch.State: report_every is given, but not on_report, which is to be called")
+        self._reducer = Reducer(process_group, rule, text_of(options).decode())
+        self._per_layer = per_layer
+        self._whole_model = not per_layer or self._reducer.is_whole_model
+        self._waiting: list[tuple[torch.Tensor, list[int], torch.futures.Future]] = []  # buckets of this step, where all of them wait for the last
+        self._report_every, self._on_report = report_every, on_report
+        self.step = 0
+        """How many steps have begun."""
+
+    def reduce(self, tensor: torch.Tensor, segments: Optional[Iterable[int]] = None) -> torch.futures.Future:
+        """Begins to reduce a tensor in place, whose segments have these lengths. Returns a future of the tensor."""
+        return self._reducer.reduce(tensor, [tensor.numel()] if segments is None else list(segments))
+
+    def begin_step(self) -> None:
+        """A new step of the training begins: for those who call reduce() themselves. hook does so with the first bucket."""
+        self._begin_step()
+
+    def reports(self) -> list[Report]:
+        """What the reductions of the last step found: a Report for each bucket."""
+        return [Report(text) for text in self._reducer.reports()]
+
+    def _reduce_bucket(self, bucket: torch.distributed.GradBucket) -> torch.futures.Future:
+        if bucket.index() == 0:
+            self._begin_step()
+        if not self._whole_model:
+            return self._reducer.reduce_bucket(bucket)
+        future = torch.futures.Future()
+        self._waiting.append((bucket.buffer(), self._reducer.lengths(bucket), future))
+        if bucket.is_last():
+            self._reduce_whole_model()
+        return future
+
+    def _begin_step(self) -> None:
+        if self._report_every and self.step and self.step % self._report_every == 0:
+            self._on_report(self.step, self.reports())
+        self.step += 1
+        self._reducer.begin_step()
+
+    def _reduce_whole_model(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        whole = torch.cat([buffer for buffer, _, _ in waiting])
+        lengths = sum((lengths for _, lengths, _ in waiting), []) if self._per_layer else [whole.numel()]
+
+        def hand_out(done: torch.futures.Future) -> None:
+            try:
+                parts = done.value().split([buffer.numel() for buffer, _, _ in waiting])
+            except Exception as problem:  # each bucket has failed
+                for _, _, future in waiting:
+                    future.set_exception(problem)
+                return
+            for (buffer, _, future), part in zip(waiting, parts):
+                buffer.copy_(part)
+                future.set_result(buffer)
+
+        self._reducer.reduce(whole, lengths).add_done_callback(hand_out)
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("adasum.torch.State belongs to this process: it cannot be pickled")
+
+
+def hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """For ``ddp.register_comm_hook(state, hook)``: combines the bucket's gradients of all processes under the state's rule."""
+    return state._reduce_bucket(bucket)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""adasum.torch among processes: processes.py N python3 -m pytest test_torch.py"""
+
+import datetime
+import pickle
+
+import pytest
+import torch
+import torch.distributed
+from torch.nn.parallel import DistributedDataParallel
+
+import adasum.torch
+
+
+@pytest.fixture(scope="module", autouse=True)
+def processes():
+    torch.set_num_threads(1)
+    torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 256  # so that these small networks have several buckets
+    torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+    yield
+    torch.distributed.destroy_process_group()
+
+
+def world():
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
+def network(seed=1, width=20):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(10, width), torch.nn.ReLU(), torch.nn.Linear(width, 3))
+
+
+def batch_of(rank, step=0):
+    torch.manual_seed(100 * rank + step + 7)
+    return torch.randn(4, 10), torch.randn(4, 3)
+
+
+def gradients_of(rank, step=0, make=network):
+    """Of one process, without any communication."""
+    model = make()
+    x, y = batch_of(rank, step)
+    torch.nn.functional.mse_loss(model(x), y).backward()
+    return [parameter.grad for parameter in model.parameters()]
+
+
+def backward(ddp, step=0):
+    x, y = batch_of(world()[0], step)
+    ddp.zero_grad()
+    torch.nn.functional.mse_loss(ddp(x), y).backward()
+    return [parameter.grad.clone() for parameter in ddp.parameters()]
+
+
+def combined(of_ranks, rule="adasum", per_layer=True):
+    """What the rule makes of the gradients of all ranks, by the calls on one process."""
+    if per_layer:
+        return [adasum.combine([g[k].contiguous() for g in of_ranks], torch.empty_like(of_ranks[0][k]), rule=rule)[0]
+                for k in range(len(of_ranks[0]))]
+    whole = [torch.cat([one.reshape(-1) for one in g]) for g in of_ranks]
+    result = adasum.combine(whole, torch.empty_like(whole[0]), rule=rule)[0]
+    return [part.view_as(one) for part, one in zip(result.split([one.numel() for one in of_ranks[0]]), of_ranks[0])]
+
+
+def require_close(found, expected):
+    for one, other in zip(found, expected):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def require_same_bits(tensors):
+    rank, size = world()
+    whole = torch.cat([one.reshape(-1) for one in tensors])
+    others = [torch.empty_like(whole) for _ in range(size)]
+    torch.distributed.all_gather(others, whole)
+    assert all((other == whole).all() for other in others)
+
+
+@pytest.mark.parametrize("rule, per_layer", [("adasum", True), ("adasum", False), ("mean", True), ("geometric_median", False),
+                                             ("centred_clipping:radius=2,per_segment=yes", True)])
+@pytest.mark.parametrize("bucket_cap_mb", [25, 0.0005])  # one bucket, or several
+def test_hook(rule, per_layer, bucket_cap_mb):
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=bucket_cap_mb)
+    ddp.register_comm_hook(adasum.torch.State(rule=rule, per_layer=per_layer), adasum.torch.hook)
+    for step in range(4):  # buckets are cut otherwise after the first one
+        found = backward(ddp, step)
+        require_same_bits(found)
+        require_close(found, combined([gradients_of(rank, step) for rank in range(world()[1])], rule, per_layer))
+
+
+def test_rule_for_the_whole_model():
+    """A rule that has one set of weights for all layers has it for all buckets."""
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0005)
+    state = adasum.torch.State(rule="multi_krum:byzantine=0")
+    ddp.register_comm_hook(state, adasum.torch.hook)
+    for step in range(3):
+        found = backward(ddp, step)
+    expected = combined([gradients_of(rank, 2) for rank in range(world()[1])], "multi_krum:byzantine=0", per_layer=False)
+    require_close(found, expected)
+    assert len(state.reports()) == 1
+
+
+def test_wire_and_reports():
+    found = []
+    state = adasum.torch.State(wire="bfloat16", report_every=2, on_report=lambda step, reports: found.append((step, reports)))
+    ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0005)
+    ddp.register_comm_hook(state, adasum.torch.hook)
+    for step in range(5):
+        backward(ddp, step)
+    assert [step for step, _ in found] == [2, 4]
+    buckets = len(found[1][1])
+    assert buckets > 1 and len(state.reports()) == buckets
+    for report in state.reports():
+        assert report["contributions"] == world()[1] and report["step"] == 5 and report["rule"] == "adasum"
+    assert sum(len(report["weights"]) for report in state.reports()) == len(list(ddp.parameters()))
+
+
+def test_convolutions():
+    """Parameters whose gradients are no rows."""
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 3), torch.nn.BatchNorm2d(3)).to(memory_format=torch.channels_last)
+    ddp = DistributedDataParallel(model)
+    ddp.register_comm_hook(adasum.torch.State(), adasum.torch.hook)
+    torch.manual_seed(world()[0])
+    for _ in range(2):
+        ddp.zero_grad()
+        ddp(torch.randn(2, 1, 8, 8)).square().mean().backward()
+        require_same_bits([parameter.grad for parameter in ddp.parameters()])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_types(dtype):
+    rank, size = world()
+    state = adasum.torch.State()
+    one = torch.zeros(size, dtype=dtype)
+    one[rank] = rank + 1
+    assert state.reduce(one).wait() is one
+    assert one.tolist() == [r + 1 for r in range(size)]  # they are orthogonal
+    state.reduce(one, [0, size]).wait()
+    torch.testing.assert_close(one, torch.arange(1, size + 1, dtype=dtype))  # they are equal
+
+
+def test_overflow_on_one_rank_is_seen_by_all():
+    rank, size = world()
+    for policy in ("propagate", "exclude", "raise"):
+        state = adasum.torch.State(nonfinite=policy)
+        one = torch.full((8,), 65504.0, dtype=torch.float16)
+        if rank == size - 1:
+            one *= 2  # Inf
+        future = state.reduce(one)
+        if policy == "raise":
+            with pytest.raises(adasum.NonfiniteError):
+                future.wait()
+        elif policy == "propagate":
+            assert not future.wait().isfinite().any()
+        else:
+            assert (future.wait() == (65504 if size > 1 else 0)).all()
+
+
+def test_what_one_rank_does_wrong_all_hear():
+    rank, size = world()
+    state = adasum.torch.State()
+    good = torch.ones(64)
+    state.reduce(good).wait()
+    wrong = [torch.ones(64, dtype=torch.int64), torch.ones(128)[::2], torch.ones(64, device="meta")]
+    for one in wrong:
+        future = state.reduce(one if rank == size - 1 else good)
+        with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.Error):
+            future.wait()
+        state.reduce(good).wait()
+    assert (good == 1).all()
+    with pytest.raises(adasum.Error):  # lengths that do not add up
+        state.reduce(good, [60]).wait()
+    with pytest.raises(adasum.Error):  # a new plan, which one rank does not make
+        state.reduce(torch.ones(10) if rank else torch.ones(20)[::2]).wait()
+    state.reduce(good).wait()
+
+
+def test_error_in_backward_names_what_is_wrong():
+    state = adasum.torch.State(nonfinite="raise")
+    ddp = DistributedDataParallel(network())
+    ddp.register_comm_hook(state, adasum.torch.hook)
+    x, y = batch_of(0)
+    with pytest.raises(Exception, match="[Ii]nf|NaN|finite"):
+        torch.nn.functional.mse_loss(ddp(x * float("inf")), y).backward()
+
+
+def test_bad_state():
+    with pytest.raises(adasum.BadInput, match="there is no rule"):
+        adasum.torch.State(rule="nonsense")
+    with pytest.raises(adasum.BadInput, match="colour"):
+        adasum.torch.State(colour="red")
+    with pytest.raises(adasum.BadInput, match="on_report"):
+        adasum.torch.State(report_every=1)
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(adasum.torch.State())
+
+
+def test_groups():
+    """The processes of a group alone take part."""
+    rank, size = world()
+    if size < 2:
+        return
+    group = torch.distributed.new_group([0, 1])
+    if rank < 2:
+        one = torch.full((4,), rank + 1.0)
+        adasum.torch.State(group, rule="mean").reduce(one).wait()
+        assert one.tolist() == [1.5] * 4
+    torch.distributed.barrier()
+
+
+@pytest.mark.parametrize("make", [lambda p: torch.optim.Adam(p, lr=1e-2), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)])
+@pytest.mark.parametrize("per_layer", [True, False])
+def test_delta_optimizer(make, per_layer):
+    size = world()[1]
+    model = network()
+    optimizer = adasum.torch.DeltaOptimizer(make(model.parameters()), per_layer=per_layer)
+    alone = [network() for _ in range(size)]  # each process's model, which all have here
+    optimizers = [make(one.parameters()) for one in alone]
+    for step in range(3):
+        x, y = batch_of(world()[0], step)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+        before = [parameter.detach().clone() for parameter in alone[0].parameters()]
+        for rank, (one, own) in enumerate(zip(alone, optimizers)):
+            x, y = batch_of(rank, step)
+            own.zero_grad()
+            torch.nn.functional.mse_loss(one(x), y).backward()
+            own.step()
+        changes = [[p.detach() - old for p, old in zip(one.parameters(), before)] for one in alone]
+        whole = combined(changes, per_layer=per_layer)
+        with torch.no_grad():
+            for one in alone:
+                for parameter, old, change in zip(one.parameters(), before, whole):
+                    parameter.copy_(old + change)
+        require_close([p.detach() for p in model.parameters()], [p.detach() for p in alone[0].parameters()])
+        require_same_bits([p.detach() for p in model.parameters()])
+    assert optimizer.reports()[0]["contributions"] == size
+    saved = optimizer.state_dict()
+    assert saved["state"].keys() == optimizers[0].state_dict()["state"].keys()
+    optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == optimizers[0].param_groups[0]["lr"]
