@@ -3,7 +3,7 @@
 # Builds SOURCE with MPI's compiler wrapper and what pkg-config says about PACKAGE in PREFIX, and runs it (RUN, its words
 # separated by |).
 cmake_minimum_required(VERSION 3.25)
-set(ENV{PKG_CONFIG_PATH} "${PREFIX}/share/pkgconfig")
+set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig")
 execute_process(COMMAND "${PKG_CONFIG}" --modversion ${PACKAGE} OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
 if(NOT version STREQUAL VERSION)
