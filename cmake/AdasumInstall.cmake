@@ -46,8 +46,8 @@ install(FILES "${PROJECT_BINARY_DIR}/adasum-config.cmake" "${PROJECT_BINARY_DIR}
   DESTINATION "${package_folder}")
 
 # Relative to the file itself, so that the installed folder can be moved, and `cmake --install --prefix` is followed; for one
-# processor where it is about a library of one. There is no file for MPI: its compiler wrapper knows what to add, and its name in
-# pkg-config differs between implementations.
+# processor where it is about a library of one. There is no file for MPI: its compiler wrapper knows what to add, and its name
+# in pkg-config differs between implementations.
 foreach(folder IN ITEMS INCLUDEDIR LIBDIR)
   string(TOLOWER ${folder} name)
   set(adasum_pc_${name} "${CMAKE_INSTALL_${folder}}")

@@ -254,7 +254,7 @@ def test_old_pytorch():
 
 
 def test_parts_of_any_lengths():
-    """State.reduce of gradients that the program has cut itself: of each, the first part has 3 elements, and the second one 7."""
+    """State.reduce of gradients that the program has cut itself: of each, the first part has 3 elements, the second 7."""
     rank = torch.distributed.get_rank()
     replica, part = rank % 2, rank // 2
     whole = [torch.arange(1.0, 11.0), torch.linspace(3, -2, 10)]

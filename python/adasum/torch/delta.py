@@ -58,7 +58,8 @@ class DeltaOptimizer:
             parts = change.split(lengths)
             for part, parameter, old in zip(parts, parameters, before[kind]):
                 torch.sub(parameter.reshape(-1), old.reshape(-1), out=part)
-            reductions.append((self._state.reduce(change, lengths if self._per_layer else None), parts, parameters, before[kind]))
+            future = self._state.reduce(change, lengths if self._per_layer else None)
+            reductions.append((future, parts, parameters, before[kind]))
         for future, parts, parameters, olds in reductions:
             future.wait()
             for part, parameter, old in zip(parts, parameters, olds):

@@ -47,7 +47,8 @@ class State:
         self._reducer = Reducer(process_group, rule, text_of(options).decode(), shard)
         self._per_layer = per_layer
         self._whole_model = not per_layer or self._reducer.is_whole_model
-        self._waiting: list[tuple[torch.Tensor, list[int], torch.futures.Future]] = []  # buckets of this step, where all of them wait for the last
+        # The buckets of this step, where all of them wait for the last.
+        self._waiting: list[tuple[torch.Tensor, list[int], torch.futures.Future]] = []
         self._report_every, self._on_report = report_every, on_report
         self.step = 0
         """How many steps have begun."""
