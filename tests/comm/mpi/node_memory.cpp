@@ -89,14 +89,14 @@ TEST_CASE("a rank drops it when it likes: the others still have all of it, and n
   }
   MPI_Barrier(MPI_COMM_WORLD);
   const auto mine_are = "adasum." + std::to_string(getpid()) + ".";
-  for (const auto& file : std::filesystem::directory_iterator(adasum::detail::mpi::shared_file::directory()))
+  for (const auto& file : std::filesystem::directory_iterator(adasum::detail::shared_file::directory()))
     CHECK_FALSE(file.path().filename().string().starts_with(mine_are));
 }
 
 TEST_CASE("at every size close to what is free: memory on all ranks or an error on all ranks, and nobody hangs") {
   // Run where /dev/shm is small, too (with_small_directory.sh).
   const auto free_bytes = [] {
-    std::uint64_t bytes = std::filesystem::space(adasum::detail::mpi::shared_file::directory()).available;
+    std::uint64_t bytes = std::filesystem::space(adasum::detail::shared_file::directory()).available;
     MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     return bytes;
   };
