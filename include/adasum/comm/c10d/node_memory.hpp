@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../../core/error.hpp"
-#include "../../detail/shared_file.hpp"
+#include "../shared_file.hpp"
 #include "messages.hpp"
 #include "notes.hpp"
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "../../core/error.hpp"
-#include "../../detail/shared_file.hpp"
+#include "../shared_file.hpp"
 #include "error.hpp"
 #include "node.hpp"
 #include "waiting.hpp"

@@ -89,7 +89,7 @@ class shard_exchange {
   std::size_t longest() const {
     std::uint64_t most = 0;
     for (const auto& one : kept_.memory.entries) most = std::max(most, one.length);
-    return most;
+    return static_cast<std::size_t>(most);
   }
 
   /// Before the second round.

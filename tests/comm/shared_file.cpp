@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/detail/shared_file.hpp>
+#include <adasum/comm/shared_file.hpp>
 
 #include <doctest/doctest.h>
 
@@ -12,9 +12,10 @@
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <span>
 
-namespace test_of_detail_shared_file {
+namespace test_of_comm_shared_file {
 
 /// What the processes of a node share, seen from one process that maps it twice.
 
@@ -54,7 +55,8 @@ TEST_CASE("errors are numbers: no file of that name, more than there is, memory 
   shared_file::remove(name);
   shared_file::remove(other);
   CHECK(none.open(name) == ENOENT);
-  CHECK(first.take(0, std::size_t{1} << 60) != 0);
+  // Where a size has 32 bits, there may be as much as it can say.
+  if constexpr (sizeof(std::size_t) > 4) CHECK(first.take(0, std::numeric_limits<std::size_t>::max() / 16) != 0);
   REQUIRE(none.map(size) == 0);
   CHECK(std::ranges::count(std::span(none.base(), size), std::byte{0}) == size);
 }
@@ -89,4 +91,4 @@ TEST_CASE("a process that holds its place is seen by the others until it is gone
   close(holds[1]);
 }
 
-}  // namespace test_of_detail_shared_file
+}  // namespace test_of_comm_shared_file
