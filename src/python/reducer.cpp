@@ -136,14 +136,14 @@ void reducer::carry_out(job& one) {
 void reducer::refuse(const job& one) {
   const auto problem = std::string(call) + ": " + one.problem;
   for (const auto& [key, kept] : plans_)
-    if (key.second == one.lengths) kept.plan->refuse(problem, nullptr);
+    if (key.lengths == one.lengths) kept.plan->refuse(problem, nullptr);
   c::prepare_among_ranks(comm_, {.call = call, .count = 0, .type = 0, .options = options_.c_str()},
                          [&] { throw bad_input(problem); });
 }
 
 reducer::kept_plan& reducer::plan_for(const job& one) {
   const int type = type_of(one.tensor);
-  plan_key key(type, one.lengths);
+  plan_key key{.type = type, .lengths = one.lengths};
   auto found = plans_.find(key);
   if (found == plans_.end()) {
     kept_plan made;

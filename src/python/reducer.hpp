@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -14,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <adasum/comm/any.hpp>
@@ -68,7 +68,14 @@ class reducer {
     std::unique_ptr<c::any_plan> plan;
     std::int64_t step = 0;  // in which it was used last
   };
-  using plan_key = std::pair<int, std::vector<std::size_t>>;
+  struct plan_key {
+    int type;
+    std::vector<std::size_t> lengths;
+    bool operator<(const plan_key& other) const {
+      // Not vector's own operator: in libstdc++ 12 it compares too few bytes where the highest byte of a number comes first.
+      return type != other.type ? type < other.type : std::ranges::lexicographical_compare(lengths, other.lengths);
+    }
+  };
   static constexpr std::int64_t steps_unused = 10;
 
   void run();
