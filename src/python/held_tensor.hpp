@@ -30,6 +30,10 @@ class held_tensor final : public c10::ivalue::PyObjectHolder {
   held_tensor(const held_tensor&) = delete;
   held_tensor& operator=(const held_tensor&) = delete;
   ~held_tensor() override {
+    if (!Py_IsInitialized()) {  // a future outlives the interpreter
+      object_.release();
+      return;
+    }
     const pybind11::gil_scoped_acquire gil;
     object_ = {};
   }

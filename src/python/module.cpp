@@ -3,6 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <adasum/core/error.hpp>
 #include <adasum/core/shard.hpp>
 
+#include "group_worker.hpp"
 #include "held_tensor.hpp"
 #include "reducer.hpp"
 
@@ -23,17 +25,28 @@ namespace {
 namespace py = pybind11;
 using wrapped_future = std::shared_ptr<torch::jit::PythonFutureWrapper>;
 
-/// Which ends its thread, and waits for what that is doing, without the GIL.
-std::shared_ptr<reducer> make(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule,
-                              const std::string& options, std::optional<std::pair<int, int>> replica_and_part) {
+/// Objects whose destructors wait for other ranks: without the GIL, and not where there is nobody to wait for.
+template <class T, class... Arguments>
+std::shared_ptr<T> make_waiting(Arguments&&... arguments) {
   const py::gil_scoped_release meanwhile;
-  std::optional<shard> part;
-  if (replica_and_part) part = {.replica = replica_and_part->first, .index = replica_and_part->second};
-  return {new reducer(std::move(group), rule, options, std::move(part)), [](reducer* one) {
+  return {new T(std::forward<Arguments>(arguments)...), [](T* one) {
+            if (one->is_abandoned()) return;
             if (!PyGILState_Check()) return delete one;
             const py::gil_scoped_release others_go_on;
             delete one;
           }};
+}
+
+std::shared_ptr<group_worker> make_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, double timeout) {
+  return make_waiting<group_worker>(std::move(group), std::chrono::duration<double>(timeout));
+}
+
+std::shared_ptr<reducer> make_reducer(std::shared_ptr<group_worker> worker, const std::string& rule,
+                                      const std::string& options, std::optional<std::pair<int, int>> replica_and_part,
+                                      const std::string& problem) {
+  std::optional<shard> part;
+  if (replica_and_part) part = {.replica = replica_and_part->first, .index = replica_and_part->second};
+  return make_waiting<reducer>(std::move(worker), rule, options, std::move(part), problem);
 }
 
 /// With the GIL.
@@ -68,17 +81,27 @@ PYBIND11_MODULE(_torch, module) {
       set("TimeoutError", error);
     } catch (const communication_error& error) {
       set("CommunicationError", error);
+    } catch (const shared_memory_error& error) {
+      set("SharedMemoryError", error);
     } catch (const adasum::error& error) {
       set("Error", error);
     }
   });
 
+  module.def("abandon_all", &group_worker::abandon_all, py::call_guard<py::gil_scoped_release>());
+  py::class_<group_worker, std::shared_ptr<group_worker>>(module, "Worker")
+      .def(py::init(&make_worker), py::arg("group"), py::arg("timeout"));
   py::class_<reducer, std::shared_ptr<reducer>>(module, "Reducer")
-      .def(py::init(&make), py::arg("group"), py::arg("rule"), py::arg("options"), py::arg("shard") = py::none())
+      .def(py::init(&make_reducer), py::arg("worker"), py::arg("rule"), py::arg("options"), py::arg("shard"),
+           py::arg("problem"))
       .def("reduce", &begin, py::arg("tensor"), py::arg("lengths"))
       .def("reduce_bucket",
            [](reducer& self, const ::c10d::GradBucket& bucket) {
              return begin(self, bucket.getBuffer(), lengths_of(bucket));
+           })
+      .def("refuse",
+           [](reducer& self, std::string problem) {
+             return std::make_shared<torch::jit::PythonFutureWrapper>(self.reduce({}, {}, {}, std::move(problem)));
            })
       .def("lengths", [](reducer&, const ::c10d::GradBucket& bucket) { return lengths_of(bucket); })
       .def_property_readonly("is_whole_model", &reducer::is_whole_model)

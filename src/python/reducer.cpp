@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "reducer.hpp"
 
-#include <cstdint>
 #include <exception>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 
-#include <adasum/comm/c10d.hpp>
+#include <adasum/core/error.hpp>
+#include <adasum/detail/collective/joint_set_up.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/report_text.hpp>
 #include <adasum/torch_tensor.hpp>
 
@@ -40,39 +42,62 @@ std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>&
 
 }  // namespace
 
-reducer::reducer(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule, const std::string& options,
-                 std::optional<shard> part)
-    : options_(options),
-      asked_(c::rule_and_options_of(
-          {.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options_.c_str()})) {
-  asked_.part = std::move(part);
-  comm_ = any_communicator(c10d_communicator(std::move(group)));
-  thread_ = std::thread([this] { run(); });
+reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
+                 std::optional<shard> part, const std::string& problem)
+    : worker_(std::move(worker)), options_(options) {
+  worker_->carry_out([&] {
+    const serial_space space;
+    const auto& comm = worker_->comm();
+    adasum::detail::joint_set_up(call, space, comm, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
+      if (!problem.empty()) throw bad_input(problem);
+      asked_ = c::rule_and_options_of(
+          {.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options_.c_str()});
+      asked_.part = std::move(part);
+      adasum::detail::call_signature mine;
+      mine.set(mine.activity, call);
+      adasum::detail::agreement_memory memory(comm.size());
+      const std::size_t none[] = {0};
+      others.meet(mine, segments_view{none}, memory);
+    });
+  });
 }
 
 reducer::~reducer() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
+  try {
+    worker_->carry_out([this] { plans_.clear(); });
+  } catch (...) {  // the interpreter has ended meanwhile; another thread may be running one of them
+    new auto(std::move(plans_));
   }
-  changed_.notify_all();
-  thread_.join();
 }
 
-reducer::future reducer::reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result) {
-  job one;
-  one.tensor = tensor;
-  one.lengths = std::move(lengths);
-  one.result = std::move(result);
-  one.done = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get());
-  one.problem = problem_of(one.tensor, one.lengths);
-  auto done = one.done;
+reducer::future reducer::reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result,
+                                std::string problem) {
+  const auto one = std::make_shared<job>();
+  one->tensor = tensor;
+  one->lengths = std::move(lengths);
+  one->result = std::move(result);
+  one->done = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get());
+  one->problem = problem.empty() ? problem_of(one->tensor, one->lengths) : std::move(problem);
   {
     const std::lock_guard lock(mutex_);
-    one.step = step_;
-    jobs_.push_back(std::move(one));
+    one->steps_are_told = steps_are_told_;
+    one->step = steps_are_told_ ? step_ : ++step_;
   }
-  changed_.notify_all();
+  auto done = one->done;
+  worker_->submit(
+      [this, one] {
+        try {
+          carry_out(*one);
+        } catch (...) {
+          one->failure = std::current_exception();
+        }
+      },
+      [one] {
+        if (one->failure)
+          one->done->setError(one->failure);
+        else
+          one->done->markCompleted(std::move(one->result));
+      });
   return done;
 }
 
@@ -89,6 +114,7 @@ bool reducer::is_whole_model() const {
 
 void reducer::begin_step() {
   const std::lock_guard lock(mutex_);
+  steps_are_told_ = true;
   ++step_;
 }
 
@@ -99,33 +125,10 @@ std::vector<std::string> reducer::reports() const {
   return texts;
 }
 
-void reducer::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    auto one = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      carry_out(one);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    if (failure)
-      one.done->setError(failure);
-    else
-      one.done->markCompleted(std::move(one.result));
-    one = {};
-    lock.lock();
-  }
-}
-
 void reducer::carry_out(job& one) {
-  drop_unused_plans(one.step);
+  drop_unused_plans(one);
   if (!one.problem.empty()) refuse(one);
-  const auto& found = plan_for(one).plan->run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
+  const auto& found = next_plan(one).run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
   const std::lock_guard lock(mutex_);
   if (std::exchange(step_of_reports_, one.step) != one.step) report_count_ = 0;
   if (report_count_ == reports_.size()) reports_.emplace_back();
@@ -135,31 +138,32 @@ void reducer::carry_out(job& one) {
 /// The other ranks are about to run the plan for these lengths, or to make it. Throws.
 void reducer::refuse(const job& one) {
   const auto problem = std::string(call) + ": " + one.problem;
-  for (const auto& [key, kept] : plans_)
-    if (key.lengths == one.lengths) kept.plan->refuse(problem, nullptr);
-  c::prepare_among_ranks(comm_, {.call = call, .count = 0, .type = 0, .options = options_.c_str()},
+  for (const auto& [key, kept] : plans_) {
+    const auto used = kept.step == one.step ? kept.used : 0;
+    if (key.lengths == one.lengths && used < kept.plans.size()) kept.plans[used]->refuse(problem, nullptr);
+  }
+  c::prepare_among_ranks(worker_->comm(), {.call = call, .count = 0, .type = 0, .options = options_.c_str()},
                          [&] { throw bad_input(problem); });
 }
 
-reducer::kept_plan& reducer::plan_for(const job& one) {
+c::any_plan& reducer::next_plan(const job& one) {
   const int type = type_of(one.tensor);
-  plan_key key{.type = type, .lengths = one.lengths};
-  auto found = plans_.find(key);
-  if (found == plans_.end()) {
-    kept_plan made;
+  auto& kept = plans_[plan_key{.type = type, .lengths = one.lengths}];
+  if (std::exchange(kept.step, one.step) != one.step) kept.used = 0;
+  if (kept.used == kept.plans.size()) {
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
-    made.plan = c::calls_of(type, call).empty_plan(asked);
-    made.plan->make(comm_, asked);
-    found = plans_.emplace(std::move(key), std::move(made)).first;
+    auto made = c::calls_of(type, call).empty_plan(asked);
+    made->make(worker_->comm(), asked);
+    kept.plans.push_back(std::move(made));
   }
-  found->second.step = one.step;
-  return found->second;
+  return *kept.plans[kept.used++];
 }
 
 /// All ranks drop the same ones, as they do the same in each step.
-void reducer::drop_unused_plans(std::int64_t step) {
-  std::erase_if(plans_, [&](const auto& one) { return step - one.second.step > steps_unused; });
+void reducer::drop_unused_plans(const job& one) {
+  const std::int64_t steps_unused = one.steps_are_told ? 10 : 1000;
+  std::erase_if(plans_, [&](const auto& kept) { return one.step - kept.second.step > steps_unused; });
 }
 
 }  // namespace adasum::python

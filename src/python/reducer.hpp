@@ -3,57 +3,62 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/ivalue.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include <adasum/comm/any.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/shard.hpp>
 
 #include "../c/calls.hpp"
+#include "group_worker.hpp"
 
 namespace adasum::python {
 
-/// Reduces tensors among the ranks of a process group, one after the other, on a thread of its own, so that the caller, which
-/// is the backward pass, goes on. Plans are made when a tensor of new segments comes, and kept until none has come for some
-/// steps: DistributedDataParallel cuts its gradients otherwise after the first one.
+/// Reduces tensors among the ranks of a process group on the group's thread, so that the caller, which is the backward pass,
+/// goes on. Plans are made when a tensor of new segments comes, and kept until none has come for some steps:
+/// DistributedDataParallel cuts its gradients otherwise after the first one. Tensors of equal segments in one step have plans
+/// of their own, as a rule may keep something about each from step to step.
 class reducer {
  public:
   using future = c10::intrusive_ptr<c10::ivalue::Future>;
 
-  /// Collective over the group.
+  /// Collective over the group: all ranks learn if one fails.
   /// @param rule, options  as the C interface reads them
   /// @param part  which part of its tensors this rank has, if they are cut over several ranks
-  /// @throws bad_input, c10d_error
-  reducer(c10::intrusive_ptr<::c10d::ProcessGroup> group, const std::string& rule, const std::string& options,
-          std::optional<shard> part);
+  /// @param problem  what is wrong with other arguments of this rank; empty if nothing
+  /// @throws bad_input, communication_error
+  reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
+          std::optional<shard> part, const std::string& problem);
   reducer(const reducer&) = delete;
   reducer& operator=(const reducer&) = delete;
+  /// Waits for what has been asked for.
   ~reducer();
 
   /// Begins to reduce the tensor in place, and returns a future that is completed with `result` when that is done, or with
-  /// the error.
-  /// Where the tensor cannot be reduced, the other ranks are told, and all futures fail.
-  future reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result);
+  /// the error. Where the tensor cannot be reduced, the other ranks are told, and all futures fail.
+  /// @param problem  what is wrong with the arguments; empty if nothing is known
+  future reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result,
+                std::string problem = {});
 
-  /// A new step of the training begins. All ranks do so between the same reductions.
+  /// A new step of the training begins. All ranks do so between the same reductions. Until this is called first, each
+  /// reduction is a step.
   void begin_step();
 
   /// Whether the rule has one set of weights for all segments.
   bool is_whole_model() const;
   /// What the reductions of the last step in which there were any found, as JSON, in their order; of those that are done.
   std::vector<std::string> reports() const;
+  bool is_abandoned() const { return worker_->is_abandoned(); }
 
  private:
   struct job {
@@ -62,11 +67,9 @@ class reducer {
     c10::IValue result;
     std::string problem;  // if not empty: tell the others, and fail with it
     future done;
+    std::exception_ptr failure = nullptr;
     std::int64_t step = 0;
-  };
-  struct kept_plan {
-    std::unique_ptr<c::any_plan> plan;
-    std::int64_t step = 0;  // in which it was used last
+    bool steps_are_told = false;  // or each reduction is one
   };
   struct plan_key {
     int type;
@@ -76,29 +79,29 @@ class reducer {
       return type != other.type ? type < other.type : std::ranges::lexicographical_compare(lengths, other.lengths);
     }
   };
-  static constexpr std::int64_t steps_unused = 10;
+  struct kept_plans {
+    std::vector<std::unique_ptr<c::any_plan>> plans;
+    std::int64_t step = -1;  // in which one was used last
+    std::size_t used = 0;    // how many were used in that step
+  };
 
-  void run();
   void carry_out(job& one);
   void refuse(const job& one);
-  kept_plan& plan_for(const job& one);
-  void drop_unused_plans(std::int64_t step);
+  c::any_plan& next_plan(const job& one);
+  void drop_unused_plans(const job& one);
 
+  std::shared_ptr<group_worker> worker_;
   std::string options_;
   c::request asked_;
-  any_communicator comm_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<job> jobs_;
-  bool ends_ = false;
   std::int64_t step_ = 0;
+  bool steps_are_told_ = false;
   std::int64_t step_of_reports_ = 0;
   std::deque<report> reports_;  // the first of them are those of that step
   std::size_t report_count_ = 0;
 
-  std::map<plan_key, kept_plan> plans_;  // the thread's own
-  std::thread thread_;                   // last: it uses the others
+  std::map<plan_key, kept_plans> plans_;  // the thread's own
 };
 
 }  // namespace adasum::python

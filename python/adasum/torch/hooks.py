@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A communication hook for DistributedDataParallel."""
 
+import atexit
+import operator
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, Optional
 
@@ -8,21 +11,43 @@ import torch
 import torch.distributed
 
 from .._errors import BadInput
-from .._library import text_of
+from .._library import name_of, text_of
 from ..report import Report
 
 try:
-    from .._torch import Reducer
+    from .._torch import Reducer, Worker, abandon_all
 except ImportError as problem:
     raise ImportError("adasum.torch: this package was built without PyTorch, or for another version of it; install it again "
                       "where this PyTorch is installed") from problem
 
+atexit.register(abandon_all)  # a rank may be waiting for others that do not come, and is not to keep this process
+
+_workers: weakref.WeakKeyDictionary[torch.distributed.ProcessGroup, Worker] = weakref.WeakKeyDictionary()
+"""The thread of each group. It lives as long as the group, so that all ranks make it with the first State."""
+
+
+def _worker_of(group: torch.distributed.ProcessGroup) -> Worker:
+    if group not in _workers:
+        _workers[group] = Worker(group, _timeout_of(group))
+    return _workers[group]
+
+
+def _timeout_of(group: torch.distributed.ProcessGroup) -> float:
+    """In seconds; as init_process_group was told, where the backend says so."""
+    try:
+        backend = group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
+        return backend.options._timeout.total_seconds()
+    except (AttributeError, RuntimeError):
+        return 1800.0  # PyTorch's own default
+
 
 class State:
-    """What `hook` keeps: the rule, the plans, and a thread on which buckets are reduced while the backward pass goes on.
+    """What `hook` keeps: the rule and the plans. Buckets are reduced on a thread while the backward pass goes on; all States
+    of a process group share it, and take turns in the order in which reductions are asked for.
 
     process_group: one whose backend sends tensors of the CPU, such as gloo; the default group if None. It may be used for
-        other things meanwhile, but for messages with the tags 24301 and 24302.
+        other things meanwhile, but for messages with the tags 24301 and 24302. Its timeout is how long a process waits for
+        another.
     rule: a name, with parameters after a colon, such as "mean" or "centred_clipping:radius=2"; adasum.rules() lists them.
     per_layer: one set of weights for each parameter. If False, one for the whole model: all buckets wait for the last.
     report_every: after each so many steps, on_report(step, reports) is called, with one Report for each bucket.
@@ -31,7 +56,8 @@ class State:
         part belongs to segment k of the whole; its length may differ from part to part, and be zero.
     options: check_agreement, measure, nonfinite ("propagate", "exclude", "raise"), wire ("same", "bfloat16", "binary16").
 
-    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result:
+    Collective over the group: if a process gives what cannot be used, State raises BadInput there and CommunicationError (or
+    AgreementError, with check_agreement=True) on the others. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result:
     not divided by the number of processes."""
 
     def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
@@ -42,9 +68,16 @@ class State:
             raise BadInput("adasum.torch.State: torch.distributed.init_process_group has not been called")
         if process_group is None:
             process_group = torch.distributed.distributed_c10d._get_default_group()
-        if report_every and on_report is None:
-            raise BadInput("adasum.torch.State: report_every is given, but not on_report, which is to be called")
-        self._reducer = Reducer(process_group, rule, text_of(options).decode(), shard)
+        if not isinstance(process_group, torch.distributed.ProcessGroup):
+            raise BadInput(f"adasum.torch.State: no process group, or not one of this process: {process_group!r}")
+        rule_text, options_text, problem = "", "", ""
+        try:
+            options_text = text_of(options).decode()  # first: they say how the others are told
+            rule_text = name_of(rule).decode()
+            _require_usable(report_every, on_report, shard)
+        except BadInput as wrong:  # of which the other processes are told
+            shard, problem = None, str(wrong)
+        self._reducer = Reducer(_worker_of(process_group), rule_text, options_text, shard, problem)
         self._per_layer = per_layer
         self._whole_model = not per_layer or self._reducer.is_whole_model
         # The buckets of this step, where all of them wait for the last.
@@ -54,11 +87,19 @@ class State:
         """How many steps have begun."""
 
     def reduce(self, tensor: torch.Tensor, segments: Optional[Iterable[int]] = None) -> torch.futures.Future:
-        """Begins to reduce a tensor in place, whose segments have these lengths. Returns a future of the tensor."""
-        return self._reducer.reduce(tensor, [tensor.numel()] if segments is None else list(segments))
+        """Begins to reduce a tensor in place, whose segments have these lengths. Returns a future of the tensor. Collective, in
+        the same order on all processes. To be called between two calls of begin_step; without any, each reduction is a step."""
+        if not isinstance(tensor, torch.Tensor):
+            return self._reducer.refuse(f"no tensor, but {type(tensor).__name__}")
+        try:
+            lengths = [tensor.numel()] if segments is None else [_length(one) for one in segments]
+        except (TypeError, ValueError) as problem:
+            return self._reducer.refuse(f"the lengths of segments are not a list of integers from 0 on: {problem}")
+        return self._reducer.reduce(tensor, lengths)
 
     def begin_step(self) -> None:
-        """A new step of the training begins: for those who call reduce() themselves. hook does so with the first bucket."""
+        """A new step of the training begins: for those who call reduce() themselves. hook does so with the first bucket.
+        Reductions of equal segments are told apart by their order in the step, where a rule keeps something about each."""
         self._begin_step()
 
     def reports(self) -> list[Report]:
@@ -102,6 +143,23 @@ class State:
 
     def __getstate__(self) -> NoReturn:
         raise TypeError("adasum.torch.State belongs to this process: it cannot be pickled")
+
+
+def _length(one: Any) -> int:
+    if isinstance(one, bool) or not 0 <= operator.index(one) < 1 << 63:
+        raise ValueError(f"{one!r}")
+    return operator.index(one)
+
+
+def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
+    call = "adasum.torch.State"
+    if not isinstance(report_every, int) or report_every < 0:
+        raise BadInput(f"{call}: report_every is a number of steps, or 0, not {report_every!r}")
+    if report_every and not callable(on_report):
+        raise BadInput(f"{call}: report_every is given, but not on_report, which is to be called")
+    if shard is not None and not (isinstance(shard, tuple) and len(shard) == 2 and
+                                  all(isinstance(one, int) and 0 <= one < 1 << 31 for one in shard)):
+        raise BadInput(f"{call}: shard is (replica, part), two numbers from 0 on, not {shard!r}")
 
 
 def hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -244,14 +245,17 @@ TEST_CASE("a message that did not come whole: nothing is learnt from what is in 
                                         memory);
     std::vector<adasum::outgoing> out;
     std::vector<adasum::incoming> in;
+    std::vector<std::string> causes;
     for (; agreement.next(out, in); out.clear(), in.clear()) {
       // The beginning of a gradient: a message of another kind, of which only the first bytes were taken.
       REQUIRE(in.size() == 1);
       std::ranges::fill(in.front().bytes, std::byte{0});
-      REQUIRE(agreement.fail());
+      const auto cause = "rank " + std::to_string(in.front().peer) + " sent 8 bytes";
+      REQUIRE(agreement.fail(std::make_exception_ptr(adasum::communication_error(cause))));
+      causes.push_back(cause);
     }
-    const auto mentions = "rank " + std::to_string(rank) + ", did not get";
-    CHECK_THROWS_WITH_AS(agreement.require(), doctest::Contains(mentions.c_str()), adasum::communication_error);
+    CHECK(causes.size() == 3);
+    CHECK_THROWS_WITH_AS(agreement.require(), causes.front().c_str(), adasum::communication_error);
   }
 }
 

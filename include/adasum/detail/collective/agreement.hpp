@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <new>
 #include <span>
 #include <string>
@@ -121,9 +122,11 @@ class agreement {
     return true;
   }
   /// The last exchange did not bring what it should; the others are to be told. @return whether they can be
-  bool fail() {
-    if (round_ == round::readiness) ready_.fail();
-    return round_ == round::readiness;
+  bool fail(std::exception_ptr cause) {
+    if (round_ != round::readiness) return false;
+    if (!cause_) cause_ = std::move(cause);
+    ready_.fail();
+    return true;
   }
 
   /// Messages may still be in flight: what they use stays for good. (A short message is the communicator's matter.)
@@ -134,9 +137,11 @@ class agreement {
   /// When there is no more. The same on every rank:
   /// @throws agreement_error      a rank has bad input, or two ranks are about to do different things
   /// @throws communication_error  where the ranks do not compare
+  /// @throws the first cause that fail() was given
   void require() const {
     if (!problem_.empty()) throw agreement_error(problem_);
-    if (!ready_.state().is_good()) throw communication_error(describe(ready_.state(), rank_));
+    if (cause_) std::rethrow_exception(cause_);
+    if (!ready_.state().is_good()) throw communication_error(describe(ready_.state()));
   }
   /// After that: the most memory that one of the ranks needs to share.
   std::size_t bytes_to_share() const { return static_cast<std::size_t>(ready_.state().bytes); }
@@ -144,16 +149,13 @@ class agreement {
  private:
   enum class round { readiness, signatures, search, show };
 
-  static std::string describe(const readiness& all, int self) {
-    if (all.failed == self)
-      return "adasum: this rank, " + rank_name(static_cast<std::size_t>(self)) +
-             ", did not get what another was to tell it before the reduction could begin";
+  static std::string describe(const readiness& all) {
     if (all.failed != readiness::nobody)
       return "adasum: " + rank_name(static_cast<std::size_t>(all.failed)) +
              " has failed before the reduction could begin; it throws what happened";
     if (all.has(readiness::compares) && all.has(readiness::does_not))
-      return "adasum: options::check_agreement is on for some ranks and off for others";
-    return "adasum: the ranks are about to do different things; options::check_agreement tells what";
+      return "adasum: the option check_agreement is on for some ranks and off for others";
+    return "adasum: the ranks are about to do different things; the option check_agreement tells what";
   }
 
   /// @return whether the ranks find out what is wrong
@@ -261,6 +263,7 @@ class agreement {
   std::size_t equal_ = 0, different_ = 0;  // boundaries up to here are equal; of those up to there, one is not
   std::uint64_t word_ = 0;
   std::string problem_;
+  std::exception_ptr cause_;
 };
 
 /// The whole of it; blocks. These are the exchanges of the step `agree` (steps.hpp), so that ranks may meet of which one
@@ -279,7 +282,7 @@ std::size_t agree(const Space& space, const Comm& comm, agreement run) {
       if (gave_up(comm)) run.leave_memory();
       throw;
     } catch (...) {
-      if (!run.fail()) throw;
+      if (!run.fail(std::current_exception())) throw;
     }
   }
   run.require();

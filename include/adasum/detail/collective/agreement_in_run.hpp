@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "../../core/error.hpp"
@@ -37,7 +38,7 @@ class agreement_in_run {
     } catch (const timeout_error&) {
       throw;
     } catch (...) {  // the others wait for the messages that follow
-      if (!run_.fail()) throw;
+      if (!run_.fail(std::current_exception())) throw;
       return true;
     }
   }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+#include <sys/types.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <adasum/comm/any.hpp>
+
+namespace adasum::python {
+
+/// The thread on which all reductions of a process group are carried out, one after the other in the order in which they were
+/// asked for, so that the caller, which is the backward pass, goes on. There is one for each group, as messages of two
+/// reductions at once would be taken for one another.
+class group_worker {
+ public:
+  /// Collective over the group.
+  /// @param timeout  see c10d_communicator
+  /// @throws bad_input, c10d_error
+  group_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, std::chrono::duration<double> timeout);
+  group_worker(const group_worker&) = delete;
+  group_worker& operator=(const group_worker&) = delete;
+  /// Waits for what has been asked for, unless this is the thread itself: then that is done afterwards.
+  ~group_worker();
+
+  /// For the jobs alone.
+  const any_communicator& comm() const { return state_->comm; }
+
+  /// What the thread does next: `work`, and then, unless the interpreter has ended, `complete`, which may use what is
+  /// Python's. Neither may throw.
+  /// @throws error  this object is of no use (is_abandoned)
+  void submit(std::function<void()> work, std::function<void()> complete);
+  /// Does this on the thread, at once if this is that, and blocks until it is done. @throws what it throws
+  void carry_out(const std::function<void()>& work);
+
+  /// Whether this object is of no use: the interpreter ends, or this is a process that was forked from the one with the
+  /// thread. Then neither this object nor what its jobs use is destroyed.
+  bool is_abandoned() const;
+
+  /// The interpreter is about to end, maybe while ranks wait for each other: from now on, no thread touches what is Python's.
+  /// Blocks while one does. To be called without the GIL.
+  static void abandon_all();
+
+ private:
+  struct job {
+    std::function<void()> work, complete;
+  };
+
+  struct state {
+    any_communicator comm;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<job> jobs;
+    bool ends = false;
+  };
+
+  static void run(const std::shared_ptr<state>& here);
+
+  std::shared_ptr<state> state_;  // the thread's, too: a job may destroy this object
+  pid_t process_;
+  std::thread thread_;
+};
+
+}  // namespace adasum::python
