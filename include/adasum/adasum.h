@@ -16,14 +16,14 @@
  *
  * Errors. Functions that return int return ADASUM_SUCCESS, or say what went wrong by one of the numbers below; they never end
  * the program. adasum_last_error() has the message. If something is wrong on one rank, the others are told: no rank waits for
- * one that has failed. (But for what a rank does not even begin: a communicator or a plan that cannot be used.)
+ * one that has failed. (The exception is a call that cannot even start: its communicator or plan cannot be used.)
  *
  * Arrays. An array is contiguous, and has `count` elements of one type. It is cut into segments, one for each layer, whose
  * lengths add up to `count`; lengths = NULL and segments = 0 make the whole array one segment.
  *
  * Rules and options are text. A rule is a name, and after a colon its parameters: "adasum", "centred_clipping:radius=2",
  * "nearest_neighbour_mixing:byzantine=1,rule=multi_krum:byzantine=1". NULL is "adasum". adasum_rules() lists the names;
- * parameters are called as in docs/rules.md. Options are name=value, separated by commas, in any order; NULL is the defaults:
+ * docs/rules.md names the parameters. Options are name=value, separated by commas, in any order; NULL is the defaults:
  *
  *   check_agreement=no   yes: ranks compare lengths, segments, rules and options at each call, and say in what they differ
  *   measure=always       when_needed: the report of sum and mean holds no norms
@@ -47,7 +47,7 @@
 extern "C" {
 #endif
 
-/* What calls return. They are called as the exceptions of the C++ library. Values are never changed; new ones may be added. */
+/* What calls return, named after the exceptions of the C++ library. Values never change; new ones may be added. */
 enum adasum_error_code {
   ADASUM_SUCCESS = 0,
   ADASUM_BAD_INPUT = 1,           /* an argument cannot be used; the data are unchanged */
@@ -64,8 +64,8 @@ enum adasum_error_code {
 /* Types of elements. Halves are IEEE binary16, of any C type that has these 16 bits. */
 enum adasum_type { ADASUM_DOUBLE = 1, ADASUM_FLOAT = 2, ADASUM_HALF = 3, ADASUM_BFLOAT16 = 4 };
 
-/* Handles, as those of MPI. One that was set to ADASUM_NULL, or freed, or is a copy of one that was freed, is an error
- * wherever it is used:  adasum_plan plan = ADASUM_NULL; */
+/* Opaque handles, like MPI's. It is an error to use one that is ADASUM_NULL, that was freed, or that is a copy of one that
+ * was freed:  adasum_plan plan = ADASUM_NULL; */
 typedef struct adasum_plan {
   uint64_t id;
 } adasum_plan;

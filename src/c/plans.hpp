@@ -37,7 +37,7 @@ class plan_place {
 
 /// adasum_plan_start. @param has_gaps  between the array's elements: then it is refused
 int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool has_gaps) noexcept;
-/// adasum_plan_buffer. @param type  null if the caller has none of his own
+/// adasum_plan_buffer. @param type  null if the caller has none
 int buffer_of_plan(adasum_plan plan, const int* type, void** buffer) noexcept;
 
 }  // namespace adasum::c

@@ -36,7 +36,7 @@ class report_place {
 
   adasum_report* handle_;
   std::shared_ptr<report> report_;
-  adasum_report made_{0};  // if the caller had none; not his before there is something in it
+  adasum_report made_{0};  // if the caller had none; handed over once there is something in it
 };
 
 }  // namespace adasum::c

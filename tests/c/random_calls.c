@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* random_calls CALLS SEED: calls with arguments by chance, mostly wrong ones. Each returns, on every rank; if one rank is told
+/* random_calls CALLS SEED: calls with random arguments, mostly wrong ones. Each returns, on every rank; if one rank is told
  * that its input is bad, no rank is told that all went well; and the data of a call that failed so are unchanged. */
 #include "check.h"
 
