@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "reducer.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <numeric>
@@ -126,6 +127,7 @@ std::vector<std::string> reducer::reports() const {
 }
 
 void reducer::carry_out(job& one) {
+  if (std::exchange(step_of_order_, one.step) != one.step) reductions_ = 0;
   drop_unused_plans(one);
   if (!one.problem.empty()) refuse(one);
   const auto& found = next_plan(one).run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
@@ -138,32 +140,50 @@ void reducer::carry_out(job& one) {
 /// The other ranks are about to run the plan for these lengths, or to make it. Throws.
 void reducer::refuse(const job& one) {
   const auto problem = std::string(call) + ": " + one.problem;
-  for (const auto& [key, kept] : plans_) {
-    const auto used = kept.step == one.step ? kept.used : 0;
-    if (key.lengths == one.lengths && used < kept.plans.size()) kept.plans[used]->refuse(problem, nullptr);
+  if (auto* const kept = expected_plans(one)) {
+    const auto place = next_place(*kept, one.step);
+    if (place < kept->plans.size() && kept->plans[place]) kept->plans[place]->refuse(problem, nullptr);
   }
   c::prepare_among_ranks(worker_->comm(), {.call = call, .count = 0, .type = 0, .options = options_.c_str()},
                          [&] { throw bad_input(problem); });
 }
 
+/// Those of its segments; if they are not known, those that came at this point of the step before. Null if there are none.
+reducer::kept_plans* reducer::expected_plans(const job& one) {
+  if (one.lengths.empty()) return reductions_ < order_.size() ? order_[reductions_] : nullptr;
+  const auto found = std::ranges::find_if(plans_, [&](const auto& kept) { return kept.first.lengths == one.lengths; });
+  return found == plans_.end() ? nullptr : &found->second;
+}
+
+/// Counts this reduction. @return how many of these plans were used before in this step
+std::size_t reducer::next_place(kept_plans& kept, std::int64_t step) {
+  if (std::exchange(kept.step, step) != step) kept.used = 0;
+  order_.resize(std::max(order_.size(), reductions_ + 1));
+  order_[reductions_++] = &kept;
+  return kept.used++;
+}
+
 c::any_plan& reducer::next_plan(const job& one) {
   const int type = type_of(one.tensor);
   auto& kept = plans_[plan_key{.type = type, .lengths = one.lengths}];
-  if (std::exchange(kept.step, one.step) != one.step) kept.used = 0;
-  if (kept.used == kept.plans.size()) {
+  const auto place = next_place(kept, one.step);
+  if (place >= kept.plans.size()) kept.plans.resize(place + 1);
+  if (!kept.plans[place]) {
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
     auto made = c::calls_of(type, call).empty_plan(asked);
     made->make(worker_->comm(), asked);
-    kept.plans.push_back(std::move(made));
+    kept.plans[place] = std::move(made);
   }
-  return *kept.plans[kept.used++];
+  return *kept.plans[place];
 }
 
 /// All ranks drop the same ones, as they do the same in each step.
 void reducer::drop_unused_plans(const job& one) {
   const std::int64_t steps_unused = one.steps_are_told ? 10 : 1000;
-  std::erase_if(plans_, [&](const auto& kept) { return one.step - kept.second.step > steps_unused; });
+  const auto is_unused = [&](const kept_plans& kept) { return one.step - kept.step > steps_unused; };
+  std::erase_if(order_, [&](const kept_plans* kept) { return is_unused(*kept); });
+  std::erase_if(plans_, [&](const auto& kept) { return is_unused(kept.second); });
 }
 
 }  // namespace adasum::python

@@ -46,7 +46,8 @@ class reducer {
 
   /// Begins to reduce the tensor in place, and returns a future that is completed with `result` when that is done, or with
   /// the error. Where the tensor cannot be reduced, the other ranks are told, and all futures fail.
-  /// @param problem  what is wrong with the arguments; empty if nothing is known
+  /// @param problem  what is wrong with the arguments; empty if nothing is known. Without lengths, the other ranks are assumed
+  ///                 to be where they were at this point of the step before
   future reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result,
                 std::string problem = {});
 
@@ -87,6 +88,8 @@ class reducer {
 
   void carry_out(job& one);
   void refuse(const job& one);
+  kept_plans* expected_plans(const job& one);
+  std::size_t next_place(kept_plans& kept, std::int64_t step);
   c::any_plan& next_plan(const job& one);
   void drop_unused_plans(const job& one);
 
@@ -101,7 +104,12 @@ class reducer {
   std::deque<report> reports_;  // the first of them are those of that step
   std::size_t report_count_ = 0;
 
-  std::map<plan_key, kept_plans> plans_;  // the thread's own
+  // The thread's own:
+  std::map<plan_key, kept_plans> plans_;
+  std::vector<kept_plans*>
+      order_;                   // which were used one after the other in a step: in this one, and then in those before
+  std::size_t reductions_ = 0;  // of this step
+  std::int64_t step_of_order_ = -1;
 };
 
 }  // namespace adasum::python

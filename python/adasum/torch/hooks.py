@@ -118,10 +118,18 @@ class State:
         return future
 
     def _begin_step(self) -> None:
-        if self._report_every and self.step and self.step % self._report_every == 0:
-            self._on_report(self.step, self.reports())
+        ended, reports = self.step, self.reports() if self._report_is_due() else []
         self.step += 1
         self._reducer.begin_step()
+        if reports:
+            try:
+                self._on_report(ended, reports)
+            except Exception as problem:
+                self._reducer.refuse(f"on_report raised {problem!r}")  # the others are about to reduce a bucket
+                raise
+
+    def _report_is_due(self) -> bool:
+        return bool(self._report_every and self.step and self.step % self._report_every == 0)
 
     def _reduce_whole_model(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -155,8 +163,8 @@ def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
     call = "adasum.torch.State"
     if not isinstance(report_every, int) or report_every < 0:
         raise BadInput(f"{call}: report_every is a number of steps, or 0, not {report_every!r}")
-    if report_every and not callable(on_report):
-        raise BadInput(f"{call}: report_every is given, but not on_report, which is to be called")
+    if bool(report_every) != callable(on_report):
+        raise BadInput(f"{call}: report_every and on_report, a function, belong together")
     if shard is not None and not (isinstance(shard, tuple) and len(shard) == 2 and
                                   all(isinstance(one, int) and 0 <= one < 1 << 31 for one in shard)):
         raise BadInput(f"{call}: shard is (replica, part), two numbers from 0 on, not {shard!r}")
