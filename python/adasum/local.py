@@ -11,7 +11,7 @@ import numpy
 
 from ._arrays import Array, Elements
 from ._errors import BadInput
-from ._library import byref, check, lengths_of, library, name_of, text_of
+from ._library import Handle, byref, check, lengths_of, library, name_of, text_of
 from .report import Report
 
 
@@ -63,11 +63,11 @@ def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str =
         raise BadInput(f"{call}: there is no gradient")
     out, target = _out_like(inputs[0], out, call)
     _require_same([*inputs, target], call)
-    found = Report()
+    found = Handle(0)
     addresses = (c_void_p * len(inputs))(*(one.address for one in inputs))
     check(library.adasum_combine(addresses, len(inputs), target.address, target.count, target.type, *lengths_of(segments),
-                                 name_of(rule), text_of(options), byref(found._handle)))
-    return out, found
+                                 name_of(rule), text_of(options), byref(found)))
+    return out, Report._of(found)
 
 
 def tree(gradients: Iterable[Array], out: Array | None = None, *, segments: Iterable[int] | None = None,

@@ -88,10 +88,10 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
         # The others are about to wait for this rank: a call that cannot be carried out tells them.
         library.adasum_allreduce(handle, None, 0, _no_type, None, 0, None, readable_text_of(options), None)
         raise
-    found = Report()
+    found = Handle(0)
     check(library.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
-                                   byref(found._handle)))
-    return found
+                                   byref(found)))
+    return Report._of(found)
 
 
 class Plan:
@@ -143,14 +143,15 @@ class Plan:
 
     def wait(self) -> Report:
         """Blocks until the array holds the result. Returns a Report."""
-        found = Report()
-        error = library.adasum_plan_wait(self._handle, byref(found._handle))
+        found = Handle(0)
+        error = library.adasum_plan_wait(self._handle, byref(found))
+        report = Report._of(found)
         self._running = None
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
         check(error)
-        return found
+        return report
 
     def __call__(self, array: Array) -> Report:
         """Reduces the array in place. Returns a Report."""

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Calls on one process."""
 
+import copy
+import gc
+import json
 import math
+import pickle
 import re
 import threading
 import time
+from collections.abc import Mapping
 
 import numpy
 import pytest
@@ -78,7 +83,57 @@ def test_tree_and_report():
     assert report["orthogonality"] == pytest.approx(1)
     assert adasum.tree([a, a, a])[1]["orthogonality"] == pytest.approx(1 / 3)
     assert re.fullmatch(r"adasum\.Report\('\{.*\}'\)", repr(report))
-    assert set(report.keys()) == set(report.values())
+
+
+def test_report_is_a_mapping():
+    _, report = adasum.tree(numpy.eye(3))
+    expected = json.loads(report.json())
+    assert isinstance(report, Mapping) and dict(report) == report.to_dict() == expected and report == expected
+    assert list(report) == list(report.keys()) == list(expected) and len(report) == len(expected) > 5
+    assert "rule" in report and "colour" not in report
+    assert list(report.values()) == list(expected.values()) and list(report.items()) == list(expected.items())
+    assert report.get("rule") == "adasum" and report.get("colour", 7) == 7
+    with pytest.raises(KeyError, match="colour"):
+        report["colour"]
+    report.to_dict()["rule"] = "changed"
+    assert report["rule"] == "adasum"
+    with pytest.raises(TypeError):
+        report["rule"] = "changed"
+
+
+def through_pickle(report):
+    return pickle.loads(pickle.dumps(report))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, through_pickle, lambda report: adasum.Report(report.json())])
+@pytest.mark.parametrize("was_read", [False, True])
+def test_copies_of_reports(copied, was_read):
+    """Each lives without the other."""
+    _, report = adasum.tree(numpy.eye(3))
+    expected = adasum.tree(numpy.eye(3))[1].to_dict()
+    if was_read:
+        assert report == expected
+    other = copied(report)
+    assert type(other) is adasum.Report and other is not report
+    del other
+    gc.collect()
+    assert report == expected
+    other = copied(report)
+    del report
+    gc.collect()
+    adasum.tree(2 * numpy.eye(3))  # which takes the place of the one that is gone
+    assert other == expected and repr(other) == f"adasum.Report({other.json()!r})"
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("wrong", [(), (1, 2, 3)])
+def test_reports_are_made_of_texts(wrong):
+    with pytest.raises(TypeError):
+        adasum.Report(*wrong)
+    for text in ("", "rule", "{", "[]", "3", "\0", None, 7, b"{}", "[" * 100_000):
+        with pytest.raises(adasum.BadInput, match="no text of a report"):
+            adasum.Report(text)
+    gc.collect()
 
 
 @pytest.mark.parametrize("rule", adasum.rules())
@@ -164,9 +219,11 @@ def test_other_threads_run_meanwhile():
 
     other = threading.Thread(target=count)
     other.start()
-    before = turns
-    adasum.tree(gradients)
-    during = turns - before
+    during = []
+    while len(during) < 20 and max(during, default=0) <= 10:  # on a busy machine, the other may get no processor for a while
+        before = turns
+        adasum.tree(gradients)
+        during.append(turns - before)
     ends.set()
     other.join()
-    assert during > 10
+    assert max(during) > 10

@@ -29,6 +29,15 @@ def test_allreduce(rule, dtype, tolerance):
     assert len(set(world.allgather(mine.tobytes()))) == 1  # the same bits on all ranks
 
 
+def test_reports_travel():
+    """A pickled report is the one it was, whatever reports there are where it arrives."""
+    comm = world.Split(rank, 0)  # each rank's own
+    report = adasum.allreduce(numpy.array([3.0, 4.0]) * (rank + 1), comm)
+    assert [r["norms"] for r in world.allgather(report)] == [[[5.0 * (r + 1)]] for r in range(size)]
+    assert report["norms"] == [[5.0 * (rank + 1)]]
+    comm.Free()
+
+
 def test_tensors_and_wire():
     torch = pytest.importorskip("torch")
     mine = torch.full((500,), float(rank + 1))

@@ -97,7 +97,7 @@ def one_call(given, comm):
         else:
             gradients = gradients if given.right else given.one_of(gradients, gradients, None, 3)
             rule, options = given.rule(), given.options()
-            adasum.combine(gradients, out, rule=rule, segments=given.segments(), **options)[1].values()
+            adasum.combine(gradients, out, rule=rule, segments=given.segments(), **options)[1].to_dict()
             require_readable(rule, *options, *options.values())
     elif call == 3:
         rule, options = given.rule(), given.options()
