@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, Union
 
 import numpy
@@ -49,6 +50,24 @@ class Elements:
             raise BadInput(f"{call}: the array is read-only, and the result is written to it")
         self.array, self._keep = array, given
         self.address, self.count, self.type = array.__array_interface__["data"][0], array.size, _types[name]
+
+    @property
+    def order(self) -> str:
+        """Of two arrays with one shape, both have both orders, or neither has."""
+        return "C" if self.array.flags.c_contiguous else "Fortran"
+
+
+def require_alike(arrays: Sequence[Elements], out: Elements, call: str) -> None:
+    """All have one type and one shape, and their elements lie in one order: what is combined are those of one place in memory."""
+    first = arrays[0]
+    for name, one in [*((f"array {number}", one) for number, one in enumerate(arrays)), ("out", out)]:
+        if one.array.shape != first.array.shape:
+            raise BadInput(f"{call}: array 0 has the shape {first.array.shape}, {name} has {one.array.shape}")
+        if one.type != first.type:
+            raise BadInput(f"{call}: array 0 and {name} have different element types")
+        if one.order != first.order:
+            raise BadInput(f"{call}: array 0 is in {first.order}'s order, {name} in {one.order}'s (strides "
+                           f"{first.array.strides} and {one.array.strides})")
 
 
 def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:

@@ -45,6 +45,26 @@ def test_arrays_of_several_dimensions(random):
     assert adasum.pair(a, b).shape == (4, 5)
     numpy.testing.assert_allclose(adasum.pair(a, b).ravel(), exact_pair(a.ravel(), b.ravel()), rtol=1e-14)
     numpy.testing.assert_allclose(adasum.pair(a.T, b.T), adasum.pair(a, b).T, rtol=1e-14)  # contiguous, too
+    row = numpy.asfortranarray(a[:1])  # of one row, both orders are the same
+    numpy.testing.assert_allclose(adasum.pair(a[:1].copy(), row, out=row), a[:1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("other, message", [
+    (lambda a: numpy.asfortranarray(a), "array 0 is in .*'s order, .* in .*'s .strides"),
+    (lambda a: a.reshape(3, 2), r"array 0 has the shape \(., .\), .* has \(., .\)"),
+    (lambda a: a.reshape(6), "array 0 has the shape .*6,"),
+    (lambda a: a.reshape(1, 2, 3), "array 0 has the shape .*1, 2, 3"),
+])
+def test_arrays_of_other_shapes_or_orders(random, place, other, message):
+    for call in (lambda a, b, out: adasum.pair(a, b, out), lambda *arrays: adasum.combine(arrays[:2], arrays[2], rule="mean")):
+        arrays = [random.normal(size=(2, 3)) for _ in range(3)]
+        arrays[place] = other(arrays[place])
+        before = [array.copy() for array in arrays]
+        with pytest.raises(adasum.BadInput, match=message):
+            call(*arrays)
+        for array, old in zip(arrays, before):
+            numpy.testing.assert_array_equal(array, old)
 
 
 def test_no_elements():
@@ -162,7 +182,7 @@ def test_parameters_and_options(random):
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda a: adasum.pair(a, a[:2]), "array 0 has 4 elements, array 1 has 2"),
+    (lambda a: adasum.pair(a, a[:2]), r"array 0 has the shape \(4,\), array 1 has \(2,\)"),
     (lambda a: adasum.pair(a, a.astype("f8")), "different element types"),
     (lambda a: adasum.pair(a[::2], a[::2]), "gaps between its elements"),
     (lambda a: adasum.pair(a.astype("i4"), a.astype("i4")), "holds int32"),
