@@ -8,12 +8,15 @@ from typing import Any, Protocol, Union
 
 import numpy
 
+from ._dlpack import view_of
 from ._errors import BadInput
 
 _types = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
 
 
 class SupportsDLPack(Protocol):
+    """An array of version 1 of DLPack, or of before: __dlpack__ may know max_version, or not."""
+
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
 
 
@@ -47,7 +50,7 @@ class Elements:
         if not array.dtype.isnative:
             raise BadInput(f"{call}: the array's bytes are in another order than this machine's")
         if written and not array.flags.writeable:
-            raise BadInput(f"{call}: the array is read-only, and the result is written to it")
+            raise BadInput(f"{call}: the array is read-only, or a copy by DLPack, and the result is written to it")
         self.array, self._keep = array, given
         self.address, self.count, self.type = array.__array_interface__["data"][0], array.size, _types[name]
 
@@ -78,8 +81,8 @@ def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
         return _torch_as_numpy(given, call)
     if hasattr(given, "__dlpack__"):
         try:
-            return (array := numpy.from_dlpack(given)), array.dtype.name
-        except (BufferError, RuntimeError, TypeError, ValueError) as problem:
+            return view_of(given)
+        except Exception as problem:  # of the producer's
             raise BadInput(f"{call}: the array cannot be read in place by DLPack: {problem}") from problem
     raise BadInput(f"{call}: neither an array of numpy's nor one that offers DLPack, but {type(given).__name__}")
 

@@ -8,6 +8,7 @@ import pytest
 from mpi4py import MPI
 
 import adasum
+from producers import Before1, Version1
 
 world = MPI.COMM_WORLD
 rank, size = world.rank, world.size
@@ -47,6 +48,19 @@ def test_tensors_and_wire():
     mine = torch.ones(10, dtype=torch.bfloat16)
     adasum.allreduce(mine, world)
     assert (mine == 1).all()
+
+
+@pytest.mark.parametrize("make", [Before1, Version1])
+def test_dlpack(make):
+    """In place, and freed when the call or the run is over, not before."""
+    mine = make(numpy.full(500, rank + 1.0), counts=True)
+    adasum.allreduce(mine, world, rule="mean")
+    assert (mine.array == (size + 1) / 2).all() and mine.made == mine.gone == 1
+    with adasum.Plan(world, 500, "float64") as plan:
+        plan.start(mine)
+        assert (mine.made, mine.gone) == (2, 1)
+        plan.wait()
+        assert (mine.array == (size + 1) / 2).all() and mine.made == mine.gone == 2
 
 
 def test_plan():

@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 import adasum
+from producers import Before1, Version1, is_copy, read_only
 
 calls = 10_000
 unreadable = "\0", "mean\0", "mean\0:byzantine=1", "same\0", "\ud800", "mean\udfff"
@@ -54,6 +55,9 @@ class Arguments:
             one[self.random.integers(length)] = self.one_of(math.inf, -math.inf, math.nan)
         if kind == 6:
             one = numpy.frombuffer(b"\0" + one.tobytes(), one.dtype, length, 1)  # not at a multiple of its alignment
+        if kind in (7, 8) and one.dtype.isnative:
+            flags = self.one_of(0, read_only, is_copy)
+            one = Before1(one) if kind == 7 else Version1(one, flags, self.one_of(1, 1, 2))
         return one
 
     def segments(self):
