@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import torch
 
+from .._errors import BadInput
 from ..report import Report
 from .hooks import State
 
 
-class DeltaOptimizer:
+class DeltaOptimizer(torch.optim.Optimizer):
     """Wraps an optimizer of torch.optim. step() lets it change the parameters by this process's own gradients, and then
     replaces the change by the rule's combination of all processes' changes: what is combined is what the optimizer has
     made of gradients (Adam, LAMB, momentum), as section 3.3 of the paper does for these.
@@ -24,10 +27,19 @@ class DeltaOptimizer:
     or, with per_layer=False, all of one type are one segment. State and options as for State. The optimizer's own state (its
     moments) stays each process's own, and so does state_dict().
 
-    Attributes and methods that are not listed here are the wrapped optimizer's."""
+    It is an optimizer itself, for schedulers and scalers: its param_groups, state, defaults and state_dict() are those of the
+    wrapped one, as are hooks of state_dict() and load_state_dict(), and all that is not listed here. Hooks of step() run around
+    the combined step. It belongs to this process, and cannot be pickled or copied."""
+
+    _step_supports_amp_scaling = False  # even if the wrapped one does: a scaler tells this one the scale, not that one
 
     def __init__(self, optimizer: torch.optim.Optimizer, process_group: torch.distributed.ProcessGroup | None = None,
                  rule: str = "adasum", *, per_layer: bool = True, **options: Any) -> None:
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise BadInput("adasum.torch.DeltaOptimizer: this wraps an optimizer of torch.optim, which is no "
+                           f"{type(optimizer).__name__}")
+        # The hooks of a step are this optimizer's own. What else the base class makes is not kept: it is the wrapped one's.
+        super().__init__(optimizer.param_groups, optimizer.defaults)
         self.optimizer = optimizer
         self._per_layer = per_layer
         self._state = State(process_group, rule, **options)
@@ -79,6 +91,19 @@ class DeltaOptimizer:
     def zero_grad(self, *arguments: Any, **named: Any) -> None:
         self.optimizer.zero_grad(*arguments, **named)
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """The next step has these parameters as well. To be called by all processes."""
+        if self._is_ready:
+            self.optimizer.add_param_group(param_group)
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether there is a wrapped optimizer: not while the base class sets itself up."""
+        return "optimizer" in self.__dict__
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("adasum.torch.DeltaOptimizer belongs to this process: it cannot be pickled or copied; its state_dict() can")
+
     def __getattr__(self, name: str) -> Any:
         if name == "optimizer":
             raise AttributeError(name)
@@ -86,3 +111,26 @@ class DeltaOptimizer:
 
     def __repr__(self) -> str:
         return f"adasum.torch.DeltaOptimizer({self.optimizer!r})"
+
+
+def _attribute_of_wrapped(name: str) -> property:
+    def write(self: DeltaOptimizer, value: Any) -> None:
+        if self._is_ready:
+            setattr(self.optimizer, name, value)
+
+    return property(lambda self: getattr(self.optimizer, name), write)
+
+
+def _method_of_wrapped(name: str) -> Callable[..., Any]:
+    def call(self: DeltaOptimizer, *arguments: Any, **named: Any) -> Any:
+        return getattr(self.optimizer, name)(*arguments, **named)
+
+    return functools.wraps(getattr(torch.optim.Optimizer, name))(call)
+
+
+for _name in ("param_groups", "state", "defaults"):
+    setattr(DeltaOptimizer, _name, _attribute_of_wrapped(_name))
+for _name in ("register_state_dict_pre_hook", "register_state_dict_post_hook", "register_load_state_dict_pre_hook",
+              "register_load_state_dict_post_hook"):
+    if hasattr(torch.optim.Optimizer, _name):  # PyTorch 2.x
+        setattr(DeltaOptimizer, _name, _method_of_wrapped(_name))
