@@ -61,7 +61,7 @@ class Elements:
 
 
 def require_alike(arrays: Sequence[Elements], out: Elements, call: str) -> None:
-    """All have one type and one shape, and their elements lie in one order: what is combined are those of one place in memory."""
+    """All have one type, one shape and one order: elements at the same place in memory are combined."""
     first = arrays[0]
     for name, one in [*((f"array {number}", one) for number, one in enumerate(arrays)), ("out", out)]:
         if one.array.shape != first.array.shape:

@@ -21,7 +21,8 @@ class Old(ctypes.Structure):
 
 
 class Versioned(ctypes.Structure):
-    _fields_ = [("version", c_uint32 * 2), ("manager", c_void_p), ("deleter", c_void_p), ("flags", c_uint64), ("tensor", Tensor)]
+    _fields_ = [("version", c_uint32 * 2), ("manager", c_void_p), ("deleter", c_void_p), ("flags", c_uint64),
+                ("tensor", Tensor)]
 
 
 class Before1:

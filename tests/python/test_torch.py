@@ -321,7 +321,8 @@ def test_delta_optimizer_takes_further_parameters(per_layer):
         adasum.torch.DeltaOptimizer([first])
 
 
-@pytest.mark.skipif(not hasattr(torch.optim.Optimizer, "register_state_dict_post_hook"), reason="this PyTorch has no such hooks")
+@pytest.mark.skipif(not hasattr(torch.optim.Optimizer, "register_state_dict_post_hook"),
+                    reason="this PyTorch has no such hooks")
 def test_hooks_of_delta_optimizer():
     """Those of a step see the combined parameters, those of a state the wrapped optimizer's."""
     model = network()

@@ -102,7 +102,8 @@ class DeltaOptimizer(torch.optim.Optimizer):
         return "optimizer" in self.__dict__
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError("adasum.torch.DeltaOptimizer belongs to this process: it cannot be pickled or copied; its state_dict() can")
+        raise TypeError("adasum.torch.DeltaOptimizer belongs to this process: it cannot be pickled or copied; its "
+                        "state_dict() can")
 
     def __getattr__(self, name: str) -> Any:
         if name == "optimizer":
