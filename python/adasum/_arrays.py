@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, Union
 
 import numpy
 
+from ._dlpack import view_of
 from ._errors import BadInput
 
 _types = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
 
 
 class SupportsDLPack(Protocol):
+    """An array of version 1 of DLPack, or of before: __dlpack__ may know max_version, or not."""
+
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
 
 
@@ -46,9 +50,27 @@ class Elements:
         if not array.dtype.isnative:
             raise BadInput(f"{call}: the array's bytes are in another order than this machine's")
         if written and not array.flags.writeable:
-            raise BadInput(f"{call}: the array is read-only, and the result is written to it")
+            raise BadInput(f"{call}: the array is read-only, or a copy by DLPack, and the result is written to it")
         self.array, self._keep = array, given
         self.address, self.count, self.type = array.__array_interface__["data"][0], array.size, _types[name]
+
+    @property
+    def order(self) -> str:
+        """Of two arrays with one shape, both have both orders, or neither has."""
+        return "C" if self.array.flags.c_contiguous else "Fortran"
+
+
+def require_alike(arrays: Sequence[Elements], out: Elements, call: str) -> None:
+    """All have one type, one shape and one order: elements at the same place in memory are combined."""
+    first = arrays[0]
+    for name, one in [*((f"array {number}", one) for number, one in enumerate(arrays)), ("out", out)]:
+        if one.array.shape != first.array.shape:
+            raise BadInput(f"{call}: array 0 has the shape {first.array.shape}, {name} has {one.array.shape}")
+        if one.type != first.type:
+            raise BadInput(f"{call}: array 0 and {name} have different element types")
+        if one.order != first.order:
+            raise BadInput(f"{call}: array 0 is in {first.order}'s order, {name} in {one.order}'s (strides "
+                           f"{first.array.strides} and {one.array.strides})")
 
 
 def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
@@ -59,8 +81,8 @@ def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
         return _torch_as_numpy(given, call)
     if hasattr(given, "__dlpack__"):
         try:
-            return (array := numpy.from_dlpack(given)), array.dtype.name
-        except (BufferError, RuntimeError, TypeError, ValueError) as problem:
+            return view_of(given)
+        except Exception as problem:  # of the producer's
             raise BadInput(f"{call}: the array cannot be read in place by DLPack: {problem}") from problem
     raise BadInput(f"{call}: neither an array of numpy's nor one that offers DLPack, but {type(given).__name__}")
 

@@ -4,12 +4,15 @@ of Python run meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import operator
 import pathlib
 from collections.abc import Iterable, Mapping
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any
+
+import numpy
 
 from . import _errors
 
@@ -76,33 +79,72 @@ def check(error: int) -> None:
         raise _exceptions.get(error, _errors.Error)(library.adasum_last_error().decode())
 
 
+def whole_number(value: Any) -> int:
+    """An integer of Python's, of numpy's, or what else can be an index. A bool is a mistake."""
+    require_no_bool(value)
+    return operator.index(value)
+
+
+def require_no_bool(value: Any) -> None:
+    if isinstance(value, (bool, numpy.bool_)):
+        raise TypeError("a bool is no number")
+
+
+def shown(number: int) -> str:
+    """In a message. Python refuses to print very long ones."""
+    return str(number) if abs(number) < 1 << 128 else f"a number of {number.bit_length()} bits"
+
+
 def lengths_of(segments: Iterable[int] | None) -> tuple[Any, int]:
     """A C array of segments' lengths, and how many they are; nothing for one segment."""
     if segments is None:
         return None, 0
     try:
-        lengths = [operator.index(length) for length in segments]
+        lengths = [whole_number(length) for length in segments]
     except TypeError as problem:
         raise _errors.BadInput(f"adasum: the lengths of segments are not a list of integers: {problem}") from problem
     if lengths and not 0 <= min(lengths) <= max(lengths) < 1 << 63:
-        raise _errors.BadInput(f"adasum: the length of a segment is {min(lengths) if min(lengths) < 0 else max(lengths)}")
+        wrong = min(lengths) if min(lengths) < 0 else max(lengths)
+        raise _errors.BadInput(f"adasum: the length of a segment is {shown(wrong)}")
     return (c_size_t * max(1, len(lengths)))(*lengths), len(lengths)
+
+
+def _encoded(text: str, what: str) -> bytes:
+    """As the library reads texts: to it, a NUL would be the end."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError as problem:
+        raise _errors.BadInput(f"adasum: {what} {text!r} is no text in Unicode: {problem}") from problem
+    if 0 in encoded:
+        raise _errors.BadInput(f"adasum: {what} {text!r} has a NUL in it")
+    return encoded
 
 
 def name_of(rule: str) -> bytes:
     """A rule as the library reads it."""
     if not isinstance(rule, str):
         raise _errors.BadInput(f"adasum: the rule is no text, but {type(rule).__name__}")
-    return rule.encode()
+    return _encoded(rule, "the rule")
 
 
 def text_of(options: Mapping[str, Any]) -> bytes:
     """The text by which the library reads options: ``nonfinite="raise", timeout=60`` is ``nonfinite=raise,timeout=60``."""
+    return b",".join(_text_of_one(name, value) for name, value in options.items() if value is not None)
 
-    def value_of(value: Any) -> str:
-        return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
-    return ",".join(f"{name}={value_of(value)}" for name, value in options.items() if value is not None).encode()
+def readable_text_of(options: Mapping[str, Any]) -> bytes:
+    """The same for those options that have a text. For a call that only tells the other ranks that this one cannot take part:
+    how it tells them depends on check_agreement."""
+    texts = []
+    for name, value in options.items():
+        with contextlib.suppress(Exception):
+            texts.append(text_of({name: value}))
+    return b",".join(filter(None, texts))
+
+
+def _text_of_one(name: str, value: Any) -> bytes:
+    text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    return _encoded(f"{name}={text}", "the option")
 
 
 def version() -> str:
@@ -111,4 +153,5 @@ def version() -> str:
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
-__all__ = ["Handle", "byref", "c_double", "c_int", "check", "lengths_of", "library", "name_of", "text_of", "version"]
+__all__ = ["Handle", "byref", "c_double", "c_int", "check", "lengths_of", "library", "name_of",
+           "readable_text_of", "require_no_bool", "shown", "text_of", "version", "whole_number"]

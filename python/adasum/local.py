@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from ctypes import c_void_p
 from typing import Any
 
 import numpy
 
-from ._arrays import Array, Elements
+from ._arrays import Array, Elements, require_alike
 from ._errors import BadInput
-from ._library import byref, check, lengths_of, library, name_of, text_of
+from ._library import Handle, byref, check, lengths_of, library, name_of, text_of
 from .report import Report
 
 
@@ -24,26 +24,18 @@ def _out_like(first: Elements, out: Array | None, call: str) -> tuple[Any, Eleme
     return out, Elements(out, call, written=True)
 
 
-def _require_same(elements: Sequence[Elements], call: str) -> None:
-    first = elements[0]
-    for number, one in enumerate(elements):
-        if one.count != first.count:
-            raise BadInput(f"{call}: array 0 has {first.count} elements, array {number} has {one.count}")
-        if one.type != first.type:
-            raise BadInput(f"{call}: array 0 and array {number} have different element types")
-
-
 def pair(a: Array, b: Array, out: Array | None = None, *, segments: Iterable[int] | None = None) -> Any:
     """The adaptive sum of two gradients, segment by segment:
     ``(1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b``.
 
-    a, b: contiguous arrays of one length and type: numpy's, or what offers DLPack. Neither is changed, unless it is `out`.
+    a, b: contiguous arrays of one shape, order (C's or Fortran's) and type: numpy's, or what offers DLPack. Neither is changed,
+        unless it is `out`.
     segments: the lengths of the segments (layers); without them, the whole array is one.
     Returns `out`, or a new array of numpy's."""
     call = "adasum.pair"
     inputs = [Elements(a, call), Elements(b, call)]
     out, target = _out_like(inputs[0], out, call)
-    _require_same([*inputs, target], call)
+    require_alike(inputs, target, call)
     check(library.adasum_pair(inputs[0].address, inputs[1].address, target.address, target.count, target.type,
                               *lengths_of(segments)))
     return out
@@ -62,12 +54,12 @@ def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str =
     if not inputs:
         raise BadInput(f"{call}: there is no gradient")
     out, target = _out_like(inputs[0], out, call)
-    _require_same([*inputs, target], call)
-    found = Report()
+    require_alike(inputs, target, call)
+    found = Handle(0)
     addresses = (c_void_p * len(inputs))(*(one.address for one in inputs))
     check(library.adasum_combine(addresses, len(inputs), target.address, target.count, target.type, *lengths_of(segments),
-                                 name_of(rule), text_of(options), byref(found._handle)))
-    return out, found
+                                 name_of(rule), text_of(options), byref(found)))
+    return out, Report._of(found)
 
 
 def tree(gradients: Iterable[Array], out: Array | None = None, *, segments: Iterable[int] | None = None,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ._arrays import Array, Elements, type_number
 from ._errors import BadInput, MPIError
 from ._interruption import answer_signals
-from ._library import Handle, check, lengths_of, library, name_of, text_of
+from ._library import (Handle, check, lengths_of, library, name_of, readable_text_of, require_no_bool, shown, text_of,
+                       whole_number)
 from .report import Report
 
 if TYPE_CHECKING:
@@ -53,6 +54,17 @@ def _handle_of(comm: MPI.Comm, call: str) -> Any:
     return _handle_type.from_address(MPI._addressof(comm))
 
 
+def _count_of(given: Any, call: str) -> int:
+    """How many elements a plan is for."""
+    try:
+        count = whole_number(given)
+    except TypeError as problem:
+        raise BadInput(f"{call}: the number of elements is no integer: {problem}") from problem
+    if not 0 <= count < 1 << 63:
+        raise BadInput(f"{call}: the number of elements is {shown(count)}")
+    return count
+
+
 def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = None, rule: str = "adasum",
               **options: Any) -> Report:
     """Combines the arrays of all ranks of an mpi4py communicator under a rule, in place; all ranks get the same bits.
@@ -63,22 +75,23 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
     options: check_agreement, measure, nonfinite, wire, timeout, keep_plan; see docs/guide.md.
 
     Collective over comm. Blocks; other threads of Python run meanwhile, and Ctrl-C is answered. Returns a Report.
-    Raises BadInput on a rank whose arguments cannot be used, and AgreementError on the others; no array is changed then."""
+    Raises BadInput on a rank whose arguments cannot be used, and CommunicationError on the others; with check_agreement=True
+    these get an AgreementError, which names the rank, and no array is changed."""
     call = "adasum.allreduce"
     handle = _handle_of(comm, call)
-    asked = text_of(options)
     try:
+        asked = text_of(options)
         elements = Elements(array, call, written=True)
         lengths = lengths_of(segments)
         named = name_of(rule)
     except Exception:
         # The others are about to wait for this rank: a call that cannot be carried out tells them.
-        library.adasum_allreduce(handle, None, 0, _no_type, None, 0, None, asked, None)
+        library.adasum_allreduce(handle, None, 0, _no_type, None, 0, None, readable_text_of(options), None)
         raise
-    found = Report()
+    found = Handle(0)
     check(library.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
-                                   byref(found._handle)))
-    return found
+                                   byref(found)))
+    return Report._of(found)
 
 
 class Plan:
@@ -88,7 +101,8 @@ class Plan:
         report = plan(array)                           # in place
         plan.start(array); ...; report = plan.wait()   # beside other work
 
-    Arguments as for allreduce. A rule with a state goes on from run to run."""
+    count: how many elements an array has. dtype: numpy's, PyTorch's, or its name. Other arguments as for allreduce.
+    A rule with a state goes on from run to run. Errors are those of allreduce, for making a plan, and again for each run."""
 
     def __init__(self, comm: MPI.Comm, count: int, dtype: Any = "float32", *, segments: Iterable[int] | None = None,
                  rule: str = "adasum", **options: Any) -> None:
@@ -97,17 +111,16 @@ class Plan:
         self._problem: Exception | None = None
         call = "adasum.Plan"
         handle = _handle_of(comm, call)
-        asked = text_of(options)
         try:
+            asked = text_of(options)
             kind = type_number(dtype, call)
             lengths = lengths_of(segments)
             named = name_of(rule)
-            if not isinstance(count, int) or not 0 <= count < 1 << 63:
-                raise BadInput(f"{call}: the number of elements is {count!r}")
+            elements = _count_of(count, call)
         except Exception:
-            library.adasum_plan_create(handle, 0, _no_type, None, 0, None, asked, None)
+            library.adasum_plan_create(handle, 0, _no_type, None, 0, None, readable_text_of(options), None)
             raise
-        check(library.adasum_plan_create(handle, count, kind, *lengths, named, asked, byref(self._handle)))
+        check(library.adasum_plan_create(handle, elements, kind, *lengths, named, asked, byref(self._handle)))
 
     def start(self, array: Array) -> None:
         """Begins to reduce the array in place, and waits for nobody. The array belongs to the plan until wait() has returned.
@@ -130,14 +143,15 @@ class Plan:
 
     def wait(self) -> Report:
         """Blocks until the array holds the result. Returns a Report."""
-        found = Report()
-        error = library.adasum_plan_wait(self._handle, byref(found._handle))
+        found = Handle(0)
+        error = library.adasum_plan_wait(self._handle, byref(found))
+        report = Report._of(found)
         self._running = None
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
         check(error)
-        return found
+        return report
 
     def __call__(self, array: Array) -> Report:
         """Reduces the array in place. Returns a Report."""
@@ -165,4 +179,10 @@ def set_timeout(comm: MPI.Comm, seconds: float) -> None:
     """How long this rank waits for others at the most, in all calls on comm from now on; math.inf, which it is at first, for
     ever. After a TimeoutError, comm and its plans are of no use any more, the arrays must not be touched, and the program
     should end by comm.Abort()."""
-    check(library.adasum_set_timeout(_handle_of(comm, "adasum.set_timeout"), seconds))
+    call = "adasum.set_timeout"
+    try:
+        require_no_bool(seconds)
+        limit = c_double(seconds)
+    except (TypeError, OverflowError) as problem:
+        raise BadInput(f"{call}: the timeout is no number of seconds: {problem}") from problem
+    check(library.adasum_set_timeout(_handle_of(comm, call), limit))

@@ -5,23 +5,40 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import KeysView
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ._errors import BadInput
 from ._library import Handle, byref, library
 
 
-class Report:
+class Report(Mapping[str, Any]):
     """What a reduction found, as the C++ library's report: norms, weights, and how orthogonal the gradients were.
 
-    ``report["orthogonality"]`` and the other keys are those of the library's JSON (docs/guide.md). Nothing is computed before
-    it is asked for."""
+    A read-only mapping: ``report["orthogonality"]`` and the other keys are those of the library's JSON (docs/guide.md). Nothing
+    is computed before it is asked for. ``Report(text)`` makes one of a line that json() gave; it can be copied and pickled."""
 
     __slots__ = ("_handle", "_text", "_values")
 
-    def __init__(self, text: str | None = None) -> None:
-        self._handle, self._text = Handle(0), text
-        self._values: dict[str, Any] | None = None
+    _handle: Handle | None
+    _text: str | None
+    _values: dict[str, Any] | None
+
+    def __init__(self, text: str) -> None:
+        try:
+            values = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise BadInput(f"adasum.Report: this is no text of a report: {problem}") from problem
+        if not isinstance(values, dict) or not isinstance(text, str):
+            raise BadInput("adasum.Report: this is no text of a report, which is one object of JSON")
+        self._handle, self._text, self._values = None, text, values
+
+    @classmethod
+    def _of(cls, handle: Handle) -> Report:
+        """Of the C library's report, which is freed with this one."""
+        report = cls.__new__(cls)
+        report._handle, report._text, report._values = handle, None, None
+        return report
 
     def json(self) -> str:
         """One line of JSON."""
@@ -32,21 +49,31 @@ class Report:
             self._text = text.value.decode()
         return self._text
 
-    def values(self) -> dict[str, Any]:
-        """The same as a dictionary."""
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a dictionary of the caller's own."""
+        return json.loads(self.json())
+
+    def _read(self) -> dict[str, Any]:
         if self._values is None:
-            self._values = json.loads(self.json())
+            self._values = self.to_dict()
         return self._values
 
     def __getitem__(self, name: str) -> Any:
-        return self.values()[name]
+        return self._read()[name]
 
-    def keys(self) -> KeysView[str]:
-        return self.values().keys()
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __reduce__(self) -> tuple[type[Report], tuple[str]]:
+        return Report, (self.json(),)
 
     def __repr__(self) -> str:
         return f"adasum.Report({self.json()!r})"
 
     def __del__(self) -> None:
-        if self._handle.id and library is not None:
-            library.adasum_report_free(byref(self._handle))
+        handle = getattr(self, "_handle", None)  # there is none if __init__ has raised
+        if handle is not None and handle.id and library is not None:
+            library.adasum_report_free(byref(handle))

@@ -81,16 +81,17 @@ def test_overflow_on_one_rank(policy):
     assert scales == ([1024, 2048, 2048, 1024, 1024, 2048] if policy == "propagate" else [1024, 2048, 2048, 4096, 4096, 8192])
 
 
-def test_delta_optimizer():
+@pytest.mark.parametrize("fused", [False, True])  # which would take the scale itself, and skip the step
+def test_delta_optimizer(fused):
     """Gradients are each process's own, and so is what GradScaler finds in them. ShardedGradScaler asks the others."""
     from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 
     rank, size = world()
     model = network()
-    optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters(), lr=rate))
+    optimizer = adasum.torch.DeltaOptimizer(torch.optim.SGD(model.parameters(), lr=rate, fused=fused))
     scaler = new_scaler(ShardedGradScaler)
     for step in range(steps):
-        before = copy_of(model)
+        before, scale = copy_of(model), scaler.get_scale()
         optimizer.zero_grad()
         scaler.scale(loss_of(model, rank, step)).backward()
         scaler.step(optimizer)
@@ -98,4 +99,7 @@ def test_delta_optimizer():
         after = copy_of(model)
         require_same_bits([*after, torch.tensor([scaler.get_scale()])])
         assert all(map(torch.equal, before, after)) == (step == overflow_in)
+        if step != overflow_in:
+            sums = combined([gradients_of(r, step, before, scale) for r in range(size)])  # SGD's steps are gradients
+            require_close(after, [parameter - rate * gradient for parameter, gradient in zip(before, sums)])
     assert optimizer.reports()[0]["contributions"] == size

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Calls on one process."""
 
+import copy
+import gc
+import json
 import math
+import pickle
 import re
 import threading
 import time
+from collections.abc import Mapping
 
 import numpy
 import pytest
@@ -40,13 +45,33 @@ def test_arrays_of_several_dimensions(random):
     assert adasum.pair(a, b).shape == (4, 5)
     numpy.testing.assert_allclose(adasum.pair(a, b).ravel(), exact_pair(a.ravel(), b.ravel()), rtol=1e-14)
     numpy.testing.assert_allclose(adasum.pair(a.T, b.T), adasum.pair(a, b).T, rtol=1e-14)  # contiguous, too
+    row = numpy.asfortranarray(a[:1])  # of one row, both orders are the same
+    numpy.testing.assert_allclose(adasum.pair(a[:1].copy(), row, out=row), a[:1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("other, message", [
+    (lambda a: numpy.asfortranarray(a), "array 0 is in .*'s order, .* in .*'s .strides"),
+    (lambda a: a.reshape(3, 2), r"array 0 has the shape \(., .\), .* has \(., .\)"),
+    (lambda a: a.reshape(6), "array 0 has the shape .*6,"),
+    (lambda a: a.reshape(1, 2, 3), "array 0 has the shape .*1, 2, 3"),
+])
+def test_arrays_of_other_shapes_or_orders(random, place, other, message):
+    for call in (lambda a, b, out: adasum.pair(a, b, out), lambda *arrays: adasum.combine(arrays[:2], arrays[2], rule="mean")):
+        arrays = [random.normal(size=(2, 3)) for _ in range(3)]
+        arrays[place] = other(arrays[place])
+        before = [array.copy() for array in arrays]
+        with pytest.raises(adasum.BadInput, match=message):
+            call(*arrays)
+        for array, old in zip(arrays, before):
+            numpy.testing.assert_array_equal(array, old)
 
 
 def test_no_elements():
     assert adasum.pair(numpy.empty(0), numpy.empty(0)).size == 0
 
 
-def test_bfloat16_and_dlpack():
+def test_bfloat16():
     torch = pytest.importorskip("torch")
     a, b = torch.tensor([1.0, 0.0], dtype=torch.bfloat16), torch.tensor([0.0, 2.0], dtype=torch.bfloat16)
     out = torch.zeros(2, dtype=torch.bfloat16)
@@ -54,18 +79,6 @@ def test_bfloat16_and_dlpack():
     with pytest.raises(adasum.BadInput, match="numpy has no bfloat16"):
         adasum.pair(a, b)
 
-    class Exporter:  # what a library that only knows DLPack offers
-        def __init__(self, array):
-            self.array = array
-
-        def __dlpack__(self, *, stream=None):
-            return self.array.__dlpack__()
-
-        def __dlpack_device__(self):
-            return self.array.__dlpack_device__()
-
-    x = numpy.array([3.0, 4.0])
-    numpy.testing.assert_allclose(adasum.pair(Exporter(x), Exporter(x)), x)
     with pytest.raises(adasum.BadInput, match="meta"):
         adasum.pair(torch.empty(2, device="meta"), torch.empty(2, device="meta"))
 
@@ -78,7 +91,57 @@ def test_tree_and_report():
     assert report["orthogonality"] == pytest.approx(1)
     assert adasum.tree([a, a, a])[1]["orthogonality"] == pytest.approx(1 / 3)
     assert re.fullmatch(r"adasum\.Report\('\{.*\}'\)", repr(report))
-    assert set(report.keys()) == set(report.values())
+
+
+def test_report_is_a_mapping():
+    _, report = adasum.tree(numpy.eye(3))
+    expected = json.loads(report.json())
+    assert isinstance(report, Mapping) and dict(report) == report.to_dict() == expected and report == expected
+    assert list(report) == list(report.keys()) == list(expected) and len(report) == len(expected) > 5
+    assert "rule" in report and "colour" not in report
+    assert list(report.values()) == list(expected.values()) and list(report.items()) == list(expected.items())
+    assert report.get("rule") == "adasum" and report.get("colour", 7) == 7
+    with pytest.raises(KeyError, match="colour"):
+        report["colour"]
+    report.to_dict()["rule"] = "changed"
+    assert report["rule"] == "adasum"
+    with pytest.raises(TypeError):
+        report["rule"] = "changed"
+
+
+def through_pickle(report):
+    return pickle.loads(pickle.dumps(report))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, through_pickle, lambda report: adasum.Report(report.json())])
+@pytest.mark.parametrize("was_read", [False, True])
+def test_copies_of_reports(copied, was_read):
+    """Each lives without the other."""
+    _, report = adasum.tree(numpy.eye(3))
+    expected = adasum.tree(numpy.eye(3))[1].to_dict()
+    if was_read:
+        assert report == expected
+    other = copied(report)
+    assert type(other) is adasum.Report and other is not report
+    del other
+    gc.collect()
+    assert report == expected
+    other = copied(report)
+    del report
+    gc.collect()
+    adasum.tree(2 * numpy.eye(3))  # which takes the place of the one that is gone
+    assert other == expected and repr(other) == f"adasum.Report({other.json()!r})"
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("wrong", [(), (1, 2, 3)])
+def test_reports_are_made_of_texts(wrong):
+    with pytest.raises(TypeError):
+        adasum.Report(*wrong)
+    for text in ("", "rule", "{", "[]", "3", "\0", None, 7, b"{}", "[" * 100_000):
+        with pytest.raises(adasum.BadInput, match="no text of a report"):
+            adasum.Report(text)
+    gc.collect()
 
 
 @pytest.mark.parametrize("rule", adasum.rules())
@@ -107,7 +170,7 @@ def test_parameters_and_options(random):
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda a: adasum.pair(a, a[:2]), "array 0 has 4 elements, array 1 has 2"),
+    (lambda a: adasum.pair(a, a[:2]), r"array 0 has the shape \(4,\), array 1 has \(2,\)"),
     (lambda a: adasum.pair(a, a.astype("f8")), "different element types"),
     (lambda a: adasum.pair(a[::2], a[::2]), "gaps between its elements"),
     (lambda a: adasum.pair(a.astype("i4"), a.astype("i4")), "holds int32"),
@@ -122,7 +185,15 @@ def test_parameters_and_options(random):
     (lambda a: adasum.combine(3), "no list of gradients, but int"),
     (lambda a: adasum.combine([a], rule="no such"), "there is no rule 'no such'"),
     (lambda a: adasum.combine([a, a], rule="multi_krum:byzantine=-1"), "byzantine"),
+    (lambda a: adasum.pair(a, a, segments=[True, 3]), "a bool is no number"),
+    (lambda a: adasum.pair(a, a, segments=numpy.ones(4, bool)), "a bool is no number"),
+    (lambda a: adasum.pair(a, a, segments=[4, 1 << 20000]), "a number of 20001 bits"),
     (lambda a: adasum.combine([a], rule=3), "the rule is no text"),
+    (lambda a: adasum.combine([a], rule="mean\0xyz"), "has a NUL in it"),
+    (lambda a: adasum.combine([a], rule="\ud800"), "no text in Unicode"),
+    (lambda a: adasum.combine([a], wire="same\0"), "has a NUL in it"),
+    (lambda a: adasum.combine([a], wire="\ud800"), "no text in Unicode"),
+    (lambda a: adasum.combine([a], **{"wire\0": "same"}), "has a NUL in it"),
     (lambda a: adasum.combine([a], colour="red"), "colour"),
     (lambda a: adasum.combine([a], nonfinite="perhaps"), "perhaps"),
 ])
@@ -156,9 +227,11 @@ def test_other_threads_run_meanwhile():
 
     other = threading.Thread(target=count)
     other.start()
-    before = turns
-    adasum.tree(gradients)
-    during = turns - before
+    during = []
+    while len(during) < 20 and max(during, default=0) <= 10:  # on a busy machine, the other may get no processor for a while
+        before = turns
+        adasum.tree(gradients)
+        during.append(turns - before)
     ends.set()
     other.join()
-    assert during > 10
+    assert max(during) > 10

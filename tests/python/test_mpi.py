@@ -8,6 +8,7 @@ import pytest
 from mpi4py import MPI
 
 import adasum
+from producers import Before1, Version1
 
 world = MPI.COMM_WORLD
 rank, size = world.rank, world.size
@@ -29,6 +30,15 @@ def test_allreduce(rule, dtype, tolerance):
     assert len(set(world.allgather(mine.tobytes()))) == 1  # the same bits on all ranks
 
 
+def test_reports_travel():
+    """A pickled report is the one it was, whatever reports there are where it arrives."""
+    comm = world.Split(rank, 0)  # each rank's own
+    report = adasum.allreduce(numpy.array([3.0, 4.0]) * (rank + 1), comm)
+    assert [r["norms"] for r in world.allgather(report)] == [[[5.0 * (r + 1)]] for r in range(size)]
+    assert report["norms"] == [[5.0 * (rank + 1)]]
+    comm.Free()
+
+
 def test_tensors_and_wire():
     torch = pytest.importorskip("torch")
     mine = torch.full((500,), float(rank + 1))
@@ -38,6 +48,19 @@ def test_tensors_and_wire():
     mine = torch.ones(10, dtype=torch.bfloat16)
     adasum.allreduce(mine, world)
     assert (mine == 1).all()
+
+
+@pytest.mark.parametrize("make", [Before1, Version1])
+def test_dlpack(make):
+    """In place, and freed when the call or the run is over, not before."""
+    mine = make(numpy.full(500, rank + 1.0), counts=True)
+    adasum.allreduce(mine, world, rule="mean")
+    assert (mine.array == (size + 1) / 2).all() and mine.made == mine.gone == 1
+    with adasum.Plan(world, 500, "float64") as plan:
+        plan.start(mine)
+        assert (mine.made, mine.gone) == (2, 1)
+        plan.wait()
+        assert (mine.array == (size + 1) / 2).all() and mine.made == mine.gone == 2
 
 
 def test_plan():
@@ -59,24 +82,62 @@ def test_plan():
 
 
 @pytest.mark.parametrize("call", ["allreduce", "plan", "new plan"])
+@pytest.mark.parametrize("check_agreement", [False, True])
 @pytest.mark.parametrize("wrong", [lambda a: a[::2], lambda a: a.astype("i4"), lambda a: None])
-def test_what_one_rank_does_wrong_all_hear(call, wrong):
+def test_what_one_rank_does_wrong_all_hear(call, check_agreement, wrong):
     comm = world.Dup()
     good = numpy.ones(64, "f4")
     mine = wrong(good) if rank == size - 1 else good
 
     if call == "new plan":
         def run(array):
-            return adasum.Plan(comm, array.size if array is good else -1)
-    else:
-        run = adasum.Plan(comm, 64) if call == "plan" else lambda array: adasum.allreduce(array, comm)
+            return adasum.Plan(comm, array.size if array is good else -1, check_agreement=check_agreement)
+    elif call == "plan":
+        run = adasum.Plan(comm, 64, check_agreement=check_agreement)
         run(good)
-    with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.Error):
+    else:
+        def run(array):
+            return adasum.allreduce(array, comm, check_agreement=check_agreement)
+    with pytest.raises(adasum.Error) as raised:
         run(mine)
+    heard = adasum.AgreementError if check_agreement else adasum.CommunicationError
+    assert type(raised.value) is (adasum.BadInput if rank == size - 1 else heard)
     assert (good == 1).all()
     run(good)  # and afterwards all is well
     if call == "plan":
         run.free()
+    comm.Free()
+
+
+@pytest.mark.parametrize("call", [lambda comm, **named: adasum.allreduce(numpy.ones(64, "f4"), comm, **named),
+                                  lambda comm, **named: adasum.Plan(comm, 64, **named)])
+@pytest.mark.parametrize("check_agreement", [False, True])
+@pytest.mark.parametrize("wrong", [{"rule": "mean\0"}, {"rule": "\ud800"}, {"rule": 3}, {"nonfinite": "raise\0"},
+                                   {"nonfinite": "\ud800"}, {"\0": 1}, {"segments": [True] * 64}])
+def test_what_others_hear_of_wrong_texts(call, check_agreement, wrong):
+    comm = world.Dup()
+    adasum.set_timeout(comm, 30)  # which none waits for
+    bad = rank == size - 1
+    heard = adasum.AgreementError if check_agreement else adasum.CommunicationError
+    with pytest.raises(adasum.Error) as raised:
+        call(comm, check_agreement=check_agreement, **(wrong if bad else {}))
+    assert type(raised.value) is (adasum.BadInput if bad else heard)
+    adasum.allreduce(numpy.ones(4), comm)
+    comm.Free()
+
+
+def test_numbers():
+    comm = world.Dup()
+    for count in (numpy.int64(8), numpy.array(8), 8):
+        adasum.Plan(comm, count).free()
+    for count in (True, numpy.bool_(True), 8.0, "8", None, -1, 1 << 63, 1 << 20000):
+        with pytest.raises(adasum.BadInput, match="number of elements"):
+            adasum.Plan(comm, count)
+    for seconds in ("x", "3", None, 2j, True, 1 << 20000, math.nan, 0, -1, -math.inf):
+        with pytest.raises(adasum.BadInput, match="timeout"):
+            adasum.set_timeout(comm, seconds)
+    for seconds in (numpy.float32(60), 60, math.inf):
+        adasum.set_timeout(comm, seconds)
     comm.Free()
 
 

@@ -7,8 +7,16 @@ import numpy
 import pytest
 
 import adasum
+from producers import Before1, Version1, is_copy, read_only
 
 calls = 10_000
+unreadable = "\0", "mean\0", "mean\0:byzantine=1", "same\0", "\ud800", "mean\udfff"
+"""Rules and options that must never be taken"""
+
+
+def require_readable(*texts):
+    """Of a call that gave a result."""
+    assert not set(unreadable) & set(map(str, texts)), f"taken: {texts}"
 
 
 class Arguments:
@@ -47,6 +55,9 @@ class Arguments:
             one[self.random.integers(length)] = self.one_of(math.inf, -math.inf, math.nan)
         if kind == 6:
             one = numpy.frombuffer(b"\0" + one.tobytes(), one.dtype, length, 1)  # not at a multiple of its alignment
+        if kind in (7, 8) and one.dtype.isnative:
+            flags = self.one_of(0, read_only, is_copy)
+            one = Before1(one) if kind == 7 else Version1(one, flags, self.one_of(1, 1, 2))
         return one
 
     def segments(self):
@@ -62,8 +73,8 @@ class Arguments:
         if self.right:
             return self.one_of("adasum", "mean", "sum", "geometric_median", "centred_clipping:radius=2", "upgrad")
         return self.one_of(*adasum.rules(), "adasum", "mean", "centred_clipping:radius=2", "centred_clipping:radius=-1",
-                           "multi_krum:byzantine=99", "multi_krum:byzantine=1e99", "adasum:", ":", "", "\0", "ä", None, 7,
-                           "x" * 5000)
+                           "multi_krum:byzantine=99", "multi_krum:byzantine=1e99", "adasum:", ":", "", "ä", None, 7,
+                           "x" * 5000, self.one_of(*unreadable))
 
     def options(self):
         if self.right:
@@ -71,33 +82,49 @@ class Arguments:
         return self.one_of({}, {}, {"nonfinite": "exclude"}, {"nonfinite": "raise"}, {"wire": "bfloat16"},
                            {"measure": "when_needed"},
                            {"timeout": 1}, {"timeout": -1}, {"timeout": "nan"}, {"colour": "red"}, {"nonfinite": None},
-                           {"nonfinite": 7}, {"check_agreement": True}, {"wire": "\0"}, {"wire": "a,b=c"}, {"keep_plan": False})
+                           {"nonfinite": 7}, {"check_agreement": True}, {"wire": "a,b=c"}, {"keep_plan": False},
+                           {"wire": self.one_of(*unreadable)}, {self.one_of(*unreadable): "same"})
 
 
 def one_call(given, comm):
     given.begin_call()
-    call = given.random.integers(6 if comm else 3)
+    call = given.random.integers(7 if comm else 3)
     if call == 0:
         adasum.pair(given.array(), given.array(), given.one_of(None, given.array()), segments=given.segments())
     elif call in (1, 2):
         gradients = [given.array() for _ in range(given.random.integers(given.right, 5))]
         out = given.one_of(None, None, given.array(), *gradients)
         if call == 1:
-            adasum.tree(gradients, out, segments=given.segments(), **given.options())
+            options = given.options()
+            adasum.tree(gradients, out, segments=given.segments(), **options)
+            require_readable(*options, *options.values())
         else:
             gradients = gradients if given.right else given.one_of(gradients, gradients, None, 3)
-            adasum.combine(gradients, out, rule=given.rule(), segments=given.segments(), **given.options())[1].values()
+            rule, options = given.rule(), given.options()
+            adasum.combine(gradients, out, rule=rule, segments=given.segments(), **options)[1].to_dict()
+            require_readable(rule, *options, *options.values())
     elif call == 3:
+        rule, options = given.rule(), given.options()
         adasum.allreduce(given.array(), comm if given.right else given.one_of(comm, comm, None, 3, comm.__class__()),
-                         segments=given.segments(), rule=given.rule(), **given.options())
+                         segments=given.segments(), rule=rule, **options)
+        require_readable(rule, *options, *options.values())
+    elif call == 4:
+        seconds = 60 if given.right else given.one_of("x", None, math.nan, -1, 0, math.inf, math.inf, 1 << 20000, True, 99,
+                                                      numpy.float32(60), 60)
+        adasum.set_timeout(comm, seconds)
+        assert seconds >= 60, f"taken: {seconds}"
     else:
         lives_of_plan(given, comm)
 
 
 def lives_of_plan(given, comm):
-    count = given.length if given.right else given.one_of(given.length, -1, 1 << 62, "3", None, 2.5)
+    count = given.length if given.right else given.one_of(given.length, numpy.int64(given.length), -1, 1 << 62, "3",
+                                                               None, 2.5, True)
     dtype = given.dtype if given.right else given.one_of("float32", "f4", numpy.float64, "float16", "int8", None, "\0")
-    plan = adasum.Plan(comm, count, dtype, segments=given.segments(), rule=given.rule(), **given.options())
+    rule, options = given.rule(), given.options()
+    plan = adasum.Plan(comm, count, dtype, segments=given.segments(), rule=rule, **options)
+    require_readable(rule, *options, *options.values())
+    assert count is not True
     for _ in range(given.random.integers(3)):
         try:
             if given.random.integers(2):

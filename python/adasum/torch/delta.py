@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import zlib
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import torch
 
+from .._errors import BadInput
 from ..report import Report
 from .hooks import State
 
 
-class DeltaOptimizer:
+class DeltaOptimizer(torch.optim.Optimizer):
     """Wraps an optimizer of torch.optim. step() lets it change the parameters by this process's own gradients, and then
     replaces the change by the rule's combination of all processes' changes: what is combined is what the optimizer has
     made of gradients (Adam, LAMB, momentum), as section 3.3 of the paper does for these.
@@ -20,16 +24,25 @@ class DeltaOptimizer:
         loss.backward()      # of the model itself, not of DistributedDataParallel
         optimizer.step()
 
-    All processes begin with the same parameters and end each step with the same bits. Parameters are segments of their own,
+    All processes begin with the same parameters, which the first step checks, and end each step with the same bits. Parameters are segments of their own,
     or, with per_layer=False, all of one type are one segment. State and options as for State. The optimizer's own state (its
     moments) stays each process's own, and so does state_dict().
 
-    Attributes and methods that are not listed here are the wrapped optimizer's."""
+    It is an optimizer itself, for schedulers and scalers: its param_groups, state, defaults and state_dict() are those of the
+    wrapped one, as are hooks of state_dict() and load_state_dict(), and all that is not listed here. Hooks of step() run around
+    the combined step. It belongs to this process, and cannot be pickled or copied."""
+
+    _step_supports_amp_scaling = False  # even if the wrapped one does: a scaler tells this one the scale, not that one
 
     def __init__(self, optimizer: torch.optim.Optimizer, process_group: torch.distributed.ProcessGroup | None = None,
                  rule: str = "adasum", *, per_layer: bool = True, **options: Any) -> None:
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise BadInput("adasum.torch.DeltaOptimizer: this wraps an optimizer of torch.optim, which is no "
+                           f"{type(optimizer).__name__}")
+        # The hooks of a step are this optimizer's own. What else the base class makes is not kept: it is the wrapped one's.
+        super().__init__(optimizer.param_groups, optimizer.defaults)
         self.optimizer = optimizer
-        self._per_layer = per_layer
+        self._group, self._per_layer = process_group, per_layer
         self._state = State(process_group, rule, **options)
         self._changes: dict[torch.dtype, torch.Tensor] = {}
 
@@ -44,11 +57,30 @@ class DeltaOptimizer:
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """One step of the optimizer, combined. Collective; blocks until it is done."""
+        """One step of the optimizer, combined. Collective; blocks until it is done. Where it raises an exception, on all
+        processes, no parameter has changed; what the wrapped optimizer keeps may have."""
         of_type = self._parameters()
+        if self._state.step == 0:
+            _require_equal_parameters(of_type, self._group)
         before = {kind: [parameter.detach().clone() for parameter in parameters] for kind, parameters in of_type.items()}
-        loss = self.optimizer.step(closure)
         self._state.begin_step()
+        try:
+            try:
+                loss = self.optimizer.step(closure)
+            except BaseException as problem:
+                for _ in of_type:
+                    self._state._reducer.refuse(f"the wrapped optimizer raised {problem!r}")
+                raise
+            self._combine(of_type, before)
+        except BaseException:
+            for kind, parameters in of_type.items():
+                for parameter, old in zip(parameters, before[kind]):
+                    parameter.copy_(old)
+            raise
+        return loss
+
+    def _combine(self, of_type: dict[torch.dtype, list[torch.Tensor]], before: dict[torch.dtype, list[torch.Tensor]]) -> None:
+        """Replaces what the wrapped optimizer has changed since `before` by the combination of all processes' changes."""
         reductions = []
         for kind, parameters in of_type.items():
             lengths = [parameter.numel() for parameter in parameters]
@@ -60,11 +92,11 @@ class DeltaOptimizer:
                 torch.sub(parameter.reshape(-1), old.reshape(-1), out=part)
             future = self._state.reduce(change, lengths if self._per_layer else None)
             reductions.append((future, parts, parameters, before[kind]))
-        for future, parts, parameters, olds in reductions:
+        for future, *_ in reductions:
             future.wait()
+        for _, parts, parameters, olds in reductions:
             for part, parameter, old in zip(parts, parameters, olds):
                 parameter.copy_(old.add_(part.view_as(old)))
-        return loss
 
     def reports(self) -> list[Report]:
         """What the last step found: a Report for each element type."""
@@ -79,6 +111,20 @@ class DeltaOptimizer:
     def zero_grad(self, *arguments: Any, **named: Any) -> None:
         self.optimizer.zero_grad(*arguments, **named)
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """The next step has these parameters as well. To be called by all processes."""
+        if self._is_ready:
+            self.optimizer.add_param_group(param_group)
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether there is a wrapped optimizer: not while the base class sets itself up."""
+        return "optimizer" in self.__dict__
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("adasum.torch.DeltaOptimizer belongs to this process: it cannot be pickled or copied; its "
+                        "state_dict() can")
+
     def __getattr__(self, name: str) -> Any:
         if name == "optimizer":
             raise AttributeError(name)
@@ -86,3 +132,41 @@ class DeltaOptimizer:
 
     def __repr__(self) -> str:
         return f"adasum.torch.DeltaOptimizer({self.optimizer!r})"
+
+
+def _require_equal_parameters(of_type: dict[torch.dtype, list[torch.Tensor]],
+                              group: torch.distributed.ProcessGroup | None) -> None:
+    """Collective. Raises BadInput on all processes."""
+    checksum = 0
+    for parameters in of_type.values():
+        for parameter in parameters:
+            checksum = zlib.crc32(parameter.detach().reshape(-1).view(torch.uint8).cpu().numpy(), checksum)
+    sums = [torch.zeros(1, dtype=torch.int64) for _ in range(torch.distributed.get_world_size(group))]
+    torch.distributed.all_gather(sums, torch.tensor([checksum]), group=group)
+    for process, other in enumerate(sums):
+        if other != sums[0]:
+            raise BadInput(f"adasum.torch.DeltaOptimizer: process {process} has other parameters than process 0; begin with the "
+                           "same seed or checkpoint, or broadcast them")
+
+
+def _attribute_of_wrapped(name: str) -> property:
+    def write(self: DeltaOptimizer, value: Any) -> None:
+        if self._is_ready:
+            setattr(self.optimizer, name, value)
+
+    return property(lambda self: getattr(self.optimizer, name), write)
+
+
+def _method_of_wrapped(name: str) -> Callable[..., Any]:
+    def call(self: DeltaOptimizer, *arguments: Any, **named: Any) -> Any:
+        return getattr(self.optimizer, name)(*arguments, **named)
+
+    return functools.wraps(getattr(torch.optim.Optimizer, name))(call)
+
+
+for _name in ("param_groups", "state", "defaults"):
+    setattr(DeltaOptimizer, _name, _attribute_of_wrapped(_name))
+for _name in ("register_state_dict_pre_hook", "register_state_dict_post_hook", "register_load_state_dict_pre_hook",
+              "register_load_state_dict_post_hook"):
+    if hasattr(torch.optim.Optimizer, _name):  # PyTorch 2.x
+        setattr(DeltaOptimizer, _name, _method_of_wrapped(_name))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arrays by DLPack, on one process."""
+
+import gc
+
+import numpy
+import pytest
+
+import adasum
+from producers import Before1, Version1, Wrapped, is_copy, read_only
+
+both = pytest.mark.parametrize("make", [Before1, Version1])
+
+
+@both
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+def test_in_place(make, dtype):
+    a, b = numpy.array([1, 0], dtype), numpy.array([0, 2], dtype)
+    out = make(a)
+    assert adasum.pair(out, make(b), out=out) is out
+    assert a.tolist() == [1, 2] and b.tolist() == [0, 2]
+    assert adasum.tree([make(a), make(a), make(a)], out)[1]["orthogonality"] == pytest.approx(1 / 3)
+    assert a.tolist() == [1, 2]
+
+
+@both
+def test_result_of_its_own(make):
+    a = numpy.array([[3.0, 4.0]])
+    result = adasum.pair(make(a), make(a))
+    assert result.tolist() == [[3, 4]] and not numpy.shares_memory(result, a)
+
+
+@both
+def test_each_capsule_is_freed_once(make):
+    """By whom it was made, when the call is over, as it was not taken over."""
+    one, wrong = make(numpy.ones(4), counts=True), make(numpy.ones(4, "i4"), counts=True)
+    adasum.tree([one, one], one)
+    with pytest.raises(adasum.BadInput):
+        adasum.pair(wrong, one)
+    gc.collect()
+    assert one.made == one.gone == 3 and wrong.made == wrong.gone == 1
+
+
+def test_read_only():
+    one, a = Version1(numpy.ones(4), flags=read_only), numpy.ones(4)
+    assert adasum.pair(one, a).tolist() == [1] * 4  # as an input it may be
+    for flags in (read_only, is_copy, read_only | is_copy):
+        with pytest.raises(adasum.BadInput, match="read-only, or a copy"):
+            adasum.pair(a, a, out=Version1(numpy.ones(4), flags=flags))
+
+
+@both
+def test_shapes_and_orders(make):
+    a = numpy.arange(6.0).reshape(2, 3)
+    columns = numpy.asfortranarray(a)
+    assert adasum.pair(make(a), make(a), make(a)).array.tolist() == a.tolist()
+    assert adasum.pair(make(columns), make(columns)).tolist() == a.tolist()
+    with pytest.raises(adasum.BadInput, match="order"):
+        adasum.pair(make(a), make(columns))
+    with pytest.raises(adasum.BadInput, match="gaps"):
+        adasum.pair(make(a[:, :2]), make(a[:, :2]))
+    assert adasum.pair(make(a, strides=None), make(a, strides=None)).tolist() == a.tolist()  # in C's order
+    whole, part = numpy.arange(4.0), numpy.ones(2)
+    assert adasum.pair(make(part), make(part), make(whole, shape=make(part)._tensor().shape, byte_offset=16)) is not None
+    assert whole.tolist() == [0, 1, 1, 1]
+    assert adasum.pair(make(numpy.ones(())), make(numpy.ones(()))) == 1
+    assert adasum.pair(make(numpy.ones((0, 3)), data=None), make(numpy.ones((0, 3)))).shape == (0, 3)
+
+
+@both
+def test_bfloat16(make):
+    one = make(numpy.array([0x3F80, 0x4000], "i2"), kind=4)  # 1 and 2
+    assert adasum.pair(one, one, out=one) is one and one.array.tolist() == [0x3F80, 0x4000]
+    with pytest.raises(adasum.BadInput, match="numpy has no bfloat16"):
+        adasum.pair(one, one)
+
+
+class Raises:
+    def __dlpack__(self, *, stream=None):
+        raise KeyError("mine")
+
+
+class NoCapsule:
+    def __dlpack__(self, **_):
+        return 3
+
+
+@pytest.mark.parametrize("wrong, message", [
+    (Before1(numpy.ones(4), device=(2, 0)), "on a device .*type 2"),
+    (Before1(numpy.ones(4, "i4")), "holds int32"),
+    (Before1(numpy.ones(4, "?"), lanes=4), "holds bool8 x 4"),
+    (Before1(numpy.ones(4), lanes=2), "holds float64 x 2"),
+    (Before1(numpy.ones(4), data=None), "elements, but no memory"),
+    (Before1(numpy.ones(4), kind=99), "DLPack's type 99 of 64"),
+    (Version1(numpy.ones(4), major=2), "version 2 of DLPack"),
+    (Raises(), "mine"),
+    (NoCapsule(), "no DLPack capsule"),
+])
+def test_bad_input(wrong, message):
+    with pytest.raises(adasum.BadInput, match=message):
+        adasum.pair(wrong, numpy.ones(4))
+
+
+@pytest.mark.parametrize("knows_version", [False, True])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_of_libraries(library, knows_version):
+    a = pytest.importorskip(library).ones(4)
+    a[0] = 0
+    one = Wrapped(a, knows_version)
+    assert adasum.pair(one, numpy.array([1, 0, 0, 0], str(a.dtype).replace("torch.", "")), out=one) is one
+    assert a.tolist() == [1] * 4
