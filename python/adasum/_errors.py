@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The exceptions of this package. They are called as those of the C++ library."""
+"""The exceptions of this package. They have the names of the C++ library's."""
 
 
 class Error(Exception):
