@@ -25,6 +25,10 @@ int type_of(const at::Tensor& tensor) {
   return visit_elements(tensor, []<class T>(std::span<T>) { return static_cast<int>(format_of<T>); });
 }
 
+std::size_t sum_of(const std::vector<std::size_t>& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
+}
+
 /// @return what is wrong with it; empty if nothing is
 std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>& lengths) {
   try {
@@ -32,7 +36,7 @@ std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>&
       return "the tensor is on " + tensor.device().str() +
              "; a process group of this kind sends tensors of the CPU alone";
     visit_elements(tensor, [](auto) {});
-    const auto total = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
+    const auto total = sum_of(lengths);
     if (total != static_cast<std::size_t>(tensor.numel()))
       return "the tensor has " + std::to_string(tensor.numel()) + " elements, its segments " + std::to_string(total);
   } catch (const bad_input& wrong) {
@@ -127,10 +131,11 @@ std::vector<std::string> reducer::reports() const {
 }
 
 void reducer::carry_out(job& one) {
-  if (std::exchange(step_of_order_, one.step) != one.step) reductions_ = 0;
+  if (std::exchange(step_of_place_, one.step) != one.step) place_ = 0;
+  one.place = place_++;
   drop_unused_plans(one);
   if (!one.problem.empty()) refuse(one);
-  const auto& found = next_plan(one).run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
+  const auto& found = plan_for(one).plan->run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
   const std::lock_guard lock(mutex_);
   if (std::exchange(step_of_reports_, one.step) != one.step) report_count_ = 0;
   if (report_count_ == reports_.size()) reports_.emplace_back();
@@ -140,50 +145,46 @@ void reducer::carry_out(job& one) {
 /// The other ranks are about to run the plan for these lengths, or to make it. Throws.
 void reducer::refuse(const job& one) {
   const auto problem = std::string(call) + ": " + one.problem;
-  if (auto* const kept = expected_plans(one)) {
-    const auto place = next_place(*kept, one.step);
-    if (place < kept->plans.size() && kept->plans[place]) kept->plans[place]->refuse(problem, nullptr);
+  if (auto* const kept = expected_plan(one)) {
+    kept->step = one.step;
+    kept->plan->refuse(problem, nullptr);
   }
   c::prepare_among_ranks(worker_->comm(), {.call = call, .count = 0, .type = 0, .options = options_.c_str()},
                          [&] { throw bad_input(problem); });
 }
 
-/// Those of its segments; if they are not known, those that came at this point of the step before. Null if there are none.
-reducer::kept_plans* reducer::expected_plans(const job& one) {
-  if (one.lengths.empty()) return reductions_ < order_.size() ? order_[reductions_] : nullptr;
-  const auto found = std::ranges::find_if(plans_, [&](const auto& kept) { return kept.first.lengths == one.lengths; });
-  return found == plans_.end() ? nullptr : &found->second;
+/// That for its lengths; if these are what is wrong, that which was used last at this place. Null if there is none.
+reducer::kept_plan* reducer::expected_plan(const job& one) {
+  kept_plan* last = nullptr;
+  for (auto& [key, kept] : plans_) {
+    if (key.place != one.place) continue;
+    if (key.lengths == one.lengths) return &kept;
+    if (!last || kept.step > last->step) last = &kept;
+  }
+  const bool lengths_are_right = one.tensor.defined() && sum_of(one.lengths) == static_cast<std::size_t>(one.tensor.numel());
+  return lengths_are_right ? nullptr : last;
 }
 
-/// Counts this reduction. @return how many of these plans were used before in this step
-std::size_t reducer::next_place(kept_plans& kept, std::int64_t step) {
-  if (std::exchange(kept.step, step) != step) kept.used = 0;
-  order_.resize(std::max(order_.size(), reductions_ + 1));
-  order_[reductions_++] = &kept;
-  return kept.used++;
-}
-
-c::any_plan& reducer::next_plan(const job& one) {
+reducer::kept_plan& reducer::plan_for(const job& one) {
   const int type = type_of(one.tensor);
-  auto& kept = plans_[plan_key{.type = type, .lengths = one.lengths}];
-  const auto place = next_place(kept, one.step);
-  if (place >= kept.plans.size()) kept.plans.resize(place + 1);
-  if (!kept.plans[place]) {
+  plan_key key{.place = one.place, .type = type, .lengths = one.lengths};
+  auto found = plans_.find(key);
+  if (found == plans_.end()) {
+    kept_plan made;
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
-    auto made = c::calls_of(type, call).empty_plan(asked);
-    made->make(worker_->comm(), asked);
-    kept.plans[place] = std::move(made);
+    made.plan = c::calls_of(type, call).empty_plan(asked);
+    made.plan->make(worker_->comm(), asked);
+    found = plans_.emplace(std::move(key), std::move(made)).first;
   }
-  return *kept.plans[place];
+  found->second.step = one.step;
+  return found->second;
 }
 
 /// All ranks drop the same ones, as they do the same in each step.
 void reducer::drop_unused_plans(const job& one) {
   const std::int64_t steps_unused = one.steps_are_told ? 10 : 1000;
-  const auto is_unused = [&](const kept_plans& kept) { return one.step - kept.step > steps_unused; };
-  std::erase_if(order_, [&](const kept_plans* kept) { return is_unused(*kept); });
-  std::erase_if(plans_, [&](const auto& kept) { return is_unused(kept.second); });
+  std::erase_if(plans_, [&](const auto& kept) { return one.step - kept.second.step > steps_unused; });
 }
 
 }  // namespace adasum::python

@@ -26,8 +26,8 @@ namespace adasum::python {
 
 /// Reduces tensors among the ranks of a process group on the group's thread, so that the caller, which is the backward pass,
 /// goes on. Plans are made when a tensor of new segments comes, and kept until none has come for some steps:
-/// DistributedDataParallel cuts its gradients otherwise after the first one. Tensors of equal segments in one step have plans
-/// of their own, as a rule may keep something about each from step to step.
+/// DistributedDataParallel cuts its gradients into other buckets after the first one. Each place in a step has plans of its own,
+/// as a rule may keep something about each tensor from step to step.
 class reducer {
  public:
   using future = c10::intrusive_ptr<c10::ivalue::Future>;
@@ -70,27 +70,29 @@ class reducer {
     future done;
     std::exception_ptr failure = nullptr;
     std::int64_t step = 0;
+    std::size_t place = 0;        // in the step
     bool steps_are_told = false;  // or each reduction is one
   };
   struct plan_key {
+    std::size_t place;  // how many reductions came before in the step: all ranks count the same, whatever fails
     int type;
     std::vector<std::size_t> lengths;
     bool operator<(const plan_key& other) const {
+      if (place != other.place) return place < other.place;
+      if (type != other.type) return type < other.type;
       // Not vector's own operator: in libstdc++ 12 it compares too few bytes where the highest byte of a number comes first.
-      return type != other.type ? type < other.type : std::ranges::lexicographical_compare(lengths, other.lengths);
+      return std::ranges::lexicographical_compare(lengths, other.lengths);
     }
   };
-  struct kept_plans {
-    std::vector<std::unique_ptr<c::any_plan>> plans;
-    std::int64_t step = -1;  // in which one was used last
-    std::size_t used = 0;    // how many were used in that step
+  struct kept_plan {
+    std::unique_ptr<c::any_plan> plan;
+    std::int64_t step = 0;  // in which it was used last
   };
 
   void carry_out(job& one);
   void refuse(const job& one);
-  kept_plans* expected_plans(const job& one);
-  std::size_t next_place(kept_plans& kept, std::int64_t step);
-  c::any_plan& next_plan(const job& one);
+  kept_plan* expected_plan(const job& one);
+  kept_plan& plan_for(const job& one);
   void drop_unused_plans(const job& one);
 
   std::shared_ptr<group_worker> worker_;
@@ -105,11 +107,9 @@ class reducer {
   std::size_t report_count_ = 0;
 
   // The thread's own:
-  std::map<plan_key, kept_plans> plans_;
-  std::vector<kept_plans*>
-      order_;                   // which were used one after the other in a step: in this one, and then in those before
-  std::size_t reductions_ = 0;  // of this step
-  std::int64_t step_of_order_ = -1;
+  std::map<plan_key, kept_plan> plans_;
+  std::int64_t step_of_place_ = -1;
+  std::size_t place_ = 0;  // of the next reduction in that step
 };
 
 }  // namespace adasum::python
