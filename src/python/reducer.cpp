@@ -161,7 +161,8 @@ reducer::kept_plan* reducer::expected_plan(const job& one) {
     if (key.lengths == one.lengths) return &kept;
     if (!last || kept.step > last->step) last = &kept;
   }
-  const bool lengths_are_right = one.tensor.defined() && sum_of(one.lengths) == static_cast<std::size_t>(one.tensor.numel());
+  const bool lengths_are_right =
+      one.tensor.defined() && sum_of(one.lengths) == static_cast<std::size_t>(one.tensor.numel());
   return lengths_are_right ? nullptr : last;
 }
 
