@@ -75,6 +75,8 @@ def require_alike(arrays: Sequence[Elements], out: Elements, call: str) -> None:
 
 def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
     """A view as an array of numpy's, and the name of its element type. bfloat16 travels as 16-bit integers."""
+    if isinstance(given, numpy.ma.MaskedArray):
+        raise BadInput(f"{call}: the array is masked, and masks are not heeded; give its data, such as one.filled(0)")
     if isinstance(given, numpy.ndarray):
         return given, given.dtype.name
     if type(given).__module__.partition(".")[0] == "torch":

@@ -41,14 +41,14 @@ _prototypes = {
 }
 """result type, argument types"""
 
-_timeout = 6
+timeout_code = 6
 _exceptions = {
     1: _errors.BadInput,
     2: _errors.AgreementError,
     3: _errors.NonfiniteError,
     4: _errors.SharedMemoryError,
     5: _errors.CommunicationError,
-    _timeout: _errors.TimeoutError,
+    timeout_code: _errors.TimeoutError,
     7: _errors.MPIError,
     8: MemoryError,
 }
@@ -72,7 +72,7 @@ library = _load()
 def check(error: int) -> None:
     """Raises what a function of the library has returned, if that is an error."""
     if error:
-        if error == _timeout:
+        if error == timeout_code:
             from ._interruption import raise_interruption
 
             raise_interruption()
@@ -154,4 +154,4 @@ def version() -> str:
 
 
 __all__ = ["Handle", "byref", "c_double", "c_int", "check", "lengths_of", "library", "name_of",
-           "readable_text_of", "require_no_bool", "shown", "text_of", "version", "whole_number"]
+           "readable_text_of", "require_no_bool", "shown", "text_of", "timeout_code", "version", "whole_number"]

@@ -12,13 +12,15 @@ from ._arrays import Array, Elements, type_number
 from ._errors import BadInput, MPIError
 from ._interruption import answer_signals
 from ._library import (Handle, check, lengths_of, library, name_of, readable_text_of, require_no_bool, shown, text_of,
-                       whole_number)
+                       timeout_code, whole_number)
 from .report import Report
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 _no_type = 0
+_unfinished: list[Any] = []
+"""Arrays of reductions that ended by a timeout, or by Ctrl-C: messages may still arrive in them, so they are never freed."""
 _handle_type: Any = None  # an MPI_Comm is a number for one MPI library, and an address for another
 
 
@@ -89,8 +91,11 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
         library.adasum_allreduce(handle, None, 0, _no_type, None, 0, None, readable_text_of(options), None)
         raise
     found = Handle(0)
-    check(library.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
-                                   byref(found)))
+    error = library.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
+                                     byref(found))
+    if error == timeout_code:
+        _unfinished.append(elements)
+    check(error)
     return Report._of(found)
 
 
@@ -146,6 +151,8 @@ class Plan:
         found = Handle(0)
         error = library.adasum_plan_wait(self._handle, byref(found))
         report = Report._of(found)
+        if error == timeout_code:
+            _unfinished.append(self._running)
         self._running = None
         if self._problem is not None:
             problem, self._problem = self._problem, None

@@ -176,6 +176,7 @@ def test_parameters_and_options(random):
     (lambda a: adasum.pair(a.astype("i4"), a.astype("i4")), "holds int32"),
     (lambda a: adasum.pair(a.astype(">f4"), a.astype(">f4")), "another order"),
     (lambda a: adasum.pair([1.0], [2.0]), "but list"),
+    (lambda a: adasum.pair(numpy.ma.masked_equal(a, 1), a), "the array is masked"),
     (lambda a: adasum.pair(a, a, segments=[3]), "segments hold 3"),
     (lambda a: adasum.pair(a, a, segments=[5, -1]), "the length of a segment is -1"),
     (lambda a: adasum.pair(a, a, segments=[2.5, 1.5]), "not a list of integers"),

@@ -24,8 +24,8 @@ TEST_CASE("shared_order: as described, computed by a program in Python") {
 TEST_CASE("shared_order: each of the orders of three about as often as the others") {
   std::map<std::size_t, int> seen;  // by the order's digits
   for (std::uint64_t call = 0; call < 6000; ++call) {
-    const auto order = rules::shared_order(1, call, 0)(3);
-    ++seen[100 * order[0] + 10 * order[1] + order[2]];
+    const auto drawn = rules::shared_order(1, call, 0)(3);
+    ++seen[100 * drawn[0] + 10 * drawn[1] + drawn[2]];
   }
   CHECK(seen.size() == 6);
   for (const auto& [which, times] : seen) {
