@@ -65,7 +65,7 @@ group_worker::~group_worker() {
     state_->ends = true;
   }
   state_->changed.notify_all();
-  if (std::this_thread::get_id() == thread_.get_id())
+  if (is_this_thread())
     thread_.detach();
   else
     thread_.join();
@@ -83,7 +83,7 @@ void group_worker::submit(std::function<void()> work, std::function<void()> comp
 }
 
 void group_worker::carry_out(const std::function<void()>& work) {
-  if (std::this_thread::get_id() == thread_.get_id()) return work();
+  if (is_this_thread()) return work();
   const auto task =
       std::make_shared<std::packaged_task<void()>>(work);  // shared: its call outlasts the wait for its result
   auto done = task->get_future();

@@ -41,6 +41,8 @@ class group_worker {
   /// Does this on the thread, at once if this is that, and blocks until it is done. @throws what it throws
   void carry_out(const std::function<void()>& work);
 
+  /// Whether the caller is a job.
+  bool is_this_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
   /// Whether this object is of no use: the interpreter ends, or this is a process that was forked from the one with the
   /// thread. Then neither this object nor what its jobs use is destroyed.
   bool is_abandoned() const;

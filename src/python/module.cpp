@@ -25,15 +25,18 @@ namespace {
 namespace py = pybind11;
 using wrapped_future = std::shared_ptr<torch::jit::PythonFutureWrapper>;
 
-/// Objects whose destructors wait for other ranks: without the GIL, and not where there is nobody to wait for.
+void destroy(group_worker* one) { delete one; }
+void destroy(reducer* one) { reducer::destroy(one); }
+
+/// Objects whose destruction waits for other ranks: without the GIL, and not where there is nobody to wait for.
 template <class T, class... Arguments>
 std::shared_ptr<T> make_waiting(Arguments&&... arguments) {
   const py::gil_scoped_release meanwhile;
   return {new T(std::forward<Arguments>(arguments)...), [](T* one) {
             if (one->is_abandoned()) return;
-            if (!PyGILState_Check()) return delete one;
+            if (!PyGILState_Check()) return destroy(one);
             const py::gil_scoped_release others_go_on;
-            delete one;
+            destroy(one);
           }};
 }
 

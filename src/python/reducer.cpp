@@ -67,11 +67,14 @@ reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, 
   });
 }
 
-reducer::~reducer() {
+void reducer::destroy(reducer* one) {
+  const auto worker = one->worker_;
   try {
-    worker_->carry_out([this] { plans_.clear(); });
-  } catch (...) {  // the interpreter has ended meanwhile; another thread may be running one of them
-    new auto(std::move(plans_));
+    if (worker->is_this_thread())
+      worker->submit([one] { delete one; }, {});
+    else
+      worker->carry_out([one] { delete one; });
+  } catch (const std::exception&) {  // the interpreter has ended meanwhile: it is left to the end of the process
   }
 }
 

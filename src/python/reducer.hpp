@@ -41,8 +41,11 @@ class reducer {
           std::optional<shard> part, const std::string& problem);
   reducer(const reducer&) = delete;
   reducer& operator=(const reducer&) = delete;
-  /// Waits for what has been asked for.
-  ~reducer();
+  /// By destroy() only.
+  ~reducer() = default;
+  /// Destroys one that is not abandoned, when what has been asked for is done: waits for that, unless the caller is the group's
+  /// thread itself.
+  static void destroy(reducer* one);
 
   /// Begins to reduce the tensor in place, and returns a future that is completed with `result` when that is done, or with
   /// the error. Where the tensor cannot be reduced, the other ranks are told, and all futures fail.
