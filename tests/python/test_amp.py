@@ -1,26 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Mixed precision among processes, where one of them overflows: processes.py N python3 -m pytest test_amp.py"""
 
-import datetime
-
 import pytest
 import torch
 import torch.distributed
 from torch.nn.parallel import DistributedDataParallel
 
 import adasum.torch
-from test_torch import batch_of, combined, network, require_close, require_same_bits, world
+from ranks import batch_of, combined, network, require_close, require_same_bits, world
 
-pytestmark = pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="this PyTorch has no GradScaler for the CPU")
+pytestmark = [
+    pytest.mark.usefixtures("process_group"),
+    pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="this PyTorch has no GradScaler for the CPU")]
 overflow_in, steps, rate = 3, 6, 0.01
-
-
-@pytest.fixture(scope="module", autouse=True)
-def processes():
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
-    yield
-    torch.distributed.destroy_process_group()
 
 
 def loss_of(model, rank, step):

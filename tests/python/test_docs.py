@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The examples in docs/pytorch.md run, one after the other: processes.py 4 python3 -m pytest test_docs.py"""
 
-import datetime
 import pathlib
 import re
 
@@ -12,6 +11,7 @@ import torch.distributed
 import adasum.torch
 from test_fsdp import has_hook
 
+pytestmark = pytest.mark.usefixtures("process_group")
 page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "pytorch.md"
 examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
@@ -24,14 +24,6 @@ class Model(torch.nn.Module):
 
     def forward(self, x):
         return self.layers[1](torch.relu(self.layers[0](x)))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def processes():
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
-    yield
-    torch.distributed.destroy_process_group()
 
 
 def test_there_are_examples():

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """adasum.torch.apply_to_fsdp among four processes: processes.py 4 python3 -m pytest test_fsdp.py"""
 
-import datetime
-
 import pytest
 import torch
 import torch.distributed
 
 import adasum.torch
-from test_torch import batch_of, combined, gradients_of, require_close, require_same_bits
+from ranks import batch_of, combined, gradients_of, require_close, require_same_bits
 
 try:
     from torch.distributed.device_mesh import init_device_mesh
@@ -18,17 +16,9 @@ try:
 except ImportError:
     has_hook = False
 
+pytestmark = pytest.mark.usefixtures("process_group")
 needs_hook = pytest.mark.skipif(not has_hook, reason="this PyTorch has no FSDPModule.set_all_reduce_hook")
 names = ("replicate", "shard")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def processes():
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
-    assert torch.distributed.get_world_size() == 4
-    yield
-    torch.distributed.destroy_process_group()
 
 
 class Network(torch.nn.Module):

@@ -2,7 +2,6 @@
 """Calls of adasum.torch of which one process gives anything: each ends in a result or an exception of adasum's on all processes,
 and the next right call is right. processes.py N python3 -m pytest test_random_tensors.py"""
 
-import datetime
 import math
 
 import numpy
@@ -12,15 +11,8 @@ import torch.distributed
 
 import adasum.torch
 
+pytestmark = pytest.mark.usefixtures("process_group")
 calls = 3000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def processes():
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
-    yield
-    torch.distributed.destroy_process_group()
 
 
 class Arguments:

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""adasum.torch.State among processes: its arguments, its reductions, and its end. processes.py N python3 -m pytest test_state.py"""
+
+import datetime
+import gc
+import os
+import pickle
+import time
+
+import pytest
+import torch
+import torch.distributed
+from torch.nn.parallel import DistributedDataParallel
+
+import adasum.torch
+from ranks import batch_of, network, require_same_bits, world
+
+pytestmark = pytest.mark.usefixtures("process_group")
+
+
+def test_what_one_rank_does_wrong_all_hear():
+    rank, size = world()
+    state = adasum.torch.State()
+    good = torch.ones(64)
+    state.reduce(good).wait()
+    wrong = [torch.ones(64, dtype=torch.int64), torch.ones(128)[::2], torch.ones(64, device="meta")]
+    for one in wrong:
+        future = state.reduce(one if rank == size - 1 else good)
+        with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.Error):
+            future.wait()
+        state.reduce(good).wait()
+    assert (good == 1).all()
+    with pytest.raises(adasum.Error):  # lengths that do not add up
+        state.reduce(good, [60]).wait()
+    with pytest.raises(adasum.Error):  # a new plan, which one rank does not make
+        state.reduce(torch.ones(10) if rank else torch.ones(20)[::2]).wait()
+    state.reduce(good).wait()
+
+
+def test_a_state_that_one_rank_cannot_make():
+    rank, size = world()
+    for check, heard in ((False, adasum.CommunicationError), (True, adasum.AgreementError)):
+        for wrong in ({"rule": "nonsense"}, {"rule": 3}, {"report_every": -1}):
+            with pytest.raises(adasum.BadInput if rank == size - 1 else heard):
+                adasum.torch.State(check_agreement=check, **(wrong if rank == size - 1 else {}))
+    with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.CommunicationError):
+        adasum.torch.State(wire="nonsense" if rank == size - 1 else "same")
+    adasum.torch.State().reduce(torch.ones(3)).wait()
+
+
+def test_arguments_that_are_no_tensor_or_no_lengths():
+    rank, size = world()
+    state = adasum.torch.State()
+    good = torch.ones(4)
+    for has_plan in (False, True):
+        for wrong in (([1, 2],), (good, [-1, 5]), (good, [2.0, 2.0]), (good, [True] * 4), (good, 4), (None,)):
+            future = state.reduce(*(wrong if rank == size - 1 else (good,)))
+            with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.Error):
+                future.wait()
+        assert (state.reduce(good).wait() == 1).all()
+
+
+def test_two_states_of_one_group_at_once():
+    rank, size = world()
+    first, second = adasum.torch.State(), adasum.torch.State(rule="mean")
+    for _ in range(20):
+        a, b = torch.zeros(size * 300), torch.full((70,), rank + 1.0)
+        a[rank * 300:(rank + 1) * 300] = rank + 1
+        futures = first.reduce(a), second.reduce(b)
+        for future in futures:
+            future.wait()
+        assert (a == torch.arange(1.0, size + 1).repeat_interleave(300)).all()
+        assert (b == (size + 1) / 2).all()
+    encoder, decoder = DistributedDataParallel(network()), DistributedDataParallel(torch.nn.Linear(3, 2))
+    encoder.register_comm_hook(first, adasum.torch.hook)
+    decoder.register_comm_hook(second, adasum.torch.hook)
+    for step in range(3):
+        decoder(encoder(batch_of(rank, step)[0])).square().mean().backward()
+        require_same_bits([p.grad for p in [*encoder.parameters(), *decoder.parameters()]])
+
+
+def test_reductions_without_steps_keep_one_report():
+    state = adasum.torch.State()
+    for length in (5, 6, 5, 5):
+        state.reduce(torch.ones(length)).wait()
+        assert len(state.reports()) == 1
+    assert state.reports()[0]["step"] == 4
+
+
+def test_a_state_dropped_on_its_own_thread():
+    for _ in range(10):
+        kept = [adasum.torch.State()]
+        first, second = (kept[0].reduce(torch.ones(200_000)) for _ in range(2))
+        dropped = first.then(lambda done: (kept.clear(), gc.collect(), done.value())[-1])
+        assert (dropped.wait() == 1).all() and (second.wait() == 1).all()
+
+
+def test_a_child_process_drops_its_state():
+    state = adasum.torch.State()
+    state.reduce(torch.ones(3)).wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            state.reduce(torch.ones(3))
+        except adasum.Error as problem:
+            heard = "forked" in str(problem)
+        del state
+        os._exit(0 if heard else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_groups_timeout_is_that_of_reductions():
+    rank, size = world()
+    if size == 1:
+        return
+    group = torch.distributed.new_group(timeout=datetime.timedelta(seconds=1))
+    state = adasum.torch.State(group)
+    one = torch.ones(200_000)
+    state.reduce(one).wait()
+    torch.distributed.barrier()
+    if rank == size - 1:
+        time.sleep(3)
+    begin = time.monotonic()
+    with pytest.raises(adasum.CommunicationError):
+        state.reduce(one).wait()
+    assert time.monotonic() - begin < 2.5
+    torch.distributed.barrier()
+
+
+def test_bad_state():
+    with pytest.raises(adasum.BadInput, match="there is no rule"):
+        adasum.torch.State(rule="nonsense")
+    with pytest.raises(adasum.BadInput, match="colour"):
+        adasum.torch.State(colour="red")
+    with pytest.raises(adasum.BadInput, match="on_report"):
+        adasum.torch.State(report_every=1)
+    for wrong in ({"report_every": -1, "on_report": print}, {"on_report": print}, {"rule": 3}, {"shard": (0,)}, {"shard": (-1, 0)},
+                  {"process_group": 3}):
+        with pytest.raises(adasum.BadInput):
+            adasum.torch.State(**wrong)
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(adasum.torch.State())
+
+
+def test_groups():
+    """The processes of a group alone take part."""
+    rank, size = world()
+    if size < 2:
+        return
+    group = torch.distributed.new_group([0, 1])
+    if rank < 2:
+        one = torch.full((4,), rank + 1.0)
+        adasum.torch.State(group, rule="mean").reduce(one).wait()
+        assert one.tolist() == [1.5] * 4
+    torch.distributed.barrier()
