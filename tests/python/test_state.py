@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""adasum.torch.State among processes: its arguments, its reductions, and its end. processes.py N python3 -m pytest test_state.py"""
+"""adasum.torch.State among processes: its arguments, reductions, and end. processes.py N python3 -m pytest test_state.py"""
 
 import datetime
 import gc
