@@ -134,7 +134,8 @@ def test_bad_state():
         adasum.torch.State(colour="red")
     with pytest.raises(adasum.BadInput, match="on_report"):
         adasum.torch.State(report_every=1)
-    for wrong in ({"report_every": -1, "on_report": print}, {"on_report": print}, {"rule": 3}, {"shard": (0,)}, {"shard": (-1, 0)},
+    for wrong in ({"report_every": -1, "on_report": print}, {"on_report": print}, {"rule": 3}, {"shard": (0,)},
+                  {"shard": (-1, 0)},
                   {"process_group": 3}):
         with pytest.raises(adasum.BadInput):
             adasum.torch.State(**wrong)
