@@ -32,7 +32,8 @@ class input {
   std::size_t up_to(std::size_t most) { return number<std::uint8_t>() % (most + 1); }
   bool flag() { return up_to(1) == 1; }
   std::string text() {
-    const auto count = std::min<std::size_t>(number<std::uint8_t>(), left_.size());
+    const std::size_t wanted = number<std::uint8_t>();  // first: it takes a byte of what is left
+    const auto count = std::min(wanted, left_.size());
     std::string found(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(count));
     left_ = left_.subspan(count);
     return found;
