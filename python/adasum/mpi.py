@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._arrays import Array, Elements, type_number
 from ._errors import BadInput, MPIError
 from ._interruption import answer_signals
-from ._library import (Handle, check, lengths_of, library, name_of, readable_text_of, require_no_bool, shown, text_of,
+from ._library import (Handle, check, declare, lengths_of, library, name_of, readable_text_of, require_no_bool, shown, text_of,
                        timeout_code, whole_number)
 from .report import Report
 
@@ -31,16 +31,23 @@ def _prepare(call: str) -> None:
 
     if not hasattr(library, "adasum_allreduce"):
         raise MPIError(f"{call}: this package was built without MPI; install it again where MPI is installed")
-    library.adasum_mpi_library.restype = c_char_p
+    declare(library, {"adasum_mpi_library": (c_char_p,)})
     ours, theirs = library.adasum_mpi_library().decode().strip(), MPI.Get_library_version().rstrip("\0").strip()
     if ours != theirs:
         raise MPIError(f"{call}: this package uses the MPI library {ours!r}, mpi4py uses {theirs!r}; install both for one of "
                        "them")
     handle = c_int if MPI._sizeof(MPI.Comm) == ctypes.sizeof(c_int) else c_void_p
     lengths, result = ctypes.POINTER(c_size_t), ctypes.POINTER(Handle)
-    library.adasum_allreduce.argtypes = [handle, c_void_p, c_size_t, c_int, lengths, c_size_t, c_char_p, c_char_p, result]
-    library.adasum_plan_create.argtypes = [handle, c_size_t, c_int, lengths, c_size_t, c_char_p, c_char_p, result]
-    library.adasum_set_timeout.argtypes = [handle, c_double]
+    declare(library, {
+        "adasum_allreduce": (c_int, handle, c_void_p, c_size_t, c_int, lengths, c_size_t, c_char_p, c_char_p, result),
+        "adasum_set_timeout": (c_int, handle, c_double),
+        "adasum_plan_create": (c_int, handle, c_size_t, c_int, lengths, c_size_t, c_char_p, c_char_p, result),
+        "adasum_plan_run": (c_int, Handle, c_void_p, c_size_t, c_int, result),
+        "adasum_plan_start": (c_int, Handle, c_void_p, c_size_t, c_int),
+        "adasum_plan_test": (c_int, Handle, ctypes.POINTER(c_int)),
+        "adasum_plan_wait": (c_int, Handle, result),
+        "adasum_plan_free": (c_int, result),
+    })
     answer_signals()
     _handle_type = handle
 
@@ -192,4 +199,5 @@ def set_timeout(comm: MPI.Comm, seconds: float) -> None:
         limit = c_double(seconds)
     except (TypeError, OverflowError) as problem:
         raise BadInput(f"{call}: the timeout is no number of seconds: {problem}") from problem
-    check(library.adasum_set_timeout(_handle_of(comm, call), limit))
+    handle = _handle_of(comm, call)  # first: it tells whether there is such a function
+    check(library.adasum_set_timeout(handle, limit))
