@@ -65,8 +65,8 @@ def _value(kind, text):
 
 
 def last_error(run):
-    """At the end of a run: the part of errors, or the loss where nothing is classified."""
-    return run[-1].loss if math.isnan(run[-1].error) else run[-1].error
+    """At the end of a run: the part of errors, or the loss where nothing is classified. Infinite if the run diverged."""
+    return run[-1].loss if math.isnan(run[-1].error) or math.isinf(run[-1].loss) else run[-1].error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -123,7 +123,7 @@ def train(problem, setting, evaluations, keep=lambda module: None):
         if at_end or (done + 1) * evaluations // rounds != done * evaluations // rounds:
             found.append(_evaluated(problem, model, done + 1, rounds, (first + len(of_round)) * setting.batch, orthogonality))
             if not math.isfinite(found[-1].loss):
-                found[-1] = dataclasses.replace(found[-1], round=rounds, loss=math.inf, error=1.0)
+                found[-1] = dataclasses.replace(found[-1], round=rounds, loss=math.inf)
                 break
     keep(model.module)
     return found
