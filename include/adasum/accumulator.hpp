@@ -55,6 +55,7 @@ class accumulator {
   std::span<T> gradient() { return {total_.data(), length()}; }
   /// How many gradients have been added since the last reset.
   std::size_t count() const { return count_; }
+  /// How many elements a gradient has.
   std::size_t length() const { return offsets_.back(); }
   /// Forgets them.
   void reset() { count_ = 0; }

@@ -37,7 +37,9 @@ class reduce_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
   /// The rank that gets the result.
   int root() const { return base::to("root").root(); }
 
-  using base::base;  // what plan_reduce makes: not for users
+  /// @cond internal
+  using base::base;  // what plan_reduce makes
+  /// @endcond
 };
 
 /// The combination of all ranks' gradients under any rule, which one rank gets:

@@ -42,7 +42,9 @@ class reduce_scatter_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
   /// Where in the gradient this rank's part of the result lies.
   index_range part() const { return base::wanted("part"); }
 
-  using base::base;  // what plan_reduce_scatter makes: not for users
+  /// @cond internal
+  using base::base;  // what plan_reduce_scatter makes
+  /// @endcond
 };
 
 namespace detail {

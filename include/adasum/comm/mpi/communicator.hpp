@@ -86,7 +86,9 @@ class mpi_communicator {
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
+  /// The number of this rank, from 0.
   int rank() const { return get().comm.rank(); }
+  /// How many ranks there are.
   int size() const { return get().comm.size(); }
   /// The duplicate that carries the messages; MPI_COMM_NULL if this communicator is empty.
   MPI_Comm native() const { return state_ ? state_->comm.get() : MPI_COMM_NULL; }
@@ -110,6 +112,7 @@ class mpi_communicator {
     adasum::detail::require_timeout(timeout, "adasum::mpi_communicator::set_timeout");
     get().wait->set_timeout(timeout);
   }
+  /// The timeout that was set; infinite if none was.
   std::chrono::duration<double> timeout() const { return get().wait->timeout(); }
   /// Whether it has waited in vain; see the concept communicator_for.
   bool gave_up() const { return state_ && state_->wait->gave_up(); }
@@ -126,6 +129,7 @@ class mpi_communicator {
   }
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
+  /// @cond internal
   // For recovery.hpp.
 
   /// Whoever waits on this communicator for another gets an error, and so does every later call.
@@ -141,6 +145,7 @@ class mpi_communicator {
     made.set_timeout(timeout());
     return made;
   }
+  /// @endcond
 #endif
 
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
