@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""check_links.py FOLDER: each address in the pages of a site that leads to another place in it leads somewhere: the file is there,
-and has the anchor. Sphinx has checked those that it made of Markdown; here are the others, too: of sources, the sidebar, pictures."""
+"""check_links.py FOLDER: each address in the pages of a site that leads to another place in it leads somewhere: the file is
+there, and has the anchor. Sphinx has checked those that it made of Markdown; here are the others, too."""
 
 import html.parser
 import os

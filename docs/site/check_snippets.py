@@ -25,7 +25,8 @@ parsers = {"sh": parse_shell, "cmake": parse_cmake}
 
 def main():
     problems, count = 0, 0
-    for page in sorted([*pathlib.Path().glob("*.md"), *pathlib.Path("docs").rglob("*.md"), *pathlib.Path("examples").rglob("*.md")]):
+    pages = [*pathlib.Path().glob("*.md"), *pathlib.Path("docs").rglob("*.md"), *pathlib.Path("examples").rglob("*.md")]
+    for page in sorted(pages):
         for block in re.finditer(r"^( *)```(\w+)\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE):
             indent, language, text = block.groups()
             if language in parsers:

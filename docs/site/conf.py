@@ -29,6 +29,7 @@ highlight_language = "none"
 breathe_projects = {one: str(root / "build/docs/doxygen" / one / "xml") for one in ("adasum", "c")}
 breathe_default_project = "adasum"
 breathe_default_members = ("members",)
+breathe_show_include = False
 breathe_domain_by_extension = {"h": "c"}
 cpp_maximum_signature_line_length = 90
 toc_object_entries_show_parents = "hide"

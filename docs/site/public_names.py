@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The public names of the headers, as Doxygen has found them (build/docs/doxygen): what is in namespace adasum but not in detail,
-nor between @cond internal and @endcond; and what adasum.h has."""
+"""The public names of the headers, as Doxygen has found them (build/docs/doxygen): what is in namespace adasum but not in
+detail, nor between @cond internal and @endcond; and what adasum.h has."""
 
 import dataclasses
 import pathlib
@@ -52,5 +52,5 @@ def members(member, scope, parent):
 def made(element, full, kind, parent, located=None):
     place = (element if located is None else located).find("location")
     text = "".join("".join(one.itertext()) for one in element if one.tag in ("briefdescription", "detaileddescription"))
-    return Name(element.get("id"), full, kind, parent, element.findtext("argsstring") or "", bool(text.strip()), place.get("file"),
-                int(place.get("line")))
+    return Name(element.get("id"), full, kind, parent, element.findtext("argsstring") or "", bool(text.strip()),
+                place.get("file"), int(place.get("line")))

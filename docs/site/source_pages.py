@@ -53,14 +53,20 @@ class LinksToFiles(SphinxTransform):
 
 
 class MentionsInComments(SphinxTransform):
-    """Paths in the descriptions of entities."""
+    """Paths in comments, in the Reference."""
 
     default_priority = 410
     path = re.compile(r"\b(?:docs/[\w/]+\.md|(?:\w+/)*\w+\.hpp)")
 
     def apply(self):
+        if not self.env.docname.startswith("docs/reference/"):
+            return
+        for file in list(self.document.findall(addnodes.pending_xref)):  # Doxygen knows files, the site does not
+            link = self.link(file.astext()) if self.path.fullmatch(file.astext()) else None
+            if link is not None:
+                file.replace_self(link)
         for text in list(self.document.findall(nodes.Text)):
-            if not isinstance(text.parent, (nodes.paragraph, nodes.emphasis)) or not in_description(text):
+            if not isinstance(text.parent, (nodes.paragraph, nodes.emphasis)):
                 continue
             pieces, end = [], 0
             for found in self.path.finditer(text):
@@ -83,8 +89,8 @@ class MentionsInComments(SphinxTransform):
 
 
 class Signatures(SphinxTransform):
-    """Of entities: each has a link to its source. What says nothing to users is taken away: namespaces and values of enumerations
-    in the list of the page's entities, and the word inline."""
+    """Of entities: each has a link to its source. What says nothing to users is taken away: namespaces and values of
+    enumerations in the list of the page's entities, the word inline, and the look of a name from template parameters."""
 
     default_priority = 420
 
@@ -97,6 +103,8 @@ class Signatures(SphinxTransform):
                     space = word.parent[word.parent.index(word) + 1]
                     word.parent.remove(space)
                     word.parent.remove(word)
+            for parameter in list(signature.findall(addnodes.desc_name))[:-1]:
+                parameter.replace_self(parameter.children)
             for target in list(signature.findall(nodes.target)):
                 place = self.places().get(target["ids"][0])
                 if place is not None:
@@ -109,14 +117,6 @@ class Signatures(SphinxTransform):
     @functools.cache
     def places():
         return {name.id: (name.file, name.line) for project in ("adasum", "c") for name in public_names.names(project)}
-
-
-def in_description(node):
-    while node is not None:
-        if isinstance(node, addnodes.desc_content):
-            return True
-        node = node.parent
-    return False
 
 
 def pages(app):

@@ -16,14 +16,14 @@
  * the ranks of an MPI communicator. Link libadasum (CMake: adasum::c). docs/c_and_fortran.md is a short introduction; what the
  * calls compute is in docs/algorithms.md, the rules are in docs/rules.md.
  *
- * Errors. Functions that return int return ADASUM_SUCCESS, or say what went wrong by one of the numbers below; they never end
- * the program. adasum_last_error() has the message. If something is wrong on one rank, the others are told: no rank waits for
- * one that has failed. (The exception is a call that cannot even start: its communicator or plan cannot be used.)
+ * **Errors.** Functions that return int return ADASUM_SUCCESS, or say what went wrong by one of the numbers below; they never
+ * end the program. adasum_last_error() has the message. If something is wrong on one rank, the others are told: no rank waits
+ * for one that has failed. (The exception is a call that cannot even start: its communicator or plan cannot be used.)
  *
- * Arrays. An array is contiguous, and has `count` elements of one type. It is cut into segments, one for each layer, whose
+ * **Arrays.** An array is contiguous, and has `count` elements of one type. It is cut into segments, one for each layer, whose
  * lengths add up to `count`; lengths = NULL and segments = 0 make the whole array one segment.
  *
- * Rules and options are text. A rule is a name, and after a colon its parameters: "adasum", "centred_clipping:radius=2",
+ * **Rules and options** are text. A rule is a name, and after a colon its parameters: "adasum", "centred_clipping:radius=2",
  * "nearest_neighbour_mixing:byzantine=1,rule=multi_krum:byzantine=1". NULL is "adasum". adasum_rules() lists the names;
  * docs/rules.md names the parameters. Options are name=value, separated by commas, in any order; NULL is the defaults, which
  * come first here:
@@ -37,7 +37,7 @@
  *
  * All ranks give the same. Names that do not exist are errors, which list those that do.
  *
- * Threads. A communicator and its plans serve one thread at a time, which MPI must allow to call it. Messages of errors are
+ * **Threads.** A communicator and its plans serve one thread at a time, which MPI must allow to call it. Messages of errors are
  * kept for each thread. Everything else may be called from any thread. */
 
 #if defined(__GNUC__)

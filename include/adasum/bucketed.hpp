@@ -359,11 +359,13 @@ std::vector<segments> segments_of_each(const Parameters& parameters) {
 
 /// Buckets for parameters of these lengths, or cut into these segments; every rank makes them with the same arguments.
 /// Then follow, in any order and each at most once: a rule (rules::adasum), a schedule (schedules::automatic), options.
+/// Collective, and waits for all ranks, as plan_allreduce does.
 /// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
 ///                      range of segments, one for each parameter
 /// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large
 ///                      enough that latency does not matter, small enough that the last bucket, which nothing hides, is
 ///                      short
+/// @return bucketed, which cannot be moved
 /// @throws bad_input  as plan_allreduce does
 template <scalar T, class Space, class Comm, class Parameters, class A = detail::unnamed_options,
           class B = detail::unnamed_options, class C = detail::unnamed_options>

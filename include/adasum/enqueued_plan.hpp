@@ -127,6 +127,7 @@ auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Co
 /// with the same arguments; after the segments follow, in any order and each at most once: a rule, a schedule, options.
 /// With options::check_agreement it is collective and waits for all ranks, as plan_allreduce does: if it throws on one
 /// rank, it throws on all of them. Without, it waits for nobody.
+/// @return an enqueued_allreduce_plan, which cannot be moved
 /// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
 ///                    options::check_agreement an agreement_error); an option that needs the host (nonfinite, wire); a
 ///                    plan is in flight on this communicator

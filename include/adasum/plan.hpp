@@ -282,6 +282,7 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 /// throw too, and none waits in a later run. If the schedule asks for it (schedules::shared_memory; automatic, where it
 /// pays), this makes memory that the ranks share. Where there is no room for that, automatic sends messages instead
 /// (last_report().schedule() says what ran).
+/// @return an allreduce_plan
 /// @throws agreement_error      with options::check_agreement: the ranks are about to make different plans, or one of them
 ///                              got bad input; says what
 /// @throws communication_error  without it: the same; or a rank failed otherwise, which throws what happened there

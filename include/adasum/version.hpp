@@ -3,7 +3,8 @@
 
 #include "core/config.hpp"
 
-/// The major version of the library, for `#if`; version_major is the same for code. CMake and the installed packages read it from these lines.
+/// The major version of the library, for `#if`; version_major is the same for code. CMake and the installed packages read
+/// it from these lines.
 #define ADASUM_VERSION_MAJOR 0
 /// The minor version; version_minor.
 #define ADASUM_VERSION_MINOR 1

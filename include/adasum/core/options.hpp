@@ -61,7 +61,8 @@ struct basic_options {
   /// For rules that need no inner products: whether they are measured all the same, for the report.
   measuring measure = measuring::always;
 
-  /// What happens to Inf and NaN: docs/inf_and_nan.md. The policies other than propagate read the gradient once more and exchange one small message in advance.
+  /// What happens to Inf and NaN: docs/inf_and_nan.md. The policies other than propagate read the gradient once more and
+  /// exchange one small message in advance.
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
 
   /// Arithmetic stays in float and double; only messages between ranks are rounded, to nearest even. float gradients only.

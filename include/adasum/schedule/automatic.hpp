@@ -130,8 +130,9 @@ struct automatic {
                     (is_measured_pair(size, input, on) ? short_vector_bytes_of_two : short_vector_bytes);
   }
 
-  /// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every rank computes
-  /// it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's gradient.
+  /// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every
+  /// rank computes it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's
+  /// gradient.
   ///
   /// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
   /// halving and all_to_all.

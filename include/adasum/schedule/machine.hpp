@@ -73,7 +73,7 @@ struct machine {
   };
   shared_memory shared{};  ///< memory that the ranks of a node share
 
-  rate per_pair_element = 0.13e-9;  ///< seconds to measure and mix an element of two vectors; 0.09 in the caches, 0.26 in memory
+  rate per_pair_element = 0.13e-9;  ///< seconds to measure and mix an element of a pair; 0.09 in the caches, 0.26 in memory
   rate per_product = 0.017e-9;      ///< seconds for a multiply-add of an inner product
   rate per_term = 0.04e-9;          ///< seconds for a multiply-add of a combination; 0.03 in the caches, up to 0.1 in memory
 

@@ -42,7 +42,7 @@ enum class device_messages {
 ///
 /// As with any MPI communicator, all ranks make the same collective calls in the same order, from one thread at a time.
 ///
-/// Thread level. A program with one thread needs no particular level (MPI_Init will do). MPI_THREAD_SINGLE and
+/// **Thread level.** A program with one thread needs no particular level (MPI_Init will do). MPI_THREAD_SINGLE and
 /// MPI_THREAD_FUNNELED: use this object only from the thread that initialised MPI. MPI_THREAD_SERIALIZED: from any
 /// thread, while no other thread calls MPI. MPI_THREAD_MULTIPLE: from any thread, while others call MPI, with
 /// communicators of their own. The first of these rules is checked, by the constructor and by each call that makes or runs
@@ -50,10 +50,10 @@ enum class device_messages {
 /// wait for it.) In a program without MPI_Init, whose communicators come from MPI sessions, the level is that of the
 /// session, which MPI does not tell: nothing is checked then.
 ///
-/// Sessions. MPI_Init need not have been called where `comm` was made from a session (MPI_Comm_create_from_group).
+/// **Sessions.** MPI_Init need not have been called where `comm` was made from a session (MPI_Comm_create_from_group).
 /// MPI_Session_finalize comes after the last copy of this object, and of the plans that use it, has been destroyed.
 ///
-/// Empty communicators. A default-constructed one, one made from MPI_COMM_NULL (which MPI_Comm_split gives to ranks that
+/// **Empty communicators.** A default-constructed one, one made from MPI_COMM_NULL (which MPI_Comm_split gives to ranks that
 /// it leaves out), and one that was moved from have no ranks. They can be made before MPI_Init, copied, assigned to, and
 /// tested (`if (comm)`); anything else throws bad_input.
 class mpi_communicator {
