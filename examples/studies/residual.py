@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A residual network on digits, trained until 98.5 % of the held-out images are recognised: how many epochs does that take, by
+"""A residual network on digits, trained until 97.5 % of the held-out images are recognised: how many epochs does that take, by
 batch size and method? It is the form of the authors' table for ResNet-50 on ImageNet (Maleki et al., section 5), with the best
 rate of each: SGD with a momentum of 0.9 and warm-up, 32 images for each worker, at most 20 epochs."""
 
@@ -16,7 +16,7 @@ from training import Setting
 
 methods = ["mean", "adasum", "adasum of steps"]
 workers = [8, 16, 32, 64]
-most_epochs, target = 20, 0.985
+most_epochs, target = 20, 0.975
 seeds = [1, 2, 3]
 
 
