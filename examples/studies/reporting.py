@@ -25,8 +25,12 @@ def line_style(method, theme):
 def spread(values, digits):
     """The median, with the least and the largest where there are several."""
     values = list(values)
-    shown = f"{statistics.median(values):.{digits}f}"
-    return shown if len(values) == 1 else f"{shown} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
+    shown = number(statistics.median(values), digits)
+    return shown if len(values) == 1 else f"{shown} [{number(min(values), digits)}, {number(max(values), digits)}]"
+
+
+def number(value, digits):
+    return f"{value:.{digits}f}" if value < 1e3 else "diverges"
 
 
 def table(header, rows):

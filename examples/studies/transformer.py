@@ -45,7 +45,7 @@ def main(chosen):
         for count in workers:
             of_count = [setting for setting in many if (setting.workers, setting.optimizer) == (count, optimizer)]
             rows.append([count, known[not_tuned[of_count[0]]][-1].rounds,
-                         *(f"{known[not_tuned[setting]][-1].loss:.3f}" for setting in of_count),
+                         *(reporting.number(known[not_tuned[setting]][-1].loss, 3) for setting in of_count),
                          *(f"{reporting.spread(losses(best[setting]), 3)} at {best[setting].rate:g}" for setting in of_count)])
         steps = known[with_seeds(one)[0]][-1].rounds
         print(f"{name}; one worker alone: {reporting.spread(losses(one), 3)} after {steps} steps at {one.rate:g}\n")
