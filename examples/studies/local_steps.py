@@ -22,7 +22,7 @@ seeds = [1, 2]
 def main(chosen):
     runner = Runner(Task(functools.partial(problems.Characters, chosen.data), Results(chosen.out / "local_steps.csv"),
                          evaluations=16, beyond=1), chosen)
-    alone = Setting(1, 8, "adam", "mean", 2e-3, 2, 0)
+    alone = Setting(1, 4, "adam", "mean", 2e-3, 1, 0)
     best_alone = runner.tune([alone], "rates of one worker")[alone]
     settings = {(way, k): dataclasses.replace(best_alone, workers=8, method=method, local_steps=k, **more)
                 for way, (method, more) in ways.items() for k in local_steps}

@@ -8,6 +8,7 @@ import argparse
 import importlib
 import os
 import pathlib
+import shutil
 import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one process for each core, of one thread each
@@ -25,7 +26,8 @@ def main():
     arguments.add_argument("--no-progress", action="store_true")
     chosen = arguments.parse_args()
     if chosen.quick:
-        chosen.data, chosen.out = None, chosen.out / "quick"
+        chosen.data, chosen.out = None, chosen.out / "quick" / chosen.name
+        shutil.rmtree(chosen.out, ignore_errors=True)  # results of another version of the library
     study = importlib.import_module(chosen.name)
     sys.exit(study.quick(chosen) if chosen.quick else study.main(chosen))
 

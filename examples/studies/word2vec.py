@@ -20,7 +20,7 @@ shown_words = ["king", "love", "sword", "mother", "night"]
 def main(chosen):
     make = functools.partial(problems.Words, chosen.data)
     runner = Runner(Task(make, Results(chosen.out / "word2vec.csv"), evaluations=8, beyond=1), chosen)
-    alone = Setting(1, 256, "sgd", "mean", 0.05, 3, 0)
+    alone = Setting(1, 256, "sgd", "mean", 0.05, 2, 0)
     best_alone = runner.tune([alone], "rates of one worker")[alone]
     many = [dataclasses.replace(best_alone, workers=count, method=method) for count in workers for method in methods]
     best = runner.tune(many, "rates of many workers")

@@ -48,7 +48,8 @@ void refuse_bad_gradient(joint_set_up<Space, Comm>& together, const char* call, 
 /// A single call that was made before, and its plan.
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 struct call_made_before final : kept_plans::call {
-  explicit call_made_before(std::size_t length) : kept_plans::call(this, length * sizeof(T)) {}
+  explicit call_made_before(std::size_t length)
+      : kept_plans::call(std::type_identity<call_made_before>{}, length * sizeof(T)) {}
   allreduce_plan<T, Space, Comm, Rule, Schedule> plan;
 };
 

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace adasum {
@@ -20,15 +21,15 @@ class kept_plans {
  public:
   static constexpr std::size_t most = 64, most_bytes = std::size_t{256} << 20;
 
-  /// One call: derived classes hold its arguments, and its plan. @tparam Call  the derived class
+  /// One call: derived classes hold its arguments, and its plan.
   class call {
    public:
     virtual ~call() = default;
 
    protected:
-    /// @param bytes  of the gradient
+    /// @tparam Call  the derived class. @param bytes  of the gradient
     template <class Call>
-    call(const Call*, std::size_t bytes) : type_(&type_of<Call>), bytes_(bytes) {}
+    call(std::type_identity<Call>, std::size_t bytes) : type_(&type_of<Call>), bytes_(bytes) {}
 
    private:
     friend kept_plans;
