@@ -54,8 +54,8 @@ def draw_stage(canvas, i, stage, after):
     top, theme = stage_top(i), canvas.theme
     canvas.box(DOWN, top, 370, STAGE_HEIGHT, edge=theme.faint, fill=theme.shade(theme.extra, 0.1))
     canvas.text(DOWN + 12, top + 15, f"stage {i + 1}", NORMAL, weight="bold", align="left")
-    canvas.text(DOWN + 62, top + 15, f"with {other(stage)}; inner products are added over {len(stage['sum_over'])} ranks", SMALL,
-                align="left")
+    text = f"with {other(stage)}; inner products are added over {len(stage['sum_over'])} ranks"
+    canvas.text(DOWN + 62, top + 15, text, SMALL, align="left")
     for k, name in enumerate(["bring", "measure", "sum", "weigh", "mix"]):
         x = DOWN + 10 + k * 58
         draw_step(canvas, x, top + 30, 48, 32, name, SMALL)
