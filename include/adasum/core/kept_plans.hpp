@@ -19,7 +19,8 @@ namespace adasum {
 /// communicator is.
 class kept_plans {
  public:
-  static constexpr std::size_t most = 64, most_bytes = std::size_t{256} << 20;
+  static constexpr std::size_t most = 64;                            ///< calls that are kept at the most
+  static constexpr std::size_t most_bytes = std::size_t{256} << 20;  ///< bytes of their gradients together, in general
 
   /// One call: derived classes hold its arguments, and its plan.
   class call {
@@ -47,6 +48,7 @@ class kept_plans {
         if (auto* const found = static_cast<Call*>(one.get()); matches(std::as_const(*found))) return found;
     return nullptr;
   }
+  /// Keeps one more call, the newest, and drops those that are then too many.
   void add(std::unique_ptr<call> one) noexcept {
     std::shift_right(calls_.begin(), calls_.end(), 1);
     calls_.front() = std::move(one);
@@ -60,6 +62,7 @@ class kept_plans {
       }
     }
   }
+  /// Drops all of them.
   void clear() noexcept { std::ranges::for_each(calls_, drop); }
 
  private:
