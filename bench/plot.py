@@ -13,7 +13,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
 import picture_style  # noqa: E402
 
 # The name of a row of the results, how it is called, its colour.
-PLANS = [("messages", "by messages", "steps"), ("automatic", "automatic", "adasum"), ("shared_memory", "in place", "other")]
+PLANS = [("messages", "messages", "steps"), ("automatic", "automatic", "adasum"), ("shared_memory", "in place", "other")]
 
 
 def size_name(count, _=None):

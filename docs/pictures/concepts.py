@@ -9,7 +9,7 @@ import diagram
 from diagram import LARGE, NORMAL, SMALL, WIDTH, Canvas
 
 STEPS = [("bring", "parts of vectors"), ("measure", "Gram matrix G"), ("sum", "G over ranks"), ("weigh", "weights c"),
-         ("mix", "Σ cᵢ gᵢ"), ("deliver", "on the way back")]
+         ("mix", "weighted sum"), ("deliver", "on the way back")]
 CONCEPT_OF = {"bring": "communicator", "measure": "space", "sum": "communicator", "weigh": "rule", "mix": "space",
               "deliver": "communicator"}
 CARDS = [("rule", "rule", "what", ["turns the Gram matrix", "into weights"], ["Adasum, mean,", "AdaCons, …"]),
@@ -36,7 +36,7 @@ def draw(canvas: Canvas):
     schedule = colour_of(canvas, "schedule")
     canvas.box(4, 6, WIDTH - 8, 108, edge=schedule, line=2)
     canvas.text(16, 24, "One stage of a schedule", LARGE, weight="bold", colour=schedule, align="left")
-    canvas.text(WIDTH - 16, 24, "the next one goes on with what has been mixed", SMALL, colour=canvas.theme.muted, align="right")
+    canvas.text(WIDTH - 16, 24, "the next stage continues with the mixed vectors", SMALL, colour=canvas.theme.muted, align="right")
     width, gap, y, height = 68, 18, 44, 40
     for i, (name, text) in enumerate(STEPS):
         x = 16 + i * (width + gap)

@@ -167,12 +167,12 @@ LOOKS = {
         ("stage 1", "pairs exchange halves;", "each combines one"),
         ("stage 2", "pairs exchange quarters;", "each combines one"),
         ("way back", "quarters are exchanged"),
-        ("result", "after halves, all have it"),
+        ("result", "halves are exchanged"),
     ], RANKS_4),
     "recursive_doubling": Look([
         START,
         ("stage 1", "pairs exchange gradients;", "both combine them"),
-        ("stage 2", "pairs exchange these:", "every rank has the result"),
+        ("stage 2", "pairs exchange these;", "every rank has the result"),
     ], RANKS_4),
     "all_to_all": Look([
         START,
@@ -184,13 +184,13 @@ LOOKS = {
         ("level of 2", "pairs exchange halves"),
         ("level of 3", "ranks with the same half", "exchange its thirds"),
         ("way back", "thirds are exchanged"),
-        ("result", "after halves, all have it"),
+        ("result", "halves are exchanged"),
     ], RANKS_6, bar=54, gap=11, between=50),
     "shared_memory_by_levels": Look([
         ("start", "all ranks can read", "all gradients"),
-        ("level 1", "read the other's half,", "write into one's own"),
+        ("level 1", "reads the other's half,", "writes into its own"),
         ("level 2", "the same with quarters"),
-        ("way back", "write one's quarter into", "the other's gradient"),
+        ("way back", "writes its quarter into", "the other's gradient"),
         ("result", "the same with halves"),
     ], RANKS_4, [("memory that the ranks share", 4)], in_place=True),
     "nodes": Look([

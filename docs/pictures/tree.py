@@ -39,7 +39,7 @@ def draw(canvas: Canvas):
         draw_tree(canvas, tree)
     key = 350
     for x, colour, text in [(20, canvas.theme.adasum, "combines two"),
-                            (130, canvas.theme.mean, "combines a first pair, so that the level has a power of two left")]:
+                            (130, canvas.theme.mean, "combines a pair first, so that a power of two is left at this level")]:
         draw_node(canvas, x, key, colour)
         canvas.text(x + 12, key, text, SMALL, align="left")
 

@@ -28,7 +28,7 @@ def mix(weight_a, a, weight_b, b):
 
 def draw(canvas: Canvas):
     draw_angle(canvas, 90, 14, "orthogonal", ["Adasum is the sum"])
-    draw_angle(canvas, 50, 172, "in between", ["Adasum is between the two,", "and leans to the longer vector"])
+    draw_angle(canvas, 50, 172, "in between", ["Adasum is between mean and sum,", "and leans to the longer vector"])
     draw_parallel(canvas, 384)
 
 
@@ -55,14 +55,14 @@ def draw_angle(canvas, angle, left, title, texts):
 
     for side in A, b:
         canvas.line(*zip(at(side), at(total)), theme.muted, line=0.8, linestyle=(0, (3, 3)))
-    for name, vector, right, down in ("a", A, -6, 13), ("b", b, -11, 2):
+    for name, vector, right, down in ("a", A, -6, 13), ("b", b, -15 if b[0] > 0.01 else -11, 2):
         draw_vector(canvas, at((0, 0)), at(vector), theme.ink)
         canvas.text(*at(vector, right, down), name, NORMAL, style="italic", weight="bold")
     draw_vector(canvas, at((0, 0)), at(total), theme.sum, -2)
     draw_vector(canvas, at((0, 0)), at(combined), theme.adasum, 2)
     draw_vector(canvas, at((0, 0)), at(middle), theme.mean, 6 if is_sum else 2)
     names = [("sum", total, theme.sum, (-12, -10) if is_sum else (0, -10)),
-             ("Adasum", combined, theme.adasum, (27, 7) if is_sum else (-14, 18)),
+             ("Adasum", combined, theme.adasum, (27, 7) if is_sum else (-23, 18)),
              ("mean", middle, theme.mean, (22, 8) if is_sum else (-18, -13))]
     for name, vector, colour, beside in names:
         canvas.text(*at(vector, *beside), name, SMALL, colour, weight="bold")

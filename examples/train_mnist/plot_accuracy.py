@@ -29,9 +29,9 @@ def print_table(table, workers):
 
 def draw(axes, theme, table, workers, subject):
     sequential = table["adasum"][1]
-    axes.axhline(sequential, color=theme.muted, linestyle="--", linewidth=1.2)
-    axes.annotate(f"one worker: {sequential:.3f}", (workers[0], sequential), xytext=(0, 11), textcoords="offset points",
-                  color=theme.muted, fontsize=9)
+    axes.plot([workers[0], workers[-1]], [sequential] * 2, color=theme.muted, linestyle="--", linewidth=1.2)
+    axes.annotate(f"one worker {sequential:.3f}", (workers[-1], sequential), xytext=(10, 5), textcoords="offset points",
+                  va="center", color=theme.muted)
     for rule, accuracy in table.items():
         values, colour = [accuracy[w] for w in workers], getattr(theme, rule)
         axes.plot(workers, values, color=colour, marker=MARKERS[rule], markersize=7, clip_on=False, zorder=3)
@@ -40,6 +40,7 @@ def draw(axes, theme, table, workers, subject):
     axes.set_xscale("log", base=2)
     axes.set_xticks(workers, [str(w) for w in workers])
     axes.minorticks_off()
+    axes.set_xlim(right=workers[-1] * 1.04)  # no grid behind the names
     axes.set_ylim(0, 1.1)
     axes.set_xlabel("workers, each with a batch of 8")
     axes.set_ylabel("accuracy on held-out images")
