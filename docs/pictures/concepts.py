@@ -13,7 +13,8 @@ STEPS = [("bring", "parts of vectors"), ("measure", "Gram matrix G"), ("sum", "G
 CONCEPT_OF = {"bring": "communicator", "measure": "space", "sum": "communicator", "weigh": "rule", "mix": "space",
               "deliver": "communicator"}
 CARDS = [("rule", "rule", "what", ["turns the Gram matrix", "into weights"], ["Adasum, mean,", "AdaCons, …"]),
-         ("space", "execution space", "where", ["measures and mixes", "on one device"], ["one thread, several,", "Kokkos, CUDA"]),
+         ("space", "execution space", "where", ["measures and mixes", "on one device"],
+          ["one thread, several,", "Kokkos, CUDA"]),
          ("communicator", "communicator", "among whom", ["carries vectors and", "sums between ranks"],
           ["MPI, NCCL, threads,", "PyTorch"]),
          ("schedule", "schedule", "in what order", ["lists the stages: who", "meets whom, over what"],
@@ -36,7 +37,8 @@ def draw(canvas: Canvas):
     schedule = colour_of(canvas, "schedule")
     canvas.box(4, 6, WIDTH - 8, 108, edge=schedule, line=2)
     canvas.text(16, 24, "One stage of a schedule", LARGE, weight="bold", colour=schedule, align="left")
-    canvas.text(WIDTH - 16, 24, "the next stage continues with the mixed vectors", SMALL, colour=canvas.theme.muted, align="right")
+    canvas.text(WIDTH - 16, 24, "the next stage continues with the mixed vectors", SMALL, colour=canvas.theme.muted,
+                align="right")
     width, gap, y, height = 68, 18, 44, 40
     for i, (name, text) in enumerate(STEPS):
         x = 16 + i * (width + gap)

@@ -54,7 +54,8 @@ def draw_weighing(canvas, count):
         for column in range(row + 1):
             canvas.frame(left + column * size, top + row * size, 1, size, size, canvas.theme.muted)
     canvas.text(left + 2 * size, TOP + 8, "Gram matrix", SMALL)
-    canvas.lines(left + 2 * size, top + 4 * size + 14, ["every rank", "computes the", "same weights"], colour=canvas.theme.muted)
+    canvas.lines(left + 2 * size, top + 4 * size + 14, ["every rank", "computes the", "same weights"],
+                 colour=canvas.theme.muted)
 
 
 if __name__ == "__main__":
