@@ -5,7 +5,9 @@ NAME is mnist, transformer, word2vec, residual or local_steps; each is a file of
 to OUT/NAME.csv as they are found (a study that is interrupted goes on where it was), pictures and tables beside it."""
 
 import argparse
+import contextlib
 import importlib
+import io
 import os
 import pathlib
 import shutil
@@ -29,7 +31,13 @@ def main():
         chosen.data, chosen.out = None, chosen.out / "quick" / chosen.name
         shutil.rmtree(chosen.out, ignore_errors=True)  # results of another version of the library
     study = importlib.import_module(chosen.name)
-    sys.exit(study.quick(chosen) if chosen.quick else study.main(chosen))
+    if chosen.quick:
+        sys.exit(study.quick(chosen))
+    tables = io.StringIO()
+    with contextlib.redirect_stdout(tables):
+        study.main(chosen)
+    print(tables.getvalue())
+    (chosen.out / f"{chosen.name}.md").write_text(tables.getvalue().rstrip() + "\n")
 
 
 if __name__ == "__main__":
