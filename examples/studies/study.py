@@ -14,12 +14,13 @@ import shutil
 import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one process for each core, of one thread each
-names = ["mnist", "transformer", "word2vec", "residual", "local_steps"]
+titles = {"mnist": "Digits", "transformer": "Transformer", "word2vec": "Words", "residual": "Residual network",
+          "local_steps": "Local steps"}
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("name", choices=names)
+    arguments.add_argument("name", choices=titles)
     arguments.add_argument("--data", help="a folder with MNIST's t10k files and shakespeare.txt; data are generated if none")
     arguments.add_argument("--quick", action="store_true",
                            help="a small version, on generated data, of under a minute; fails if what it should show is not so")
@@ -37,7 +38,8 @@ def main():
     with contextlib.redirect_stdout(tables):
         study.main(chosen)
     print(tables.getvalue())
-    (chosen.out / f"{chosen.name}.md").write_text(tables.getvalue().rstrip() + "\n")
+    (chosen.out / f"{chosen.name}.md").write_text(
+        f"# {titles[chosen.name]}: all numbers\n\n{study.__doc__}\n\n{tables.getvalue().rstrip()}\n")
 
 
 if __name__ == "__main__":
