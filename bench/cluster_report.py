@@ -86,7 +86,7 @@ def markdown(results):
         rows = [row for row in results["rows"] if (row["shape"], row["rate"]) == (shape, rate)]
         names = [name for name in dict.fromkeys(row["name"] for row in rows) if not name.startswith(BASELINE)]
         links = "not limited" if rate == "none" else rate
-        yield f"### {shape}, links: {links}"
+        yield f"## {shape}, links: {links}"
         yield ""
         yield from table(["floats", "`MPI_Allreduce`, ms", "its fastest algorithm, ms", "plan, automatic", "fastest of ours"],
                          summary_of(rows))

@@ -10,32 +10,45 @@ endif()
 
 find_package(Python 3.9 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
 # The calls of C, in a library of the package's own: without a version in its name, since the package is updated as a whole.
-add_library(adasum_python_calls SHARED)
+function(adasum_add_python_calls target with_mpi)
+  add_library(${target} SHARED)
+  if(with_mpi)
+    target_link_libraries(${target} PRIVATE adasum_c_objects)
+    target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src/python/signals.cpp" $<TARGET_OBJECTS:adasum_c_objects>)
+  else()
+    set(of_one_process errors.cpp local.cpp reports.cpp)
+    list(TRANSFORM of_one_process PREPEND "${PROJECT_SOURCE_DIR}/src/c/")
+    target_sources(${target} PRIVATE ${of_one_process})
+    target_compile_definitions(${target} PRIVATE ADASUM_WITHOUT_MPI)
+    target_link_libraries(${target} PRIVATE adasum_calls)
+  endif()
+  adasum_hide_symbols(${target})
+  if(NOT APPLE)
+    set(map "${PROJECT_SOURCE_DIR}/src/python/calls.map")
+    target_link_options(${target} PRIVATE "LINKER:--version-script=${map}" "LINKER:--no-undefined")
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
+  endif()
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME adasum-calls INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+set(with_mpi OFF)
 if(TARGET adasum_c_objects)
-  target_link_libraries(adasum_python_calls PRIVATE adasum_c_objects)
-  target_sources(adasum_python_calls PRIVATE src/python/signals.cpp $<TARGET_OBJECTS:adasum_c_objects>)
+  set(with_mpi ON)
 else()
   message(STATUS "adasum: no MPI, so the package has no adasum.allreduce")
-  target_sources(adasum_python_calls PRIVATE src/c/errors.cpp src/c/local.cpp src/c/reports.cpp)
-  target_compile_definitions(adasum_python_calls PRIVATE ADASUM_WITHOUT_MPI)
-  target_link_libraries(adasum_python_calls PRIVATE adasum_calls)
 endif()
-adasum_hide_symbols(adasum_python_calls)
-if(NOT APPLE)
-  set(map "${PROJECT_SOURCE_DIR}/src/python/calls.map")
-  target_link_options(adasum_python_calls PRIVATE "LINKER:--version-script=${map}" "LINKER:--no-undefined")
-  set_property(TARGET adasum_python_calls APPEND PROPERTY LINK_DEPENDS "${map}")
-endif()
-set_target_properties(adasum_python_calls PROPERTIES OUTPUT_NAME adasum-calls INSTALL_RPATH_USE_LINK_PATH ON)
+adasum_add_python_calls(adasum_python_calls ${with_mpi})
 install(TARGETS adasum_python_calls LIBRARY DESTINATION . COMPONENT python)
 
-# A package that can be imported from the build folder.
+# adasum_add_python_package(<target> <folder> <library>): a package that can be imported from a build folder.
+function(adasum_add_python_package target folder library)
+  add_custom_target(${target}
+    COMMAND "${CMAKE_COMMAND}" -E copy_directory "${PROJECT_SOURCE_DIR}/python/adasum" "${folder}/adasum"
+    COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:${library}> "${folder}/adasum"
+    VERBATIM)
+  add_dependencies(${target} ${library})
+endfunction()
 set(package "${PROJECT_BINARY_DIR}/python-package")
-add_custom_target(adasum_python
-  COMMAND "${CMAKE_COMMAND}" -E copy_directory "${PROJECT_SOURCE_DIR}/python/adasum" "${package}/adasum"
-  COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:adasum_python_calls> "${package}/adasum"
-  VERBATIM)
-add_dependencies(adasum_python adasum_python_calls)
+adasum_add_python_package(adasum_python "${package}" adasum_python_calls)
 
 # The interpreter's own PyTorch: -I, so that folders which a build puts in front of its own are not searched. Its package for
 # CMake is not asked: it wants the CUDA toolkit where PyTorch was built for CUDA, and takes libraries of another PyTorch where

@@ -31,15 +31,10 @@ _prototypes = {
     "adasum_pair": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, _lengths, c_size_t),
     "adasum_combine": (c_int, POINTER(c_void_p), c_size_t, c_void_p, c_size_t, c_int, _lengths, c_size_t, c_char_p, c_char_p,
                        POINTER(Handle)),
-    "adasum_plan_run": (c_int, Handle, c_void_p, c_size_t, c_int, POINTER(Handle)),
-    "adasum_plan_start": (c_int, Handle, c_void_p, c_size_t, c_int),
-    "adasum_plan_test": (c_int, Handle, POINTER(c_int)),
-    "adasum_plan_wait": (c_int, Handle, POINTER(Handle)),
-    "adasum_plan_free": (c_int, POINTER(Handle)),
     "adasum_report_json": (c_size_t, Handle, c_int64, c_char_p, c_size_t),
     "adasum_report_free": (c_int, POINTER(Handle)),
 }
-"""result type, argument types"""
+"""result type, argument types; those that need MPI stand in mpi.py, as a package without MPI lacks them"""
 
 timeout_code = 6
 _exceptions = {
@@ -60,10 +55,14 @@ def _load() -> ctypes.CDLL:
     if found is None:
         raise ImportError(f"adasum: there is no libadasum-calls in {folder}: the package has not been built")
     library = ctypes.CDLL(str(found))
-    for name, (result, *arguments) in _prototypes.items():
+    declare(library, _prototypes)
+    return library
+
+
+def declare(library: ctypes.CDLL, prototypes: Mapping[str, tuple[Any, ...]]) -> None:
+    for name, (result, *arguments) in prototypes.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    return library
 
 
 library = _load()

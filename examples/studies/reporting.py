@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tables and pictures of studies."""
+
+import pathlib
+import statistics
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
+import picture_style  # noqa: E402,F401  pictures are drawn by it
+
+labels = {"mean": "mean", "sum": "sum", "adasum": "Adasum", "adasum of steps": "Adasum of steps", "adacons": "AdaCons",
+          "mean of steps": "mean of steps", "adasum of rows": "Adasum, word by word"}
+_colours = {"mean": "mean", "sum": "sum", "adasum": "adasum", "adasum of steps": "steps", "adacons": "other",
+            "mean of steps": "extra", "adasum of rows": "steps"}
+_markers = {"mean": "s", "sum": "^", "adasum": "o", "adasum of steps": "D", "adacons": "v", "mean of steps": "P",
+            "adasum of rows": "D"}
+
+
+def line_style(method, theme):
+    return dict(label=labels[method], color=getattr(theme, _colours[method]), marker=_markers[method])
+
+
+def spread(values, digits):
+    """The median, with the least and the largest where there are several."""
+    values = list(values)
+    shown = f"{statistics.median(values):.{digits}f}"
+    return shown if len(values) == 1 else f"{shown} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
+
+
+def table(header, rows):
+    """In Markdown."""
+    lines = ["| " + " | ".join(map(str, line)) + " |" for line in [header, ["---"] * len(header), *rows]]
+    return "\n".join(lines) + "\n"
+
+
+def draw_spread(axes, places, runs, **style):
+    """A line through medians, with an area from the least to the largest. runs: a list of values for each place."""
+    axes.fill_between(places, [min(run) for run in runs], [max(run) for run in runs], color=style["color"], alpha=0.15,
+                      linewidth=0)
+    axes.plot(places, [statistics.median(run) for run in runs], **style)
+
+
+def workers_axis(axes, workers):
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(workers, [str(w) for w in workers])
+    axes.minorticks_off()
+    axes.set_xlabel("workers")
