@@ -90,10 +90,10 @@ def markdown(results):
         yield ""
         yield from table(["floats", "`MPI_Allreduce`, ms", "its fastest algorithm, ms", "plan, automatic", "fastest of ours"],
                          summary_of(rows))
-        yield "Each way, divided by `MPI_Allreduce` of the same round:"
+        yield "Times, divided by that of `MPI_Allreduce` in the same round:"
         yield ""
         yield from table(["floats", *names], ratios_of(rows, names))
-        yield "How much later the slowest rank ends than the quickest, ms:"
+        yield "How much later the slowest rank ends than the fastest, ms:"
         yield ""
         plans = [name for name in names if name.startswith("plan ")]
         yield from table(["floats", f"`{BASELINE}`", *plans], waits_of(rows, plans))

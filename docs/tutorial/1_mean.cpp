@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A program that averages gradients by MPI_Allreduce: where the tutorial begins.
+// A program that averages gradients with MPI_Allreduce: the start of the tutorial.
 #include <mpi.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 
-  std::mt19937 random(rank + 1);  // each rank draws examples of its own
+  std::mt19937 random(rank + 1);  // each rank draws its own examples
   std::vector<float> weights(features), gradient(features);
   for (int step = 0; step <= 400; ++step) {
     const float loss = gradient_of(weights, random, gradient);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Two segments: the common features and the rare ones get weights of their own. The report says how much is added.
+// Two segments: the common and the rare features are weighted separately. The report says how each segment was combined.
 #include <adasum/mpi.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A plan is set up once. Its runs allocate nothing, and go on beside other work.
+// A plan is set up once. Running it allocates nothing, and the program can do other work meanwhile.
 #include <adasum/mpi.hpp>
 
 #include <cstdio>
@@ -16,7 +16,7 @@ void train() {
     const float loss = gradient_of(weights, random, gradient);
 
     plan.start(gradient);
-    if (comm.rank() == 0 && step % 100 == 0) std::printf("step %3d  loss %.4f\n", step, loss);  // work beside it
+    if (comm.rank() == 0 && step % 100 == 0) std::printf("step %3d  loss %.4f\n", step, loss);  // other work
     plan.wait();
 
     for (int i = 0; i < features; ++i) weights[i] -= 0.3f * gradient[i];

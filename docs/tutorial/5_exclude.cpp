@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One rank's gradient overflows; the others go on without it. Mistakes are exceptions, on all ranks.
+// One rank's gradient overflows, and the others continue without it. A mistake throws an exception on all ranks.
 #include <adasum/mpi.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the tutorial's programs train.
+// The model that the tutorial's programs train.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 #include <random>
 #include <vector>
 
-// A linear model of 1,000 weights. Each example has ten features, as a sentence has a few words: five of the 20 common ones,
-// and five of the 980 rare ones.
+// A linear model of 1,000 weights. Each example has ten features, like the words of a short sentence: five of the 20 common
+// ones, and five of the 980 rare ones.
 constexpr int common = 20, rare = 980, features = common + rare, batch = 16;
 
-// What the weights are to become.
+// The weights that training should find.
 inline float truth(int feature) { return std::sin(static_cast<float>(feature)); }
 
 // Draws a batch of examples. Writes the gradient of their mean squared error, and returns that error.

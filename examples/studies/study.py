@@ -18,7 +18,7 @@ names = ["mnist", "transformer", "word2vec", "residual", "local_steps"]
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("name", choices=names)
-    arguments.add_argument("--data", help="a folder with MNIST's t10k files and shakespeare.txt; without it, data are generated")
+    arguments.add_argument("--data", help="a folder with MNIST's t10k files and shakespeare.txt; data are generated if none")
     arguments.add_argument("--quick", action="store_true",
                            help="a small version, on generated data, of under a minute; fails if what it should show is not so")
     arguments.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/studies"))

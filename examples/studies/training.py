@@ -69,7 +69,7 @@ class Evaluation:
     error: float
     """The part of the held-out examples that are classified wrongly; nan where nothing is classified"""
     orthogonality: float
-    """|combined|^2 / sum of |g_i|^2 in that round: 1 where all are orthogonal, 1/workers where they are equal. nan in round 0"""
+    """|combined|^2 / sum of |g_i|^2 in that round: 1 if all are orthogonal, 1/workers if they are equal. nan in round 0"""
 
 
 def rate_at(setting, step, steps):
