@@ -86,14 +86,14 @@ def markdown(results):
         rows = [row for row in results["rows"] if (row["shape"], row["rate"]) == (shape, rate)]
         names = [name for name in dict.fromkeys(row["name"] for row in rows) if not name.startswith(BASELINE)]
         links = "not limited" if rate == "none" else rate
-        yield f"### {shape}, links: {links}"
+        yield f"## {shape}, links: {links}"
         yield ""
         yield from table(["floats", "`MPI_Allreduce`, ms", "its fastest algorithm, ms", "plan, automatic", "fastest of ours"],
                          summary_of(rows))
-        yield "Each way, divided by `MPI_Allreduce` of the same round:"
+        yield "Times, divided by that of `MPI_Allreduce` in the same round:"
         yield ""
         yield from table(["floats", *names], ratios_of(rows, names))
-        yield "How much later the slowest rank ends than the quickest, ms:"
+        yield "How much later the slowest rank ends than the fastest, ms:"
         yield ""
         plans = [name for name in names if name.startswith("plan ")]
         yield from table(["floats", f"`{BASELINE}`", *plans], waits_of(rows, plans))

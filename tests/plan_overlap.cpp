@@ -191,7 +191,7 @@ TEST_CASE("a communicator that cannot post: start() does nothing, test() does th
       plan.start(gradient);
       CHECK(same_bits(gradient, inputs[static_cast<std::size_t>(comm.rank())]));
       int turns = 1;
-      while (!plan.test()) ++turns;  // as in docs/guide.md
+      while (!plan.test()) ++turns;  // as in docs/guide/overlap.md
       CHECK(turns == 1);
       CHECK(plan.test());
       plan.wait();

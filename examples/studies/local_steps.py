@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Local steps (DiLoCo: Douillard et al., arXiv 2311.08105): eight workers train the transformer of the other study for k steps of
-Adam each, then what they have changed is combined: by the mean, by the mean and an outer optimizer (SGD with Nesterov's momentum,
-rate 0.7, momentum 0.9, as in the paper), by Adasum, and by Adasum and that optimizer. The loss on held-out text over rounds of
-communication, with the best inner rate of each."""
+"""Local steps (DiLoCo: Douillard et al., arXiv 2311.08105): eight workers train the transformer of the other study for k steps
+of Adam each. Then what they have changed is combined: by the mean, by the mean and an outer optimizer (SGD with Nesterov's
+momentum, rate 0.7, momentum 0.9, as in the paper), by Adasum, and by Adasum and that optimizer. The loss on held-out text over
+rounds of communication, with the best inner rate of each."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ seeds = [1, 2]
 def main(chosen):
     runner = Runner(Task(functools.partial(problems.Characters, chosen.data), Results(chosen.out / "local_steps.csv"),
                          evaluations=16, beyond=1), chosen)
-    alone = Setting(1, 8, "adam", "mean", 2e-3, 2, 0)
+    alone = Setting(1, 4, "adam", "mean", 2e-3, 1, 0)
     best_alone = runner.tune([alone], "rates of one worker")[alone]
     settings = {(way, k): dataclasses.replace(best_alone, workers=8, method=method, local_steps=k, **more)
                 for way, (method, more) in ways.items() for k in local_steps}
@@ -73,5 +73,6 @@ def quick(chosen):
     settings = {way: Setting(4, 4, "adam", method, 5e-3, 1, 1, local_steps=8, **more) for way, (method, more) in ways.items()}
     known = runner.run(settings.values(), "local steps, quick")
     for way, setting in settings.items():
-        print(f"{way}: loss {known[setting][0].loss:.3f} -> {known[setting][-1].loss:.3f} in {known[setting][-1].rounds} rounds")
+        first, last = known[setting][0], known[setting][-1]
+        print(f"{way}: loss {first.loss:.3f} -> {last.loss:.3f} in {last.rounds} rounds")
     return 0 if all(known[s][-1].loss < 0.9 * known[s][0].loss for s in settings.values()) else 1

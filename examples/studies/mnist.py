@@ -41,8 +41,9 @@ def main(chosen):
         rows = []
         for count in workers:
             of_count = [setting for setting in many if (setting.workers, setting.batch) == (count, batch)]
+            own_rates = [best[setting] for setting in of_count]
             rows.append([count, *(reporting.spread(accuracies(setting), 3) for setting in of_count),
-                         *(f"{reporting.spread(accuracies(best[setting]), 3)} at {best[setting].rate:g}" for setting in of_count)])
+                         *(f"{reporting.spread(accuracies(setting), 3)} at {setting.rate:g}" for setting in own_rates)])
         print(f"Batch {batch}; one worker alone: {reporting.spread(accuracies(one), 3)} at {one.rate:g}\n\n" + reporting.table(
             ["workers", *(f"{reporting.labels[m]}, rate of one worker" for m in methods),
              *(f"{reporting.labels[m]}, own rate" for m in methods)], rows))
@@ -61,7 +62,18 @@ def main(chosen):
             row[0].set_ylabel("accuracy on held-out images")
         grid[0][0].legend()
 
+    def draw_rates(figure, grid, theme):
+        for row, batch in zip(grid, batches):
+            for axes, count in zip(row, (8, 32, 64)):
+                of_count = [setting for setting in many if (setting.workers, setting.batch) == (count, batch)]
+                reporting.draw_rates(axes, known, of_count, lambda run: 1 - last_error(run), theme)
+                axes.set_title(f"{count} workers, batch {batch}")
+                axes.set_ylim(0, 1)
+            row[0].set_ylabel("accuracy on held-out images")
+        grid[0][0].legend()
+
     reporting.picture_style.save(chosen.out / "mnist", draw, (10, 7), nrows=2, ncols=2, sharey=True)
+    reporting.picture_style.save(chosen.out / "mnist_rates", draw_rates, (11, 7), nrows=2, ncols=3, sharey=True)
 
 
 def quick(chosen):

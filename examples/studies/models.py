@@ -30,7 +30,9 @@ class ResidualNetwork(nn.Module):
             self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, padding=1, bias=False)
             self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
             self.norm1, self.norm2 = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
-            self.shortcut = nn.Conv2d(channels_in, channels, 1, stride, bias=False) if channels_in != channels else nn.Identity()
+            self.shortcut = nn.Identity()
+            if channels_in != channels:
+                self.shortcut = nn.Conv2d(channels_in, channels, 1, stride, bias=False)
 
         def forward(self, x):
             y = F.relu(self.norm1(self.conv1(x)))

@@ -123,7 +123,8 @@ class Words:
         """The words whose vectors point most nearly the same way."""
         vectors = F.normalize(module.of_centre.weight.detach(), dim=1)
         likeness = vectors @ vectors[self.vocabulary.index(word)]
-        return [self.vocabulary[number] for number in likeness.topk(count + 1).indices.tolist() if self.vocabulary[number] != word]
+        nearest = [self.vocabulary[number] for number in likeness.topk(count + 1).indices.tolist()]
+        return [other for other in nearest if other != word][:count]
 
     def _examples(self, text, generator):
         """(centre, around, others): every word with each word of a window whose width is drawn anew for each centre."""

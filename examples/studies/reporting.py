@@ -5,6 +5,8 @@ import pathlib
 import statistics
 import sys
 
+from runs import tried
+
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
 import picture_style  # noqa: E402,F401  pictures are drawn by it
 
@@ -38,6 +40,18 @@ def draw_spread(axes, places, runs, **style):
     axes.fill_between(places, [min(run) for run in runs], [max(run) for run in runs], color=style["color"], alpha=0.15,
                       linewidth=0)
     axes.plot(places, [statistics.median(run) for run in runs], **style)
+
+
+def draw_rates(axes, known, settings, value, theme):
+    """What each rate gave that was tried for these settings, one of each method. value(run): a number."""
+    for setting in settings:
+        runs = tried(known, setting)
+        axes.plot([run.rate for run in runs], [value(known[run]) for run in runs], **line_style(setting.method, theme))
+    rates = sorted({run.rate for setting in settings for run in tried(known, setting)})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(rates[::2], [f"{rate:.2g}" for rate in rates[::2]])
+    axes.minorticks_off()
+    axes.set_xlabel("highest learning rate")
 
 
 def workers_axis(axes, workers):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A residual network on digits, trained until 98.5 % of the held-out images are recognised: how many epochs does that take, by
+"""A residual network on digits, trained until 97.5 % of the held-out images are recognised: how many epochs does that take, by
 batch size and method? It is the form of the authors' table for ResNet-50 on ImageNet (Maleki et al., section 5), with the best
 rate of each: SGD with a momentum of 0.9 and warm-up, 32 images for each worker, at most 20 epochs."""
 
@@ -16,7 +16,7 @@ from training import Setting
 
 methods = ["mean", "adasum", "adasum of steps"]
 workers = [8, 16, 32, 64]
-most_epochs, target = 20, 0.985
+most_epochs, target = 20, 0.975
 seeds = [1, 2, 3]
 
 
@@ -32,7 +32,7 @@ def epochs_then_error(run):
 
 def main(chosen):
     problem = functools.partial(problems.Images, models.ResidualNetwork, chosen.data)
-    runner = Runner(Task(problem, Results(chosen.out / "residual.csv"), evaluations=most_epochs, goal=epochs_then_error), chosen)
+    runner = Runner(Task(problem, Results(chosen.out / "residual.csv"), most_epochs, goal=epochs_then_error), chosen)
     alone = Setting(1, 32, "momentum", "mean", 0.04, most_epochs, 0)
     best_alone = runner.tune([alone], "rates of one worker")[alone]
     many = [dataclasses.replace(best_alone, workers=count, method=method) for count in workers for method in methods]
@@ -70,7 +70,18 @@ def main(chosen):
         row[0].set_ylabel("errors on held-out images, %")
         row[0].legend()
 
+    def draw_rates(figure, row, theme):
+        for axes, count in zip(row, (16, 64)):
+            of_count = [setting for setting in many if setting.workers == count]
+            reporting.draw_rates(axes, known, of_count, lambda run: min(epochs_needed(run), most_epochs + 2.0), theme)
+            axes.axhspan(most_epochs + 0.5, most_epochs + 3, color=theme.faint)
+            axes.set_yticks([5, 10, 15, 20, most_epochs + 2], ["5", "10", "15", "20", "never"])
+            axes.set_title(f"{count} workers, {32 * count} images in a step")
+        row[0].set_ylabel(f"epochs until {100 * target:g} % are right")
+        row[0].legend(loc="lower left")
+
     reporting.picture_style.save(chosen.out / "residual", draw, (10, 4), ncols=2, sharey=True)
+    reporting.picture_style.save(chosen.out / "residual_rates", draw_rates, (10, 4), ncols=2, sharey=True)
 
 
 def quick(chosen):

@@ -53,7 +53,7 @@ class Results:
         with open(self.path, "a", newline="") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             writer = csv.writer(file, lineterminator="\n")
-            if file.tell() == 0:
+            if file.seek(0, os.SEEK_END) == 0:  # not before it is locked: another process may have written the first line
                 writer.writerow([*_fields, "commit", "pytorch"])
             for evaluation in run:
                 values = [*dataclasses.astuple(setting), *dataclasses.astuple(evaluation)]
@@ -65,8 +65,8 @@ def _value(kind, text):
 
 
 def last_error(run):
-    """At the end of a run: the part of errors, or the loss where nothing is classified."""
-    return run[-1].loss if math.isnan(run[-1].error) else run[-1].error
+    """At the end of a run: the part of errors, or the loss where nothing is classified. Infinite if the run diverged."""
+    return run[-1].loss if math.isnan(run[-1].error) or math.isinf(run[-1].loss) else run[-1].error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +82,11 @@ class Task:
     """of a run: what learning rates are chosen by, the less the better"""
     beyond: int = 2
     """how many rates are tried on either side of the best one"""
+
+
+def tried(known, setting):
+    """The settings with a result that differ from this one in the rate alone, by their rates."""
+    return sorted((other for other in known if _with_rate(other, setting.rate) == setting), key=lambda other: other.rate)
 
 
 class Runner:
@@ -135,16 +140,14 @@ def _tune(setting):
         known = task.results.read()
         best = _best(task, known, setting)
         middle = best.rate if best else setting.rate
-        missing = next((tried for factor in factors if (tried := _with_rate(setting, middle * factor)) not in known), None)
+        missing = next((other for factor in factors if (other := _with_rate(setting, middle * factor)) not in known), None)
         if missing is None:
             return
         _run(missing)
 
 
 def _best(task, known, setting):
-    """Of the runs that differ from a setting in the rate alone."""
-    tried = [other for other in known if _with_rate(other, setting.rate) == setting]
-    return min(tried, key=lambda other: (task.goal(known[other]), other.rate), default=None)
+    return min(tried(known, setting), key=lambda other: (task.goal(known[other]), other.rate), default=None)
 
 
 def _with_rate(setting, rate):

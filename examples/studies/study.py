@@ -8,6 +8,7 @@ import argparse
 import importlib
 import os
 import pathlib
+import shutil
 import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one process for each core, of one thread each
@@ -17,7 +18,7 @@ names = ["mnist", "transformer", "word2vec", "residual", "local_steps"]
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("name", choices=names)
-    arguments.add_argument("--data", help="a folder with MNIST's t10k files and shakespeare.txt; without it, data are generated")
+    arguments.add_argument("--data", help="a folder with MNIST's t10k files and shakespeare.txt; data are generated if none")
     arguments.add_argument("--quick", action="store_true",
                            help="a small version, on generated data, of under a minute; fails if what it should show is not so")
     arguments.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/studies"))
@@ -25,7 +26,8 @@ def main():
     arguments.add_argument("--no-progress", action="store_true")
     chosen = arguments.parse_args()
     if chosen.quick:
-        chosen.data, chosen.out = None, chosen.out / "quick"
+        chosen.data, chosen.out = None, chosen.out / "quick" / chosen.name
+        shutil.rmtree(chosen.out, ignore_errors=True)  # results of another version of the library
     study = importlib.import_module(chosen.name)
     sys.exit(study.quick(chosen) if chosen.quick else study.main(chosen))
 

@@ -69,7 +69,7 @@ class Evaluation:
     error: float
     """The part of the held-out examples that are classified wrongly; nan where nothing is classified"""
     orthogonality: float
-    """|combined|^2 / sum of |g_i|^2 in that round: 1 where all are orthogonal, 1/workers where they are equal. nan in round 0"""
+    """|combined|^2 / sum of |g_i|^2 in that round: 1 if all are orthogonal, 1/workers if they are equal. nan in round 0"""
 
 
 def rate_at(setting, step, steps):
@@ -123,7 +123,7 @@ def train(problem, setting, evaluations, keep=lambda module: None):
         if at_end or (done + 1) * evaluations // rounds != done * evaluations // rounds:
             found.append(_evaluated(problem, model, done + 1, rounds, (first + len(of_round)) * setting.batch, orthogonality))
             if not math.isfinite(found[-1].loss):
-                found[-1] = dataclasses.replace(found[-1], round=rounds, loss=math.inf, error=1.0)
+                found[-1] = dataclasses.replace(found[-1], round=rounds, loss=math.inf)
                 break
     keep(model.module)
     return found

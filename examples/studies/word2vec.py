@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""word2vec, as in the authors' slides: skip-gram with negative sampling on the words of Shakespeare's plays, by SGD, with 1 to 32
-workers. Most words are rare, so most workers' gradients touch different rows of the two matrices. Which loss do held-out words
-have, with Adasum of whole matrices and of each word's vector, beside the mean and the sum, all with their best rates?"""
+"""word2vec, as in the authors' slides: skip-gram with negative sampling on the words of Shakespeare's plays, by SGD, with 1 to
+32 workers. Most words are rare, so most workers' gradients touch different rows of the two matrices. Which loss do held-out
+words have, with Adasum of whole matrices and of each word's vector, beside the mean and the sum, all with their best rates?"""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ shown_words = ["king", "love", "sword", "mother", "night"]
 def main(chosen):
     make = functools.partial(problems.Words, chosen.data)
     runner = Runner(Task(make, Results(chosen.out / "word2vec.csv"), evaluations=8, beyond=1), chosen)
-    alone = Setting(1, 256, "sgd", "mean", 0.05, 3, 0)
+    alone = Setting(1, 256, "sgd", "mean", 0.05, 2, 0)
     best_alone = runner.tune([alone], "rates of one worker")[alone]
     many = [dataclasses.replace(best_alone, workers=count, method=method) for count in workers for method in methods]
     best = runner.tune(many, "rates of many workers")
@@ -49,8 +49,8 @@ def main(chosen):
         kept = []
         train(problem, dataclasses.replace(setting, seed=seeds[0]), 1, keep=kept.append)
         trained[name] = kept[0]
-    print(reporting.table(["word", *trained], [[word, *(", ".join(problem.nearest(module, word)) for module in trained.values())]
-                                               for word in shown_words]))
+    rows = [[word, *(", ".join(problem.nearest(module, word)) for module in trained.values())] for word in shown_words]
+    print(reporting.table(["word", *trained], rows))
 
     def draw(figure, row, theme):
         for axes, rates, title in zip(row, ({}, best), ("the rate of one worker", "the best rate of each")):

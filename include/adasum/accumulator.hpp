@@ -55,6 +55,7 @@ class accumulator {
   std::span<T> gradient() { return {total_.data(), length()}; }
   /// How many gradients have been added since the last reset.
   std::size_t count() const { return count_; }
+  /// How many elements a gradient has.
   std::size_t length() const { return offsets_.back(); }
   /// Forgets them.
   void reset() { count_ = 0; }
@@ -94,7 +95,9 @@ class accumulator {
   std::size_t count_ = 0;
 };
 
-/// An accumulator of gradients of T that are cut into these segments, or of this length. A pairwise rule may follow.
+/// An accumulator of gradients of T that are cut into these segments, or of this length. A pairwise rule may follow
+/// (rules::adasum). Waits for nobody.
+/// @return an accumulator
 /// @throws bad_input if the boundaries of the segments do not begin at 0 or decrease
 template <scalar T, class Space, class... Rules>
 auto plan_accumulator(const Space& space, const detail::segments_or_length& segments, const Rules&... rule) {

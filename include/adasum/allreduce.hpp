@@ -48,7 +48,8 @@ void refuse_bad_gradient(joint_set_up<Space, Comm>& together, const char* call, 
 /// A single call that was made before, and its plan.
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 struct call_made_before final : kept_plans::call {
-  explicit call_made_before(std::size_t length) : kept_plans::call(this, length * sizeof(T)) {}
+  explicit call_made_before(std::size_t length)
+      : kept_plans::call(std::type_identity<call_made_before>{}, length * sizeof(T)) {}
   allreduce_plan<T, Space, Comm, Rule, Schedule> plan;
 };
 
@@ -180,8 +181,15 @@ report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradie
   }
 }
 
-/// The adaptive sum of all ranks' gradients, in place: combine_allreduce with rules::adasum, and its report. Segments, a
-/// schedule, options and a shard may follow.
+/// The adaptive sum of all ranks' gradients, in place, segment by segment: for two ranks with the gradients a and b
+///
+///     gradient ← (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
+///
+/// and for more along the tree of tree_order.hpp. Each rank's gradient is a contiguous array of one length and one type of
+/// elements. Collective: every rank calls it with the same arguments. Returns when the result is there, with the same bits on
+/// all ranks, and a report of it. Segments, a schedule, options and a shard may follow, in any order and each at most once.
+///
+/// That is combine_allreduce with rules::adasum, which says when a plan is kept, and what is thrown. Source: rules::adasum.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},
@@ -194,10 +202,11 @@ report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradien
   }
 }
 
-/// The same, enqueued, where the space and the communicator both work in the order of a stream (cuda_space with
-/// nccl_communicator): the host waits for nothing and gets no report. It makes a plan (plan_enqueued_allreduce), enqueues
-/// it and throws it away. Keep the space between calls, since it holds memory that would otherwise be allocated each
-/// time. A plan that is kept as well allocates nothing at all.
+/// The adaptive sum of all ranks' gradients, in place, enqueued, where the space and the communicator both work in the order of
+/// a stream (cuda_space with nccl_communicator): the host waits for nothing and gets no report. It makes a plan
+/// (plan_enqueued_allreduce), enqueues it and throws it away. Keep the space between calls, since it holds memory that would
+/// otherwise be allocated each time. A plan that is kept as well allocates nothing at all. Segments, a schedule and options may
+/// follow. Errors as in plan_enqueued_allreduce, and in running its plan.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>
 void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},

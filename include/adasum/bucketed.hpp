@@ -53,7 +53,7 @@ namespace adasum {
 /// The result is that of one plan for the whole gradient, bitwise by sums of vectors. In one stage of all ranks, each bucket
 /// is cut into slices, not the whole, so that G is added up in another order: it is bitwise the same on one rank, and where G
 /// is exact. Otherwise rules::adacons, for one, differs by up to 5e-16 of the largest element in double, and 1e-7 in float
-/// with two ranks (docs/guide.md has the figures).
+/// with two ranks (docs/guide/overlap.md has the figures).
 ///
 /// A pass is one reduction then: its report is that of the whole model, a rank that nonfinite_policy leaves out is left out of
 /// all buckets, and if anything fails, no gradient of the caller's has changed. (Under nonfinite_policy::exclude and raise, a
@@ -69,13 +69,14 @@ class bucketed {
  public:
   /// Where a parameter's gradient is, and what is said of it.
   struct location {
-    std::size_t bucket;
+    std::size_t bucket;    ///< in which bucket
     std::size_t segment;   ///< the first of its segments in that report
     index_range elements;  ///< of the bucket
     std::size_t report;    ///< which one of those that wait() returns
   };
 
-  /// Arguments as for plan_bucketed, which makes it: not for users.
+  /// @cond internal
+  /// Arguments as for plan_bucketed, which makes it.
   template <bool Checked>
   bucketed(const Space& space, const Comm& comm, std::span<const segments> parameters, std::size_t bucket_bytes,
            const Rule& rule, const Schedule& order, const basic_options<Checked>& choices,
@@ -105,6 +106,7 @@ class bucketed {
     reports_.resize(plans_.size());
     meet_at_the_end(together, choices.check_agreement, bucket_bytes);
   }
+  /// @endcond
   bucketed(const bucketed&) = delete;
   bucketed& operator=(const bucketed&) = delete;
   /// In the middle of a pass, does what wait() does, except that it writes to no gradient of the caller's.
@@ -176,7 +178,9 @@ class bucketed {
     return reports_;
   }
 
+  /// How many parameters there are.
   std::size_t parameters() const { return parameters_.size(); }
+  /// How many buckets they are in.
   std::size_t buckets() const { return buckets_.size(); }
   /// In which bucket, and where in it, the gradient of parameter i is.
   const location& location_of(std::size_t i) const { return parameter_at(i, "location_of").at; }
@@ -355,11 +359,13 @@ std::vector<segments> segments_of_each(const Parameters& parameters) {
 
 /// Buckets for parameters of these lengths, or cut into these segments; every rank makes them with the same arguments.
 /// Then follow, in any order and each at most once: a rule (rules::adasum), a schedule (schedules::automatic), options.
+/// Collective, and waits for all ranks, as plan_allreduce does.
 /// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
 ///                      range of segments, one for each parameter
 /// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large
 ///                      enough that latency does not matter, small enough that the last bucket, which nothing hides, is
 ///                      short
+/// @return bucketed, which cannot be moved
 /// @throws bad_input  as plan_allreduce does
 template <scalar T, class Space, class Comm, class Parameters, class A = detail::unnamed_options,
           class B = detail::unnamed_options, class C = detail::unnamed_options>

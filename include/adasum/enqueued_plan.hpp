@@ -46,20 +46,23 @@ class enqueued_allreduce_plan {
                 "schedules::shared_memory works on memory that ranks share, not on messages");
 
  public:
-  /// What plan_enqueued_allreduce makes: not for users.
+  /// @cond internal
+  /// What plan_enqueued_allreduce makes.
   enqueued_allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, set_up_type& together)
       : setup_(checked(std::move(setup), purpose)),
         engine_(setup_.space(), setup_.comm(), rule, setup_.segments(), setup_.settings(false)) {
     setup_.prepare_agreement(rule, "on a stream");
     if (setup_.compares()) together.meet(setup_.signature(), setup_.segments(), setup_.memory());
   }
+  /// @endcond
   enqueued_allreduce_plan(enqueued_allreduce_plan&&) = delete;  // the engine looks at the set-up
 
   /// Enqueues the reduction of the gradient, in place, on all ranks together.
   /// @throws bad_input           a gradient of another length than the plan's, or that the device cannot reach; another
   ///                             plan is in flight on this communicator
   /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
-  /// @throws communication_error, cuda_error  what could not be enqueued
+  /// @throws communication_error  what could not be sent
+  /// @throws cuda_error  what could not be enqueued
   template <class Gradient>
   void operator()(Gradient&& gradient) {
     if constexpr (detail::is_output_argument<Gradient>()) {
@@ -74,8 +77,11 @@ class enqueued_allreduce_plan {
     }
   }
 
+  /// How many elements a gradient has.
   std::size_t length() const { return setup_.length(); }
+  /// How it is cut.
   segments_view segments() const { return setup_.segments(); }
+  /// The execution space, a copy of the one that was given.
   const Space& space() const { return setup_.space(); }
 
  private:
@@ -121,6 +127,7 @@ auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Co
 /// with the same arguments; after the segments follow, in any order and each at most once: a rule, a schedule, options.
 /// With options::check_agreement it is collective and waits for all ranks, as plan_allreduce does: if it throws on one
 /// rank, it throws on all of them. Without, it waits for nobody.
+/// @return an enqueued_allreduce_plan, which cannot be moved
 /// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
 ///                    options::check_agreement an agreement_error); an option that needs the host (nonfinite, wire); a
 ///                    plan is in flight on this communicator

@@ -39,9 +39,10 @@ std::array<const element_t<Out>*, 2> vectors_of_pair(const Space& space, A& a, B
 ///
 ///     out = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b         (rules::adasum)
 ///
-/// `out` may be a or b. Segments may follow; without them the whole gradient is one. Inf or NaN in a segment of a or b
+/// All three are contiguous arrays of one length and one type of elements; `out` may be a or b. Segments may follow; without
+/// them the whole gradient is one. Inf or NaN in a segment of a or b
 /// makes that whole segment of out NaN. Allocates nothing (but for double elements whose squares leave the range of
-/// double). Returns when out is complete.
+/// double). Returns when out is complete. Source: rules::adasum.
 /// @throws bad_input  unequal lengths, segments that do not add up to the length, an output that overlaps an input in
 ///                    part; before anything changes
 template <class Space, class A, class B, class Out, class... Segments>

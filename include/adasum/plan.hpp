@@ -66,9 +66,11 @@ class allreduce_plan {
  public:
   /// Empty: every call but is_empty(), is_in_flight() and assignment throws a bad_input.
   allreduce_plan() = default;
+  /// The other one is empty then.
   allreduce_plan(allreduce_plan&&) noexcept = default;
   allreduce_plan& operator=(allreduce_plan&&) noexcept = default;
 
+  /// Whether there is no plan here yet.
   bool is_empty() const { return state_ == nullptr; }
 
   /// Reduces the gradient in place, on all ranks together; returns when the result is there. Inf or NaN in a segment of
@@ -137,17 +139,23 @@ class allreduce_plan {
   /// @throws what plan_allreduce throws
   std::span<T> buffer() { return state("buffer").buffer("buffer"); }
 
+  /// @cond internal
   /// For bucketed: as a part of a larger set-up.
   std::span<T> buffer(detail::joint_set_up<Space, Comm>& together) { return state("buffer").buffer(together); }
+  /// @endcond
 
+  /// How many elements a gradient has.
   std::size_t length() const { return state("length").setup().length(); }
+  /// How it is cut.
   segments_view segments() const { return state("segments").setup().segments(); }
+  /// The execution space, a copy of the one that was given.
   const Space& space() const { return state("space").setup().space(); }
   /// What the last run found; an empty report before the first.
   const report& last_report() const { return state("last_report").last_report(); }
   /// The rule in use, with its state if it has any.
   Rule& current_rule() { return state("current_rule").rule(); }
 
+  /// @cond internal
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
   /// @param elements  buffer(), if the other ranks reduce theirs
   [[noreturn]] void refuse(const std::string& problem, std::span<T> elements = {}) {
@@ -175,16 +183,19 @@ class allreduce_plan {
   /// For bucketed, in a run that was started: the rest of the gradient will not come. wait() throws the problem.
   void refuse_rest(std::exception_ptr problem) { state("refuse_rest").refuse(std::move(problem)); }
 
-  /// What plan_allreduce and the single calls make: not for users.
+  /// What plan_allreduce and the single calls make.
   allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, detail::joint_set_up<Space, Comm>& together)
       : state_(new state_type(std::move(setup), std::move(rule), purpose, together)),
         to_(state_->setup().to().what()) {}
+  /// @endcond
 
  protected:
+  /// @cond internal
   /// Empty, of a plan whose result goes elsewhere.
   explicit allreduce_plan(detail::destination::kind to) : to_(to) {}
   detail::destination to(const char* call) const { return state(call).setup().to(); }
   index_range wanted(const char* call) const { return state(call).setup().wanted(); }
+  /// @endcond
 
  private:
   static constexpr bool posts = posting_communicator<Comm, Space>;
@@ -271,6 +282,7 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 /// throw too, and none waits in a later run. If the schedule asks for it (schedules::shared_memory; automatic, where it
 /// pays), this makes memory that the ranks share. Where there is no room for that, automatic sends messages instead
 /// (last_report().schedule() says what ran).
+/// @return an allreduce_plan
 /// @throws agreement_error      with options::check_agreement: the ranks are about to make different plans, or one of them
 ///                              got bad input; says what
 /// @throws communication_error  without it: the same; or a rank failed otherwise, which throws what happened there

@@ -37,7 +37,9 @@ class reduce_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
   /// The rank that gets the result.
   int root() const { return base::to("root").root(); }
 
-  using base::base;  // what plan_reduce makes: not for users
+  /// @cond internal
+  using base::base;  // what plan_reduce makes
+  /// @endcond
 };
 
 /// The combination of all ranks' gradients under any rule, which one rank gets:
@@ -67,8 +69,10 @@ report combine_reduce(const Space& space, const Comm& comm, Gradient&& gradient,
   }
 }
 
-/// The adaptive sum of all ranks' gradients, which one rank gets: combine_reduce with rules::adasum. Segments, a schedule
-/// and options may follow the root.
+/// The adaptive sum of all ranks' gradients (adasum_allreduce), which one rank gets, in place. Collective: every rank calls it
+/// with the same arguments. Returns when the result is there, on other ranks when nobody needs their gradient any more, and a
+/// report. Segments, a schedule and options may follow the root, in any order and each at most once. That is combine_reduce
+/// with rules::adasum, whose errors it has.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>
 report adasum_reduce(const Space& space, const Comm& comm, Gradient&& gradient, int root, A&& a = {}, B&& b = {},
@@ -86,6 +90,7 @@ report adasum_reduce(const Space& space, const Comm& comm, Gradient&& gradient, 
 ///     auto plan = adasum::plan_reduce<float>(exec, comm, segments, root, adasum::rules::mean{});
 ///
 /// Errors as in plan_allreduce and, for the root, as in combine_reduce.
+/// @return a reduce_plan
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>
 auto plan_reduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments, int root, A&& a = {},

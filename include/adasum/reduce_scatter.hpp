@@ -42,7 +42,9 @@ class reduce_scatter_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
   /// Where in the gradient this rank's part of the result lies.
   index_range part() const { return base::wanted("part"); }
 
-  using base::base;  // what plan_reduce_scatter makes: not for users
+  /// @cond internal
+  using base::base;  // what plan_reduce_scatter makes
+  /// @endcond
 };
 
 namespace detail {
@@ -87,8 +89,10 @@ report combine_reduce_scatter(const Space& space, const Comm& comm, Gradient&& g
   }
 }
 
-/// The adaptive sum of all ranks' gradients, of which each rank gets its part: combine_reduce_scatter with rules::adasum.
-/// Parts, segments, a schedule and options may follow.
+/// The adaptive sum of all ranks' gradients (adasum_allreduce), of which each rank gets its part, where that lies in the
+/// gradient. Collective: every rank calls it with the same arguments. Returns when this rank's part is there, and a report
+/// of the whole. Parts, segments, a schedule and options may follow, in any order and each at most once. That is
+/// combine_reduce_scatter with rules::adasum, whose errors it has.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
@@ -111,6 +115,7 @@ report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gr
 ///     use(std::span(gradient).subspan(plan.part().begin, plan.part().size()));
 ///
 /// Errors as in plan_allreduce and, for parts, as in combine_reduce_scatter.
+/// @return a reduce_scatter_plan
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 auto plan_reduce_scatter(const Space& space, const Comm& comm, const detail::segments_or_length& segments, A&& a = {},

@@ -18,10 +18,12 @@
 /// PyTorch's tensors as gradients.
 namespace adasum {
 
+/// @cond internal
 template <>
 struct scalar_traits<c10::Half> : stored_as<number_format::binary16> {};
 template <>
 struct scalar_traits<c10::BFloat16> : stored_as<number_format::bfloat16> {};
+/// @endcond
 
 namespace detail {
 

@@ -15,9 +15,14 @@
 
 namespace adasum {
 
-/// The adaptive sum of any number of gradients along the tree of tree_order.hpp, segment by segment, in two passes over
-/// them, or three where they are many and long: combine() with rules::adasum, and its report. Segments may follow; without
-/// them the whole gradient is one. Returns when out is complete. Errors as in combine().
+/// The adaptive sum of any number of gradients of this process, segment by segment: rules::adasum along the tree of
+/// tree_order.hpp, ((g₀ ⊕ g₁) ⊕ (g₂ ⊕ g₃)) of four, where
+///
+///     a ⊕ b = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
+///
+/// Gradients and `out` are contiguous arrays of one length and one type of elements; `out` may be one of them. Two passes over
+/// them, or three where they are many and long. Segments may follow; without them the whole gradient is one. Returns when out
+/// is complete, and a report. That is combine() with rules::adasum, whose errors it has. Source: rules::adasum.
 template <class Space, class Gradients, class Out, class... Segments>
 report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
   if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>()) {

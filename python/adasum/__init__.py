@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Adaptive summation of gradients (Maleki et al., MLSys 2021), and the other rules that combine gradients of several workers.
+"""Adaptive summation of gradients (Maleki et al., MLSys 2021), and the other rules that combine gradients of several workers::
 
     out = adasum.pair(a, b)                        # two gradients
     out, report = adasum.tree([a, b, c])           # any number

@@ -28,10 +28,18 @@ def pair(a: Array, b: Array, out: Array | None = None, *, segments: Iterable[int
     """The adaptive sum of two gradients, segment by segment:
     ``(1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b``.
 
-    a, b: contiguous arrays of one shape, order (C's or Fortran's) and type: numpy's, or what offers DLPack. Neither is changed,
-        unless it is `out`.
-    segments: the lengths of the segments (layers); without them, the whole array is one.
-    Returns `out`, or a new array of numpy's."""
+    Args:
+        a: A contiguous array: numpy's, or what offers DLPack. It is not changed, unless it is ``out``.
+        b: Another one of the same shape, order (C's or Fortran's) and type.
+        out: Where the result goes, which may be ``a`` or ``b``.
+        segments: The lengths of the segments (layers); without them, the whole array is one.
+
+    Returns:
+        ``out``, or a new array of numpy's.
+
+    Raises:
+        BadInput: An argument cannot be used; nothing has changed.
+    """
     call = "adasum.pair"
     inputs = [Elements(a, call), Elements(b, call)]
     out, target = _out_like(inputs[0], out, call)
@@ -43,10 +51,22 @@ def pair(a: Array, b: Array, out: Array | None = None, *, segments: Iterable[int
 
 def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str = "adasum",
             segments: Iterable[int] | None = None, **options: Any) -> tuple[Any, Report]:
-    """Any number of gradients, combined under a rule. Returns (the result, a Report).
+    """Any number of gradients, combined under a rule.
 
-    gradients: as for pair. rule: a name, with parameters after a colon: "mean", "centred_clipping:radius=2"; rules() lists
-    them. options: measure, nonfinite."""
+    Args:
+        gradients: Arrays, as for :func:`pair`.
+        out: Where the result goes, which may be one of them.
+        rule: A name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`rules` lists them.
+        segments: The lengths of the segments (layers); without them, the whole array is one.
+        options: ``measure``, ``nonfinite``.
+
+    Returns:
+        The result, which is ``out`` or a new array of numpy's, and a :class:`Report`.
+
+    Raises:
+        BadInput: An argument cannot be used; nothing has changed.
+        NonfiniteError: A gradient holds Inf or NaN, with ``nonfinite="raise"``; nothing has changed.
+    """
     call = "adasum.combine"
     if not isinstance(gradients, Iterable):
         raise BadInput(f"{call}: no list of gradients, but {type(gradients).__name__}")
@@ -64,7 +84,8 @@ def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str =
 
 def tree(gradients: Iterable[Array], out: Array | None = None, *, segments: Iterable[int] | None = None,
          **options: Any) -> tuple[Any, Report]:
-    """Any number of gradients, combined by adaptive summation along the library's tree. Returns (the result, a Report)."""
+    """Any number of gradients, combined by adaptive summation along the library's tree: :func:`combine` with the rule
+    ``"adasum"``. Returns the result and a :class:`Report`."""
     return combine(gradients, out, rule="adasum", segments=segments, **options)
 
 

@@ -78,14 +78,24 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
               **options: Any) -> Report:
     """Combines the arrays of all ranks of an mpi4py communicator under a rule, in place; all ranks get the same bits.
 
-    array: contiguous, of float64, float32, float16 or bfloat16: numpy's, or what offers DLPack.
-    segments: the lengths of the segments (layers); without them, the whole array is one.
-    rule: a name, with parameters after a colon: "mean", "centred_clipping:radius=2"; adasum.rules() lists them.
-    options: check_agreement, measure, nonfinite, wire, timeout, keep_plan; see docs/guide.md.
+    Collective over ``comm``. Blocks until the result is there; other threads of Python run meanwhile, and Ctrl-C is answered.
 
-    Collective over comm. Blocks; other threads of Python run meanwhile, and Ctrl-C is answered. Returns a Report.
-    Raises BadInput on a rank whose arguments cannot be used, and CommunicationError on the others; with check_agreement=True
-    these get an AgreementError, which names the rank, and no array is changed."""
+    Args:
+        array: Contiguous, of float64, float32, float16 or bfloat16: numpy's, or what offers DLPack.
+        comm: The ranks.
+        segments: The lengths of the segments (layers); without them, the whole array is one.
+        rule: A name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`rules` lists them.
+        options: ``check_agreement``, ``measure``, ``nonfinite``, ``wire``, ``timeout``, ``keep_plan``; see
+            docs/guide/options.md.
+
+    Returns:
+        A :class:`Report`.
+
+    Raises:
+        BadInput: On a rank whose arguments cannot be used.
+        CommunicationError: On the others.
+        AgreementError: In place of that with ``check_agreement=True``; it names the rank, and no array is changed.
+    """
     call = "adasum.allreduce"
     handle = _handle_of(comm, call)
     try:
@@ -107,14 +117,21 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
 
 
 class Plan:
-    """A reduction that is set up once and run many times, on arrays of one length and type. Collective over comm.
+    """A reduction that is set up once and run many times, on arrays of one length and type. Collective over ``comm``::
 
         plan = adasum.Plan(comm, 1000, "float32", segments=[600, 400])
         report = plan(array)                           # in place
         plan.start(array); ...; report = plan.wait()   # beside other work
 
-    count: how many elements an array has. dtype: numpy's, PyTorch's, or its name. Other arguments as for allreduce.
-    A rule with a state goes on from run to run. Errors are those of allreduce, for making a plan, and again for each run."""
+    A rule with a state goes on from run to run. Errors are those of :func:`allreduce`, for making a plan, and again for each
+    run.
+
+    Args:
+        comm: The ranks.
+        count: How many elements an array has.
+        dtype: Of numpy or PyTorch, or its name.
+        segments: As for :func:`allreduce`; so are ``rule`` and ``options``.
+    """
 
     def __init__(self, comm: MPI.Comm, count: int, dtype: Any = "float32", *, segments: Iterable[int] | None = None,
                  rule: str = "adasum", **options: Any) -> None:
@@ -135,8 +152,8 @@ class Plan:
         check(library.adasum_plan_create(handle, elements, kind, *lengths, named, asked, byref(self._handle)))
 
     def start(self, array: Array) -> None:
-        """Begins to reduce the array in place, and waits for nobody. The array belongs to the plan until wait() has returned.
-        What is wrong with it, wait() raises."""
+        """Begins to reduce the array in place, and waits for nobody. The array belongs to the plan until :meth:`wait` has
+        returned. What is wrong with it, :meth:`wait` raises."""
         self._problem = None
         try:
             elements = Elements(array, "adasum.Plan.start", written=True)
@@ -148,13 +165,13 @@ class Plan:
         self._running = elements
 
     def test(self) -> bool:
-        """Goes on as far as that is possible without waiting; whether wait() will not wait."""
+        """Goes on as far as that is possible without waiting. Returns whether :meth:`wait` will not wait."""
         done = c_int(0)
         check(library.adasum_plan_test(self._handle, byref(done)))
         return bool(done.value)
 
     def wait(self) -> Report:
-        """Blocks until the array holds the result. Returns a Report."""
+        """Blocks until the array holds the result. Returns a :class:`Report`."""
         found = Handle(0)
         error = library.adasum_plan_wait(self._handle, byref(found))
         report = Report._of(found)
@@ -168,12 +185,12 @@ class Plan:
         return report
 
     def __call__(self, array: Array) -> Report:
-        """Reduces the array in place. Returns a Report."""
+        """Reduces the array in place. Returns a :class:`Report`."""
         self.start(array)
         return self.wait()
 
     def free(self) -> None:
-        """Frees what the plan owns. One that is in flight withdraws, and the others' wait() fails."""
+        """Frees what the plan owns. One that is in flight withdraws, and the others' :meth:`wait` fails."""
         if self._handle.id:
             check(library.adasum_plan_free(byref(self._handle)))
         self._running = None
@@ -190,9 +207,9 @@ class Plan:
 
 
 def set_timeout(comm: MPI.Comm, seconds: float) -> None:
-    """How long this rank waits for others at the most, in all calls on comm from now on; math.inf, which it is at first, for
-    ever. After a TimeoutError, comm and its plans are of no use any more, the arrays must not be touched, and the program
-    should end by comm.Abort()."""
+    """How long this rank waits for others at the most, in all calls on ``comm`` from now on; ``math.inf``, which it is at
+    first, for ever. After a :class:`TimeoutError`, ``comm`` and its plans are of no use any more, the arrays must not be
+    touched, and the program should end by ``comm.Abort()``."""
     call = "adasum.set_timeout"
     try:
         require_no_bool(seconds)

@@ -15,8 +15,9 @@ from ._library import Handle, byref, library
 class Report(Mapping[str, Any]):
     """What a reduction found, as the C++ library's report: norms, weights, and how orthogonal the gradients were.
 
-    A read-only mapping: ``report["orthogonality"]`` and the other keys are those of the library's JSON (docs/guide.md). Nothing
-    is computed before it is asked for. ``Report(text)`` makes one of a line that json() gave; it can be copied and pickled."""
+    A read-only mapping: ``report["orthogonality"]`` and the other keys are those of the library's JSON (docs/guide/reports.md).
+    Nothing is computed before it is asked for. ``Report(text)`` makes one of a line that :meth:`json` gave; it can be copied
+    and pickled."""
 
     __slots__ = ("_handle", "_text", "_values")
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 
 #include <adasum/core/kept_plans.hpp>
 
@@ -11,13 +12,16 @@ namespace test_of_core_kept_plans {
 namespace {
 
 struct numbered : adasum::kept_plans::call {
-  numbered(int n, int& alive, std::size_t bytes = 0) : call(this, bytes), number(n), counted(alive) { ++counted; }
+  numbered(int n, int& alive, std::size_t bytes = 0)
+      : call(std::type_identity<numbered>{}, bytes), number(n), counted(alive) {
+    ++counted;
+  }
   ~numbered() override { --counted; }
   int number;
   int& counted;
 };
 struct another : adasum::kept_plans::call {
-  another() : call(this, 0) {}
+  another() : call(std::type_identity<another>{}, 0) {}
 };
 
 auto is(int number) {

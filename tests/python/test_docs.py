@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The examples in docs/pytorch.md run, one after the other: processes.py 4 python3 -m pytest test_docs.py"""
-
-import pathlib
-import re
+"""The examples for PyTorch in pages run, one after the other: processes.py 4 python3 -m pytest test_docs.py"""
 
 import pytest
 import torch
 import torch.distributed
 
 import adasum.torch
+from pages import examples_of
 from test_fsdp import has_hook
 
 pytestmark = pytest.mark.usefixtures("process_group")
-page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "pytorch.md"
-examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+examples = [one for page in ("docs/pytorch.md", "docs/index.md", "README.md") for one in examples_of(page)
+            if page == "docs/pytorch.md" or "adasum.torch" in one[1]]
 
 
 class Model(torch.nn.Module):
@@ -27,13 +25,14 @@ class Model(torch.nn.Module):
 
 
 def test_there_are_examples():
-    assert len(examples) > 3 and sum("State(" in example for example in examples) > 1
+    assert len(examples) > 5 and sum("State(" in example for _, example in examples) > 3
 
 
 @pytest.mark.parametrize("number", range(len(examples)))
 def test_example(number):
     """With the names that the page speaks of."""
-    example = examples[number].replace('torch.distributed.init_process_group("gloo")\n', "")
+    name, example = examples[number]
+    example = example.replace('torch.distributed.init_process_group("gloo")\n', "")
     if "fully_shard" in example and not has_hook:
         pytest.skip("this PyTorch has no FSDPModule.set_all_reduce_hook")
     if "GradScaler" in example and not hasattr(torch.amp, "GradScaler"):
@@ -44,10 +43,11 @@ def test_example(number):
              "loss_of": lambda model, batch: model(batch).square().mean()}
     if "ddp = " not in example:
         names["ddp"] = torch.nn.parallel.DistributedDataParallel(model)
-        names["ddp"].register_comm_hook(adasum.torch.State(), adasum.torch.hook)
+        if "register_comm_hook" not in example:
+            names["ddp"].register_comm_hook(adasum.torch.State(), adasum.torch.hook)
         names["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.01)
     before = model.layers[0].weight.detach().clone()
-    exec(compile(example, f"{page.name}, example {number + 1}", "exec"), names)
+    exec(compile(example, name, "exec"), names)
     if "step()" in example:
         after = model.layers[0].weight.detach()
         assert not torch.equal(before, after.full_tensor() if hasattr(after, "full_tensor") else after)

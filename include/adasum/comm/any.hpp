@@ -37,6 +37,7 @@ class any_communicator {
   /// An empty communicator.
   any_communicator() = default;
 
+  /// Holds a copy of this one, which is a handle to the same ranks.
   template <class Comm>
     requires(!std::same_as<Comm, any_communicator> && communicator_for<Comm, detail::any::host>)
   explicit any_communicator(Comm comm)
@@ -45,7 +46,9 @@ class any_communicator {
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return held_ != nullptr; }
 
+  /// The number of this rank, from 0.
   int rank() const { return get().rank(); }
+  /// How many ranks there are.
   int size() const { return get().size(); }
   bool& reduction_in_flight() const { return get().reduction_in_flight(); }
   bool gave_up() const { return held_ && held_->gave_up(); }
@@ -60,7 +63,7 @@ class any_communicator {
     return copy;
   }
 
-  /// See the concepts communicator_for and posting_communicator.
+  /// An exchange in flight; see the concept pending_exchange.
   using pending = detail::any::pending;
   template <class Space>
     requires(!device_space<Space>)
@@ -77,8 +80,9 @@ class any_communicator {
     get().reserve(messages, longest, &exchange);
   }
 
-  /// See the concept shared_memory_communicator. @throws shared_memory_error  also where the other cannot share any
+  /// Memory that ranks share; see the concept shared_window.
   using memory = detail::any::memory;
+  /// See the concept shared_memory_communicator. @throws shared_memory_error  also where the other cannot share any
   memory share(std::size_t bytes) const { return get().share(bytes); }
   bool all_share_memory() const { return get().all_share_memory(); }
 

@@ -72,7 +72,9 @@ class c10d_communicator {
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
+  /// The number of this rank, from 0.
   int rank() const { return get().rank; }
+  /// How many ranks there are.
   int size() const { return get().size; }
   /// Null if this communicator is empty.
   c10::intrusive_ptr<::c10d::ProcessGroup> native() const {

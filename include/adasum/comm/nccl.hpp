@@ -26,6 +26,7 @@ namespace adasum {
 /// A call of NCCL failed.
 class nccl_error : public communication_error {
  public:
+  /// @param call  the function that failed; @param code  what it returned
   nccl_error(const char* call, ncclResult_t code)
       : communication_error(std::string("adasum: ") + call + " failed: " + ncclGetErrorString(code)),
         call_(call),
@@ -73,7 +74,9 @@ class nccl_communicator {
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
+  /// The number of this rank, from 0.
   int rank() const { return get().rank; }
+  /// How many ranks there are.
   int size() const { return get().size; }
   /// Null if this communicator is empty.
   ncclComm_t native() const { return state_ ? state_->comm : nullptr; }

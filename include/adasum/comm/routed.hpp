@@ -50,7 +50,9 @@ class routed_communicator {
                       std::to_string(inner_.size()) + " on the inner communicator");
   }
 
+  /// The number of this rank, from 0.
   int rank() const { return outer_.rank(); }
+  /// How many ranks there are.
   int size() const { return outer_.size(); }
 
   /// Whether a plan is in flight, where the outer communicator knows.

@@ -16,7 +16,9 @@ namespace adasum {
 /// A communicator of one rank.
 class self_communicator {
  public:
+  /// The number of this rank, from 0.
   int rank() const { return 0; }
+  /// How many ranks there are.
   int size() const { return 1; }
 
   /// Memory that this rank shares with itself; see the concept shared_window.

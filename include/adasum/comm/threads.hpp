@@ -78,7 +78,9 @@ class thread_communicator {
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return membership_ != nullptr; }
 
+  /// The number of this rank, from 0.
   int rank() const { return get().rank; }
+  /// How many ranks there are.
   int size() const { return get().group->size(); }
 
   /// Whether a plan is in flight; see the concept communicator_for.
@@ -93,6 +95,7 @@ class thread_communicator {
     detail::require_timeout(timeout, "adasum::thread_communicator::set_timeout");
     mine.group->set_timeout(mine.rank, timeout);
   }
+  /// The timeout that was set; infinite if none was.
   std::chrono::duration<double> timeout() const { return get().group->timeout(get().rank); }
 
   /// Plans of single calls, destroyed with the last copy of this rank's communicator; see the concept

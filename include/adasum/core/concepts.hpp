@@ -34,48 +34,48 @@
 namespace adasum {
 
 // ── rule: Gram matrix → weights ─────────────────────────────────────────────────────────────────────────────────────
-// A function of inner products, called once per segment. The weights multiply the vectors. It runs on every rank, and
-// must return the same (or throw) on each of them for the same numbers. Each plan, and each call that is not given a
-// rule of the caller's to change, works on a copy, so a rule can be copied; its operator() need not be const.
-// `name` identifies the rule in reports and, by its first 31 bytes, in the check that all ranks agree.
-// A pairwise rule that cannot throw says so by noexcept: among ranks, others are asked by one more short message where
-// gradients are so nearly parallel that a rule might cancel them, so that one rank on which it throws is noticed.
-// Gram matrices hold finite numbers; a zero vector is one whose square is 0, and its weight is finite.
-// For calls that only enqueue (cuda_space::enqueue_combine, plan_enqueued_allreduce), a rule is copied to the device and
-// called there: it is trivially copyable, and its operator() is marked ADASUM_HOST_DEVICE (core/config.hpp). nvcc also
-// takes one that is constexpr and not marked, if it is given --expt-relaxed-constexpr.
-// Optional:
-//   static constexpr bool needs_gram = false     it looks at no inner product (a sum); it may be given zeros then
-//   static constexpr bool left_fold = true       a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not
-//                                                along the tree
-//   bool whole_model() const                     whether one set of weights, from the Gram matrix of all segments
-//                                                together, serves every segment
-//   static constexpr bool needs_accurate_gram = true
-//                                                it looks at differences of nearly equal numbers, such as a matrix's
-//                                                small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖,
-//                                                wherever the space can do that
-//   static constexpr bool needs_distances = true
-//                                                for rules of n vectors: it asks for gram.squared_distance(i, j) and
-//                                                compares these, however short beside the vectors. Where inner products
-//                                                cannot give them, differences are measured. Implies needs_accurate_gram
-//   static constexpr bool leaves_out_nonfinite = true
-//                                                for rules of n vectors: those that hold Inf or NaN, and those whose
-//                                                norms are beyond 2^400 (2^126 for narrower elements than double) while
-//                                                others' are not, have weight 0; the rule is asked about the others
-//   int degree() const                           1 (also if absent): gradients times s give the result times s; 0: the
-//                                                same result (rules that mix unit vectors). Asked for where squares
-//                                                leave the range of double, and vectors are rescaled
-//   parameters() const                           what it was made with, as a std::array<double, n> or another range of
-//                                                doubles; part of the check that all ranks agree. A rule with members
-//                                                that make a difference has it: without it, the check compares its
-//                                                name alone, and ranks whose members differ go on, unnoticed, to
-//                                                different results
-//   std::size_t fallbacks                        how often it has taken the mean in place of its own weights; for the
-//                                                report
-//   chosen_name()                                a std::string_view of a text that stays: the name of the rule that runs, for
-//                                                one that stands for others; used in place of `name`
-//   rule(gram, weights, k)                       in place of rule(gram, weights): is told the number k of the segment
-//                                                (0 for the whole model), for rules that keep state
+
+/// @concept adasum::rule
+/// A function of inner products, called once per segment: a pairwise_rule or a gram_rule. A rule that is both is used as a
+/// pairwise one. The weights multiply the vectors.
+///
+/// A rule runs on every rank, and must return the same (or throw) on each of them for the same numbers. Each plan, and each
+/// call that is not given a rule of the caller's to change, works on a copy, so a rule can be copied; its operator() need not
+/// be const. `name` identifies the rule in reports and, by its first 31 bytes, in the check that all ranks agree.
+///
+/// A pairwise rule that cannot throw says so by noexcept: among ranks, others are asked by one more short message where
+/// gradients are so nearly parallel that a rule might cancel them, so that one rank on which it throws is noticed. Gram
+/// matrices hold finite numbers; a zero vector is one whose square is 0, and its weight is finite.
+///
+/// For calls that only enqueue (cuda_space::enqueue_combine, plan_enqueued_allreduce), a rule is copied to the device and
+/// called there: it is trivially copyable, and its operator() is marked ADASUM_HOST_DEVICE (core/config.hpp). nvcc also takes
+/// one that is constexpr and not marked, if it is given --expt-relaxed-constexpr.
+///
+/// Optional members:
+///
+/// - `static constexpr bool needs_gram = false`: it looks at no inner product (a sum); it may be given zeros then.
+/// - `static constexpr bool left_fold = true`: a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not along the
+///   tree.
+/// - `bool whole_model() const`: whether one set of weights, from the Gram matrix of all segments together, serves every
+///   segment.
+/// - `static constexpr bool needs_accurate_gram = true`: it looks at differences of nearly equal numbers, such as a matrix's
+///   small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖, wherever the space can do that.
+/// - `static constexpr bool needs_distances = true`: for rules of n vectors: it asks for gram.squared_distance(i, j) and
+///   compares these, however short beside the vectors. Where inner products cannot give them, differences are measured. Implies
+///   needs_accurate_gram.
+/// - `static constexpr bool leaves_out_nonfinite = true`: for rules of n vectors: those that hold Inf or NaN, and those whose
+///   norms are beyond 2^400 (2^126 for narrower elements than double) while others' are not, have weight 0; the rule is asked
+///   about the others.
+/// - `int degree() const`: 1 (also if absent): gradients times s give the result times s; 0: the same result (rules that mix
+///   unit vectors). Asked for where squares leave the range of double, and vectors are rescaled.
+/// - `parameters() const`: what it was made with, as a std::array<double, n> or another range of doubles; part of the check
+///   that all ranks agree. A rule with members that make a difference has it: without it, the check compares its name alone,
+///   and ranks whose members differ go on, unnoticed, to different results.
+/// - `std::size_t fallbacks`: how often it has taken the mean in place of its own weights; for the report.
+/// - `chosen_name()`: a std::string_view of a text that stays: the name of the rule that runs, for one that stands for others;
+///   used in place of `name`.
+/// - `rule(gram, weights, k)`: in place of rule(gram, weights): is told the number k of the segment (0 for the whole model),
+///   for rules that keep state.
 
 /// A rule for two vectors; n vectors are combined along the tree of tree_order.hpp.
 template <class R>
@@ -110,76 +110,68 @@ concept weighs_from = requires(R& rule, Numbers numbers, std::span<double> weigh
 /// rule(sums, weights, k) with a row_sums_view, which is called with a Gram matrix as well. Where ranks do not meet in
 /// one stage, such a rule runs by sums of vectors along the schedule's stages, whichever these are: see
 /// detail/collective/run_of_sums.hpp. (Not where the schedule has an inner rule.) Optional:
-///   static constexpr bool needs_row_sums = false   it looks at norms alone, and must not ask for row sums
+///
+/// - `static constexpr bool needs_row_sums = false`: it looks at norms alone, and must not ask for row sums.
 template <class R>
 concept row_sum_rule = gram_rule<R> && !pairwise_rule<R> && !requires { requires R::leaves_out_nonfinite; } &&
                        !requires { requires R::needs_accurate_gram; } && detail::weighs_from<R, row_sums_view> &&
                        !detail::weighs_from<R, detail::any_numbers>;
 
-/// One of the two. A rule that is both is used as a pairwise one.
 template <class R>
 concept rule = pairwise_rule<R> || gram_rule<R>;
 
 // ── execution_space: where the arithmetic runs ──────────────────────────────────────────────────────────────────────
-// A slice is a window of the flat vectors: the elements slice.range, in the segments slice.segments; slice.local(k) are
-// those of segment k, counted from slice.origin. `vectors` are n pointers to the element at the origin in each vector,
-// in memory of the space; so is `out`. Gram matrices and weights are arrays of the host; a Gram matrix may be read after
-// fence().
-//
-// A space need not offer every element type: each call asks only for that of its gradients.
-//
-//   name      identifies the space in messages and in the check that all ranks agree.
-//   allocate  uninitialised elements in memory of the space, owned by what is returned, which is movable; its data()
-//             gives their address, and gives the same after a move. `count` may be 0.
-//   measure   gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of segment k in the
-//             slice, for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better than
-//             float. The same bits for the same values, wherever they lie in memory. A diagonal entry is 0 only where
-//             the vector is: where a square underflows, the smallest positive double is returned in its place. It is
-//             Inf or NaN where the vector holds one.
-//   mix       out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x; nothing else is written. `out` may be one of
-//             the vectors. A vector of weight 0 is not read: NaN in it does not matter. A weight may be larger or
-//             smaller than any T: that of a short vector beside a long one is. The same bits for the same values,
-//             wherever they lie. The weights may be gone, or change, once mix has returned.
-//   copy      to[i] = from[i] for i < count; the two do not overlap.
-//   fence     returns when everything that was started has ended, so that the host may read the results.
-// What is called first takes effect first. Each is called from one thread at a time for one object; copies of a space
-// are used at the same time by ranks that are threads. Optional:
-//   allocate<U>(count), copy(from, to, count)
-//                                 the same for elements of U, a 16-bit scalar of the library's (described by
-//                                 scalar_traits<U>::format), and copies from float to U and back, rounding to nearest
-//                                 even: for options::wire, which is refused where a space does not offer it
-//   copy(from, to, count, wire_losses&)
-//                                 as copy from float to U, and adds how many finite elements became infinite, and how many
-//                                 others than zero became zero. The sums may be read after fence(). If it is not there, nor
-//                                 is report::lost_on_wire(). Not asked of a device_space
-//   static constexpr round_bytes  how many bytes of gradients one local round of measure and mix takes where it has
-//                                 several segments; if it is not there, all of them
-//   measure(slice, vectors, gram, bytes)
-//                                 as measure, told how many bytes all vectors have together from which the slice is
-//                                 one round
-//   mix(slice, vectors, weights, out, bytes)
-//                                 as mix, told the same, or 0 where nobody knows: for a space whose stores can bypass the
-//                                 caches
-//   arithmetic()                  a text that differs between spaces which round differently; part of the check that
-//                                 all ranks agree
-//   bool can_reach(address)       whether kernels can work there; if it is not there, every address is taken for good
-//   measure_in_double(slice, vectors, gram)
-//                                 as measure, with every product and sum in double: for rules that ask for it, where
-//                                 measure does less
-//   mix_in_double(slice, vectors, weights, out)
-//                                 as mix, with every product and sum in double, of vectors of T and `out` of double, and
-//                                 of vectors of double and `out` of T (of 16 bits: by way of float). Where it is there, with
-//                                 measure_in_double and the elements double, many vectors are combined along a tree in
-//                                 groups, whose sums are kept in double
-//   for_recombining(space)        a function in the space's namespace: a space for double, which also copies from T to
-//                                 double and back, rounding to nearest even. Gradients that nearly cancel are combined
-//                                 there; if it is not there, in T, where rounding shows
-//   ==                            whether two spaces do the same. Where it is there, or the class has no members, and the
-//                                 space is no device_space, single calls keep their plans on it (kept_plans.hpp)
-//   for_pairs(space)              a function in the space's namespace: a space with the same results, for at most two
-//                                 vectors at once. A class that derives from such a space stands for itself if that
-//                                 function takes no derived classes, as serial_space's does
-// All members are const: a space is asked through const references.
+
+/// Where the arithmetic runs. A slice is a window of the flat vectors: the elements slice.range, in the segments
+/// slice.segments; slice.local(k) are those of segment k, counted from slice.origin. `vectors` are n pointers to the element at
+/// the origin in each vector, in memory of the space; so is `out`. Gram matrices and weights are arrays of the host; a Gram
+/// matrix may be read after fence(). A space need not offer every element type: each call asks only for that of its gradients.
+///
+/// - `name` identifies the space in messages and in the check that all ranks agree.
+/// - `allocate<T>(count)`: uninitialised elements in memory of the space, owned by what is returned, which is movable; its
+///   data() gives their address, and gives the same after a move. `count` may be 0.
+/// - `measure(slice, vectors, gram)`: gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of
+///   segment k in the slice, for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better
+///   than float. The same bits for the same values, wherever they lie in memory. A diagonal entry is 0 only where the vector
+///   is: where a square underflows, the smallest positive double is returned in its place. It is Inf or NaN where the vector
+///   holds one.
+/// - `mix(slice, vectors, weights, out)`: out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x; nothing else is
+///   written. `out` may be one of the vectors. A vector of weight 0 is not read: NaN in it does not matter. A weight may be
+///   larger or smaller than any T: that of a short vector beside a long one is. The same bits for the same values, wherever
+///   they lie. The weights may be gone, or change, once mix has returned.
+/// - `copy(from, to, count)`: to[i] = from[i] for i < count; the two do not overlap.
+/// - `fence()` returns when everything that was started has ended, so that the host may read the results.
+///
+/// What is called first takes effect first. Each is called from one thread at a time for one object; copies of a space are used
+/// at the same time by ranks that are threads. All members are const: a space is asked through const references. Optional
+/// members:
+///
+/// - `allocate<U>(count)`, `copy(from, to, count)`: the same for elements of U, a 16-bit scalar of the library's (described by
+///   scalar_traits<U>::format), and copies from float to U and back, rounding to nearest even: for options::wire, which is
+///   refused where a space does not offer it.
+/// - `copy(from, to, count, wire_losses&)`: as copy from float to U, and adds how many finite elements became infinite, and how
+///   many others than zero became zero. The sums may be read after fence(). If it is not there, nor is report::lost_on_wire().
+///   Not asked of a device_space.
+/// - `static constexpr round_bytes`: how many bytes of gradients one local round of measure and mix takes where it has several
+///   segments; if it is not there, all of them.
+/// - `measure(slice, vectors, gram, bytes)`: as measure, told how many bytes all vectors have together from which the slice is
+///   one round.
+/// - `mix(slice, vectors, weights, out, bytes)`: as mix, told the same, or 0 where nobody knows: for a space whose stores can
+///   bypass the caches.
+/// - `arithmetic()`: a text that differs between spaces which round differently; part of the check that all ranks agree.
+/// - `bool can_reach(address)`: whether kernels can work there; if it is not there, every address is taken for good.
+/// - `measure_in_double(slice, vectors, gram)`: as measure, with every product and sum in double: for rules that ask for it,
+///   where measure does less.
+/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double, of vectors of T and `out` of
+///   double, and of vectors of double and `out` of T (of 16 bits: by way of float). Where it is there, with measure_in_double
+///   and the elements double, many vectors are combined along a tree in groups, whose sums are kept in double.
+/// - `for_recombining(space)`: a function in the space's namespace: a space for double, which also copies from T to double and
+///   back, rounding to nearest even. Gradients that nearly cancel are combined there; if it is not there, in T, where rounding
+///   shows.
+/// - `==`: whether two spaces do the same. Where it is there, or the class has no members, and the space is no device_space,
+///   single calls keep their plans on it (kept_plans.hpp).
+/// - `for_pairs(space)`: a function in the space's namespace: a space with the same results, for at most two vectors at once. A
+///   class that derives from such a space stands for itself if that function takes no derived classes, as serial_space's does.
 template <class E, class T = float>
 concept execution_space = scalar<T> && std::copyable<E> &&
                           requires(const E& space, const slice& part, std::span<const T* const> vectors, T* out,
@@ -193,15 +185,16 @@ concept execution_space = scalar<T> && std::copyable<E> &&
                             space.fence();
                           };
 
-/// A refinement: the host cannot read or write memory of the space.
-///   upload(from, to, bytes)    starts a copy from the host's memory to the space's
-///   download(from, to, bytes)  starts a copy from the space's memory to the host's
-///   transfer(from, to, bytes)  starts a copy from the space's memory to that of the same or another space of its kind
-///   host_memory(bytes)         a type: memory of the host from and to which copies run beside its work, where there
-///                              is such; movable, with data()
-///   event                      a type: a moment. space.record(event) puts it behind all that was started,
-///                              event.wait() waits for that. Movable, and made without arguments
-/// nccl_communicator asks for stream(), a cudaStream_t, and device(), its number, as well.
+/// A refinement: the host cannot read or write memory of the space. nccl_communicator asks for stream(), a cudaStream_t, and
+/// device(), its number, as well.
+///
+/// - `upload(from, to, bytes)` starts a copy from the host's memory to the space's.
+/// - `download(from, to, bytes)` starts a copy from the space's memory to the host's.
+/// - `transfer(from, to, bytes)` starts a copy from the space's memory to that of the same or another space of its kind.
+/// - `host_memory(bytes)`: a type: memory of the host from and to which copies run beside its work, where there is such;
+///   movable, with data().
+/// - `event`: a type: a moment. space.record(event) puts it behind all that was started, event.wait() waits for that. Movable,
+///   and made without arguments.
 template <class E>
 concept device_space =
     requires(const E& space, const void* from, void* to, std::size_t bytes, typename E::event& moment) {
@@ -215,16 +208,16 @@ concept device_space =
       moment.wait();
     };
 
-/// A refinement: enqueue_combine(rule, slice, vectors, out) starts measure → weigh → mix under a rule along the tree and
-/// returns; what it needs of the host's memory it has read by then. For schedules on a stream (plan_enqueued_allreduce)
-/// the steps are there too, with Gram matrices and weights in memory of the space,
-/// which stay until the step is taken again:
-///   measure_on_device(window, vectors)                     → gram
-///   weigh_on_device(rule, gram, segments, n, leaves)       → weights
-///   mix_on_device(window, vectors, weights, out)
-///   add_pieces(pieces, number, count, values)              values[i] = Σₖ pieces[k·count + i]
-///   write(values, to)                                      numbers of the host
-///   allocate_in_order(count)                               as allocate, without waiting
+/// A refinement: `enqueue_combine(rule, slice, vectors, out)` starts measure → weigh → mix under a rule along the tree and
+/// returns; what it needs of the host's memory it has read by then. For schedules on a stream (plan_enqueued_allreduce) the
+/// steps are there too, with Gram matrices and weights in memory of the space, which stay until the step is taken again:
+///
+/// - `measure_on_device(window, vectors)` returns the Gram matrix.
+/// - `weigh_on_device(rule, gram, segments, n, leaves)` returns the weights.
+/// - `mix_on_device(window, vectors, weights, out)`.
+/// - `add_pieces(pieces, number, count, values)`: values[i] = Σₖ pieces[k·count + i].
+/// - `write(values, to)`: numbers of the host.
+/// - `allocate_in_order(count)`: as allocate, without waiting.
 template <class E, class T, class Rule>
 concept stream_ordered_space =
     execution_space<E, T> && device_space<E> &&
@@ -240,32 +233,40 @@ concept stream_ordered_space =
     };
 
 // ── communicator: among whom ────────────────────────────────────────────────────────────────────────────────────────
-//   rank, size  0 <= rank() < size(), the same for the life of the communicator.
-//   exchange    starts all messages together and returns when all have been sent and received. outgoing.bytes go to
-//               rank outgoing.peer; what rank incoming.peer sends is written to incoming.bytes. Between two ranks,
-//               messages match in the order of the exchanges, and within one in that of the spans. A peer is never
-//               this rank; a message may have no bytes; either span may be empty. A message of which
-//               outgoing.withheld is set is sent as one of no bytes: this rank has failed. When a message that
-//               arrives does not have the size of its buffer, exchange throws communication_error, once all its other
-//               messages have been sent and received. Later exchanges work all the same: a rank that fails goes on
-//               with them, so that no other waits for it. If exchange (or post) throws std::bad_alloc, nothing has been
-//               sent or received; it is called again, once.
-//               memory_kind says whether bytes lie in memory of the space, which makes a difference for a device_space
-//               alone; so does incoming.discarded.
-// Messages of different element types, and those of different spaces, all come by these bytes. One thread at a time uses
-// a communicator. Copies of it are handles to the same one. All members are const.
-// Optional: bool& reduction_in_flight(), the same object for all handles of one rank, false at first. The library sets it
-// while a plan is in flight, so that another reduction on this communicator, whose messages would be taken for that
-// plan's, is refused. reserve(messages, longest) and, where there is post, reserve(messages, longest, pending): called when
-// a plan is made. After that, an exchange of at most so many messages each way, each of at most so many bytes of the
-// host's memory, does not throw std::bad_alloc. nodes(), a range of int: the node of each rank (any numbers, equal for
-// ranks of one node), the same on all ranks, and local: schedule_input::nodes. kept_plans(), without_kept_plans(): for plans
-// of single calls (plan_keeping_communicator in core/kept_plans.hpp). bool gave_up(): whether this rank has waited for
-// another in vain, so that messages may still be in flight: their memory is then kept for good, as far as it is the
-// library's, and every exchange from then on throws a timeout_error at once. void require_usable(const char* call): throws
-// bad_input where this thread must not use the communicator; asked by each call before anything else. note_activity(what): is
-// told what this rank does, a detail::reduction_activity; for ranks that are simulated. And the refinements below. A type
-// `pending` in a communicator is that of the concept posting_communicator.
+
+/// Among whom a reduction takes place.
+///
+/// - `rank()`, `size()`: 0 <= rank() < size(), the same for the life of the communicator.
+/// - `exchange(space, out, in)` starts all messages together and returns when all have been sent and received. outgoing.bytes
+///   go to rank outgoing.peer; what rank incoming.peer sends is written to incoming.bytes. Between two ranks, messages match in
+///   the order of the exchanges, and within one in that of the spans. A peer is never this rank; a message may have no bytes;
+///   either span may be empty. A message of which outgoing.withheld is set is sent as one of no bytes: this rank has failed.
+///   When a message that arrives does not have the size of its buffer, exchange throws communication_error, once all its other
+///   messages have been sent and received. Later exchanges work all the same: a rank that fails goes on with them, so that no
+///   other waits for it. If exchange (or post) throws std::bad_alloc, nothing has been sent or received; it is called again,
+///   once. memory_kind says whether bytes lie in memory of the space, which makes a difference for a device_space alone; so
+///   does incoming.discarded.
+///
+/// Messages of different element types, and those of different spaces, all come by these bytes. One thread at a time uses a
+/// communicator. Copies of it are handles to the same one. All members are const. Optional members, beside the refinements
+/// below:
+///
+/// - `bool& reduction_in_flight()`: the same object for all handles of one rank, false at first. The library sets it while a
+///   plan is in flight, so that another reduction on this communicator, whose messages would be taken for that plan's, is
+///   refused.
+/// - `reserve(messages, longest)` and, where there is post, `reserve(messages, longest, pending)`: called when a plan is made.
+///   After that, an exchange of at most so many messages each way, each of at most so many bytes of the host's memory, does not
+///   throw std::bad_alloc.
+/// - `nodes()`: a range of int: the node of each rank (any numbers, equal for ranks of one node), the same on all ranks, and
+///   local: schedule_input::nodes.
+/// - `kept_plans()`, `without_kept_plans()`: for plans of single calls (plan_keeping_communicator in core/kept_plans.hpp).
+/// - `bool gave_up()`: whether this rank has waited for another in vain, so that messages may still be in flight: their memory
+///   is then kept for good, as far as it is the library's, and every exchange from then on throws a timeout_error at once.
+/// - `void require_usable(const char* call)`: throws bad_input where this thread must not use the communicator; asked by each
+///   call before anything else.
+/// - `note_activity(what)`: is told what this rank does, a detail::reduction_activity; for ranks that are simulated.
+///
+/// A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
 concept communicator_for = std::copyable<C> && requires(const C& comm, const E& space, std::span<const outgoing> out,
                                                         std::span<const incoming> in) {
@@ -302,22 +303,24 @@ concept posting_communicator =
              typename C::pending& pending) { comm.post(space, out, in, pending); };
 
 /// Memory that ranks share, as it is seen from one of them. std::atomic<std::uint64_t> works there between them.
-///   ranks               the ranks that share it, ascending; this one included. As long as the memory lives
-///   of(i)               the memory of ranks()[i], aligned to 64 bytes, zero when it was made. Each rank destroys its
-///                       object when it likes, without waiting for the others; these still have all of the memory
-///   same_address_space  whether any address of one rank is valid on the others (threads of one process)
-/// Optional:
-///   bool has_left(i)  whether that rank will never come again
-///   bool alive()      whether the memory can still be reached; asked before the last access
-///   bytes()           how many bytes each rank has, where that need not be what this one asked for
-///   timeout()         how long this rank waits there for others at the most, also at the beginning of a reduction: a
-///                     std::chrono::duration<double>
-///   progress()        called while a rank waits there for others, for communicators whose messages move only when they
-///                     are called
-///   rest()            what a rank does between looks once it has looked often, in place of std::this_thread::yield(): where
-///                     others need its processor, it sleeps
-///   most_looks        how often a rank looks at most before it offers the processor to others, an unsigned: few where it
-///                     waits for ranks that run when it does not
+///
+/// - `ranks()`: the ranks that share it, ascending; this one included. As long as the memory lives.
+/// - `of(i)`: the memory of ranks()[i], aligned to 64 bytes, zero when it was made. Each rank destroys its object when it
+///   likes, without waiting for the others; these still have all of the memory.
+/// - `same_address_space`: whether any address of one rank is valid on the others (threads of one process).
+///
+/// Optional members:
+///
+/// - `bool has_left(i)`: whether that rank will never come again.
+/// - `bool alive()`: whether the memory can still be reached; asked before the last access.
+/// - `bytes()`: how many bytes each rank has, where that need not be what this one asked for.
+/// - `timeout()`: how long this rank waits there for others at the most, also at the beginning of a reduction: a
+///   std::chrono::duration<double>.
+/// - `progress()`: called while a rank waits there for others, for communicators whose messages move only when they are called.
+/// - `rest()`: what a rank does between looks once it has looked often, in place of std::this_thread::yield(): where others
+///   need its processor, it sleeps.
+/// - `most_looks`: how often a rank looks at most before it offers the processor to others, an unsigned: few where it waits for
+///   ranks that run when it does not.
 template <class Memory>
 concept shared_window = std::movable<Memory> && requires(const Memory& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;
@@ -326,44 +329,46 @@ concept shared_window = std::movable<Memory> && requires(const Memory& memory, s
   { Memory::same_address_space } -> std::convertible_to<bool>;
 };
 
-/// A refinement: share(bytes) gives every rank that many bytes, which the ranks that it shares memory with can read and
-/// write in place. Collective over all ranks. @throws shared_memory_error  there is no room; on all ranks
-/// Optional: bool all_share_memory(), whether all ranks share memory with each other, the same on all of them; asked
-/// before share(), so that none is made in vain. May be collective.
+/// A refinement: `share(bytes)` gives every rank that many bytes, which the ranks that it shares memory with can read and write
+/// in place. Collective over all ranks; throws a shared_memory_error on all of them where there is no room. Optional:
+///
+/// - `bool all_share_memory()`: whether all ranks share memory with each other, the same on all of them; asked before share(),
+///   so that none is made in vain. May be collective.
 template <class C>
 concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) {
   { comm.share(bytes) } -> shared_window;
 };
 
 // ── schedule: in what order ─────────────────────────────────────────────────────────────────────────────────────────
-//   name      identifies the schedule in reports and, by its first 31 bytes, in the check that all ranks agree.
-//   stages    the stages in which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A pure function:
-//             every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone
-//             may have none; among several, each has at least one. It may throw bad_input. A rule that is applied along
-//             the tree of tree_order.hpp must find that tree in the stages. No compiler sees whether it does;
-//             check_schedule of <adasum/testing.hpp> says so, a chain of ranks, for example, is refused there.
-//   supports_gram_rules
-//             whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not counting
-//             stages marked `inner` before it; only then can a rule that is not pairwise, or one with left_fold, run on
-//             the schedule. (A row_sum_rule can in any case, if there is no `inner`. Where schedule_input::sums is
-//             not 0, several stages are allowed for it, too.)
-// Optional, all of them const (or static):
-//   uses_shared_memory(size, input)  a shared_memory_use (core/stage.hpp); `none` if absent. Where the answer is another
-//                                    one, stages() is asked with input.in_place set for gradients in memory that ranks
-//                                    share. A stage whose members are all the ranks that share it works there in place,
-//                                    and sends no elements, if each survivor gets a part of its own (a sole one: all) or if
-//                                    it is `published`; so do stages that are `grouped`. Under `preferred` and
-//                                    `buffer_if_all`, a plan works in place if all stages do and no rank has stayed behind
-//                                    at a grouped one before the last. If this member is static constexpr and says `required`, calls
-//                                    with a communicator without shared memory do not compile
-//   chosen_name(size, input)         a std::string_view of a text that stays: the name of the schedule that runs, for
-//                                    one that chooses among others
-//   inner                            a member object: the one rule for all stages that are marked `inner`
-//   leaf_ranks(size, input)          a std::vector<int>: which rank's gradient is which leaf; empty if each its own
-//   parameters()                     what it was made with, as a std::vector<double> or another range of doubles; part of
-//                                    what ranks compare whenever they set something up. Stages tell most schedules of one
-//                                    name apart, but not how they would use shared memory
-//   ==                               single calls keep their plans by it (kept_plans.hpp); not needed without members
+
+/// In what order ranks exchange their data.
+///
+/// - `name` identifies the schedule in reports and, by its first 31 bytes, in the check that all ranks agree.
+/// - `stages(rank, size, input)`: the stages in which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A pure
+///   function: every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone may
+///   have none; among several, each has at least one. It may throw bad_input. A rule that is applied along the tree of
+///   tree_order.hpp must find that tree in the stages. No compiler sees whether it does; check_schedule of <adasum/testing.hpp>
+///   says so, a chain of ranks, for example, is refused there.
+/// - `supports_gram_rules`: whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not
+///   counting stages marked `inner` before it; only then can a rule that is not pairwise, or one with left_fold, run on the
+///   schedule. (A row_sum_rule can in any case, if there is no `inner`. Where schedule_input::sums is not 0, several stages are
+///   allowed for it, too.)
+///
+/// Optional members, all of them const (or static):
+///
+/// - `uses_shared_memory(size, input)`: a shared_memory_use (core/stage.hpp); `none` if absent. Where the answer is another
+///   one, stages() is asked with input.in_place set for gradients in memory that ranks share. A stage whose members are all the
+///   ranks that share it works there in place, and sends no elements, if each survivor gets a part of its own (a sole one: all)
+///   or if it is `published`; so do stages that are `grouped`. Under `preferred` and `buffer_if_all`, a plan works in place if
+///   all stages do and no rank has stayed behind at a grouped one before the last. If this member is static constexpr and says
+///   `required`, calls with a communicator without shared memory do not compile.
+/// - `chosen_name(size, input)`: a std::string_view of a text that stays: the name of the schedule that runs, for one that
+///   chooses among others.
+/// - `inner`: a member object: the one rule for all stages that are marked `inner`.
+/// - `leaf_ranks(size, input)`: a std::vector<int>: which rank's gradient is which leaf; empty if each its own.
+/// - `parameters()`: what it was made with, as a std::vector<double> or another range of doubles; part of what ranks compare
+///   whenever they set something up. Stages tell most schedules of one name apart, but not how they would use shared memory.
+/// - `==`: single calls keep their plans by it (kept_plans.hpp); not needed without members.
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
   { S::name } -> std::convertible_to<std::string_view>;

@@ -47,6 +47,7 @@ class timeout_error : public communication_error {
  public:
   /// @param rank  for which this one has waited; the first of several; negative where it is not known
   timeout_error(const std::string& what, int rank) : communication_error(what), rank_(rank) {}
+  /// The rank that was waited for; negative where it is not known.
   int rank() const { return rank_; }
 
  private:

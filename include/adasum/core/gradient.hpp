@@ -47,6 +47,7 @@ auto flattened(E* first, std::size_t count) {
 template <class A>
   requires(!detail::eigen_object<A>) && std::ranges::contiguous_range<A> && std::ranges::sized_range<A>
 struct gradient_traits<A> {
+  /// Its elements, one after the other.
   template <class R>
   static auto span(R&& range) {
     return detail::flattened(std::ranges::data(range), static_cast<std::size_t>(std::ranges::size(range)));
@@ -58,6 +59,7 @@ struct gradient_traits<A> {
 template <detail::eigen_object A>
   requires detail::eigen_is_contiguous<A>
 struct gradient_traits<A> {
+  /// Its elements, in the order in which they are stored.
   template <class Matrix>
   static auto span(Matrix&& matrix) {
     return std::span(matrix.data(), static_cast<std::size_t>(matrix.size()));

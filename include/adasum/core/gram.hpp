@@ -22,7 +22,9 @@ class gram_view {
   ADASUM_HOST_DEVICE constexpr gram_view(const double* packed, std::size_t n, const double* squared_distances = nullptr)
       : packed_(packed), squared_distances_(squared_distances), n_(n) {}
 
+  /// How many vectors: n.
   ADASUM_HOST_DEVICE constexpr std::size_t size() const { return n_; }
+  /// gᵢ·gⱼ
   ADASUM_HOST_DEVICE constexpr double operator()(std::size_t i, std::size_t j) const {
     return packed_[packed_index(i, j)];
   }
@@ -37,6 +39,7 @@ class gram_view {
     const double square = (*this)(i, i) + (*this)(j, j) - 2 * (*this)(i, j);
     return square > 0 ? square : 0;
   }
+  /// Whether squared distances have been measured.
   ADASUM_HOST_DEVICE constexpr bool has_squared_distances() const { return squared_distances_ != nullptr; }
 
  private:
@@ -56,8 +59,8 @@ struct pair_gram {
 
 /// The result of a pairwise rule: the combination is a·(vector a) + b·(vector b).
 struct pair_weights {
-  double a;
-  double b;
+  double a;  ///< of the first vector
+  double b;  ///< of the second vector
 };
 
 }  // namespace adasum

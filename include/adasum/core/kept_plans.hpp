@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace adasum {
@@ -18,17 +19,18 @@ namespace adasum {
 /// communicator is.
 class kept_plans {
  public:
-  static constexpr std::size_t most = 64, most_bytes = std::size_t{256} << 20;
+  static constexpr std::size_t most = 64;                            ///< calls that are kept at the most
+  static constexpr std::size_t most_bytes = std::size_t{256} << 20;  ///< bytes of their gradients together, in general
 
-  /// One call: derived classes hold its arguments, and its plan. @tparam Call  the derived class
+  /// One call: derived classes hold its arguments, and its plan.
   class call {
    public:
     virtual ~call() = default;
 
    protected:
-    /// @param bytes  of the gradient
+    /// @tparam Call  the derived class. @param bytes  of the gradient
     template <class Call>
-    call(const Call*, std::size_t bytes) : type_(&type_of<Call>), bytes_(bytes) {}
+    call(std::type_identity<Call>, std::size_t bytes) : type_(&type_of<Call>), bytes_(bytes) {}
 
    private:
     friend kept_plans;
@@ -46,6 +48,7 @@ class kept_plans {
         if (auto* const found = static_cast<Call*>(one.get()); matches(std::as_const(*found))) return found;
     return nullptr;
   }
+  /// Keeps one more call, the newest, and drops those that are then too many.
   void add(std::unique_ptr<call> one) noexcept {
     std::shift_right(calls_.begin(), calls_.end(), 1);
     calls_.front() = std::move(one);
@@ -59,6 +62,7 @@ class kept_plans {
       }
     }
   }
+  /// Drops all of them.
   void clear() noexcept { std::ranges::for_each(calls_, drop); }
 
  private:

@@ -16,18 +16,18 @@ enum class memory_kind {
 
 /// Bytes for another rank.
 struct outgoing {
-  int peer;
-  std::span<const std::byte> bytes;
-  memory_kind where = memory_kind::host;
+  int peer;                               ///< the rank that gets it
+  std::span<const std::byte> bytes;       ///< what is sent
+  memory_kind where = memory_kind::host;  ///< where the bytes lie
   /// Send an empty message instead of the bytes: this rank has failed, and the receiver must not wait for it.
   bool withheld = false;
 };
 
 /// A buffer for bytes from another rank.
 struct incoming {
-  int peer;
-  std::span<std::byte> bytes;
-  memory_kind where = memory_kind::host;
+  int peer;                               ///< the rank that sends it
+  std::span<std::byte> bytes;             ///< where it is written
+  memory_kind where = memory_kind::host;  ///< where that lies
   /// Receive the message but do not write it to `bytes`: this rank has failed. (Only for memory of a device_space.)
   bool discarded = false;
 };

@@ -30,7 +30,9 @@ class node_groups {
     offsets_.push_back(ranks_.size());
   }
 
+  /// How many nodes there are.
   std::size_t size() const { return offsets_.size() - 1; }
+  /// The ranks of a node.
   std::span<const int> ranks(std::size_t node) const {
     return std::span(ranks_).subspan(offsets_[node], offsets_[node + 1] - offsets_[node]);
   }
@@ -48,9 +50,12 @@ class node_groups {
     return least;
   }
 
+  /// Where a rank is.
   struct position {
-    std::size_t node, place;
+    std::size_t node;   ///< on which node
+    std::size_t place;  ///< among the ranks of that node
   };
+  /// Where this rank is. @pre there is such a rank
   position find(int rank) const {
     for (std::size_t node = 0;; ++node) {
       const auto all = ranks(node);
@@ -78,9 +83,11 @@ class node_leaves {
     for (const auto node : node_at_) offsets_.push_back(offsets_.back() + groups.ranks(node).size());
   }
 
+  /// The nodes and their ranks.
   const node_groups& groups() const { return groups_; }
   /// The first leaf of the node that is at this place among the nodes; at(groups().size()) is the number of ranks.
   std::size_t at(std::size_t place) const { return offsets_[place]; }
+  /// The first leaf of a node.
   std::size_t of_node(std::size_t node) const {
     return at(static_cast<std::size_t>(std::ranges::find(node_at_, node) - node_at_.begin()));
   }

@@ -12,7 +12,8 @@
 
 #include "concepts.hpp"
 
-/// What the optional members of rules, execution spaces and shared memory (concepts.hpp) say, or what holds where they are absent.
+/// What the optional members of rules, execution spaces and shared memory (concepts.hpp) say, or what holds where they are
+/// absent.
 namespace adasum {
 
 // ── rules ──

@@ -33,6 +33,7 @@ enum class wire_format {
   binary16,  ///< float elements rounded to IEEE half (11 bits of precision, from 6e-8 to 65504)
 };
 
+/// "same", "bfloat16" or "binary16".
 constexpr std::string_view to_string(wire_format format) {
   switch (format) {
     case wire_format::same: return "same";
@@ -47,6 +48,7 @@ constexpr std::string_view to_string(wire_format format) {
 ///                           can be linked together
 template <bool CheckedByDefault>
 struct basic_options {
+  /// Whether agreement is checked unless something else is said.
   static constexpr bool checked_by_default = CheckedByDefault;
 
   /// Before anything changes, compare the ranks' lengths, segments, scalar types, rules, schedules and options, and
@@ -56,9 +58,11 @@ struct basic_options {
   /// say in what, and later runs of the plan check nothing. Where only some ranks choose it, all throw.
   bool check_agreement = CheckedByDefault;
 
+  /// For rules that need no inner products: whether they are measured all the same, for the report.
   measuring measure = measuring::always;
 
-  /// The policies other than propagate read the gradient once more and exchange one small message in advance.
+  /// What happens to Inf and NaN: docs/inf_and_nan.md. The policies other than propagate read the gradient once more and
+  /// exchange one small message in advance.
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
 
   /// Arithmetic stays in float and double; only messages between ranks are rounded, to nearest even. float gradients only.
@@ -115,6 +119,7 @@ void require_valid(const basic_options<CheckedByDefault>& choices, const char* c
 #ifdef NDEBUG
 using options = basic_options<false>;
 #else
+/// What calls take, in braces: `{.wire = wire_format::bfloat16}`. Agreement is checked by default unless NDEBUG is defined.
 using options = basic_options<true>;
 #endif
 

@@ -32,11 +32,14 @@ struct nonfinite_input {
 /// rank; the counters at the end are this rank's own. Only the library writes one (core/report_writer.hpp).
 class report {
  public:
+  /// An empty one: no gradients, no segments.
   report() = default;
 
+  /// How many segments the gradients have.
   std::size_t segments() const { return segments_; }
   /// How many gradients were combined.
   std::size_t contributions() const { return contributions_; }
+  /// The name of the rule that ran.
   std::string_view rule() const { return rule_; }
   /// The schedule that ran (what `automatic` chose); empty for a local combination.
   std::string_view schedule() const { return schedule_; }
@@ -96,8 +99,8 @@ class report {
 
   /// What is known of one gradient in one segment.
   struct entry {
-    double norm = std::numeric_limits<double>::quiet_NaN();
-    double weight = std::numeric_limits<double>::quiet_NaN();
+    double norm = std::numeric_limits<double>::quiet_NaN();    ///< ‖gᵢ‖
+    double weight = std::numeric_limits<double>::quiet_NaN();  ///< cᵢ
   };
 
  private:

@@ -25,8 +25,11 @@ class row_sums_view {
   row_sums_view(std::span<const double> norms, std::span<const double> row_sums)
       : gram_(nullptr, norms.size()), norms_(norms.data()), row_sums_(row_sums.data()) {}
 
+  /// How many vectors: n.
   std::size_t size() const { return gram_.size(); }
+  /// ‖gᵢ‖
   double norm(std::size_t i) const { return norms_ ? norms_[i] : std::sqrt(gram_(i, i)); }
+  /// gᵢ·Σⱼgⱼ
   double row_sum(std::size_t i) const {
     if (norms_) return row_sums_[i];
     double sum = 0;

@@ -14,8 +14,14 @@
 namespace adasum {
 
 /// The bit layouts that kernels know. Values are stable: ranks compare them.
-enum class number_format : unsigned char { binary64 = 1, binary32 = 2, binary16 = 3, bfloat16 = 4 };
+enum class number_format : unsigned char {
+  binary64 = 1,  ///< double
+  binary32 = 2,  ///< float
+  binary16 = 3,  ///< IEEE half: 11 bits of precision, up to 65504
+  bfloat16 = 4   ///< 8 bits of precision, the range of float
+};
 
+/// "double", "float", "half" or "bfloat16".
 constexpr std::string_view to_string(number_format format) {
   switch (format) {
     case number_format::binary64: return "double";
@@ -26,8 +32,10 @@ constexpr std::string_view to_string(number_format format) {
   return "unknown";
 }
 
+/// Says how the numbers of a type are stored: what a scalar_traits derives from.
 template <number_format Format>
 struct stored_as {
+  /// The bit layout.
   static constexpr number_format format = Format;
 };
 
@@ -35,10 +43,12 @@ struct stored_as {
 template <class T>
 struct scalar_traits {};
 
+/// @cond internal
 template <>
 struct scalar_traits<double> : stored_as<number_format::binary64> {};
 template <>
 struct scalar_traits<float> : stored_as<number_format::binary32> {};
+/// @endcond
 
 // The compiler's own 16-bit types. clang before 15, on x86, and GCC before 13, elsewhere, announce _Float16 without supporting
 // it.
@@ -66,6 +76,7 @@ concept scalar = std::is_trivially_copyable_v<T> && requires {
   { scalar_traits<T>::format } -> std::convertible_to<number_format>;
 };
 
+/// The bit layout of an element type.
 template <scalar T>
 inline constexpr number_format format_of = scalar_traits<T>::format;
 

@@ -22,10 +22,12 @@ namespace adasum {
 
 /// The elements [begin, end) of a flat vector.
 struct index_range {
-  std::size_t begin = 0;
-  std::size_t end = 0;
+  std::size_t begin = 0;  ///< the first
+  std::size_t end = 0;    ///< behind the last
 
+  /// How many.
   constexpr std::size_t size() const { return end - begin; }
+  /// Whether there is none.
   constexpr bool empty() const { return begin == end; }
   friend constexpr bool operator==(const index_range&, const index_range&) = default;
 };
@@ -33,17 +35,22 @@ struct index_range {
 /// Boundaries of consecutive segments: segment k holds the elements [offsets[k], offsets[k + 1]). Does not own them.
 class segments_view {
  public:
+  /// Of nothing: only to be assigned to.
   constexpr segments_view() = default;
   /// @pre offsets is non-empty and does not decrease.
   constexpr explicit segments_view(std::span<const std::size_t> offsets) : offsets_(offsets) {}
 
+  /// How many segments.
   constexpr std::size_t size() const { return offsets_.size() - 1; }
+  /// The elements of segment k.
   constexpr index_range range(std::size_t k) const { return {offsets_[k], offsets_[k + 1]}; }
+  /// The elements of all segments.
   constexpr index_range all() const { return {offsets_.front(), offsets_.back()}; }
   /// The segments [first, first + count), at the positions that they have in the whole vector.
   constexpr segments_view part(std::size_t first, std::size_t count) const {
     return segments_view{offsets_.subspan(first, count + 1)};
   }
+  /// The boundaries, one more than there are segments.
   constexpr std::span<const std::size_t> offsets() const { return offsets_; }
 
  private:
@@ -87,11 +94,16 @@ class segments {
   /// One segment of the given length.
   static segments whole(std::size_t length) { return {length}; }
 
+  /// How many segments.
   std::size_t size() const { return offsets_.size() - 1; }
+  /// The elements of all segments.
   std::size_t total() const { return offsets_.back(); }
+  /// The elements of segment k.
   std::size_t length(std::size_t k) const { return offsets_[k + 1] - offsets_[k]; }
+  /// Where segment k begins in the gradient.
   std::size_t offset(std::size_t k) const { return offsets_[k]; }
 
+  /// For calls that take a view.
   operator segments_view() const { return segments_view{offsets_}; }
   friend bool operator==(const segments&, const segments&) = default;
 
@@ -112,9 +124,9 @@ class segments {
 /// One contiguous window of flat vectors, seen through its segments. It may begin and end inside a segment. Kernels get
 /// pointers to the element at `origin` of each vector (so a buffer may hold less than the whole vector).
 struct slice {
-  segments_view segments;
-  index_range range;
-  std::size_t origin = 0;
+  segments_view segments;  ///< of the whole vectors
+  index_range range;       ///< the elements of the window
+  std::size_t origin = 0;  ///< the element to which kernels get pointers
 
   /// The part of segment k that lies in the window, counted from the origin; possibly empty.
   constexpr index_range local(std::size_t k) const {

@@ -79,6 +79,7 @@ struct stage {
   /// had as many of them before; who has been in the `sum_over` of the one before is in this one's, or waits.
   bool grouped = false;
 
+  /// Whether this rank goes on.
   bool survives() const { return self < survivors; }
   /// Whether every survivor combines all of `held` by itself. (Then `sum_over` is this rank alone, or those that hold the
   /// other elements of the same vectors.) A partition of few elements may have all of them in its first part.

@@ -12,6 +12,7 @@ struct wire_losses {
   std::uint64_t overflowed = 0;  ///< finite elements that became infinite
   std::uint64_t vanished = 0;    ///< elements other than zero that became zero
 
+  /// Adds those of another vector.
   constexpr wire_losses& operator+=(const wire_losses& more) {
     overflowed += more.overflowed;
     vanished += more.vanished;

@@ -41,11 +41,13 @@ namespace adasum::rules {
 struct adacons {
   static constexpr std::string_view name = "adacons";
 
+  /// How long the result is.
   enum class scaling {
     none,       ///< s = 1: the result has the length of a combination of unit vectors
     mean_norm,  ///< s = (1/n) Σ‖gᵢ‖: the length follows the gradients', for learning rates tuned for the mean
   };
 
+  /// How the averages of step 2 are given back to the gradients.
   enum class unsort {
     inverse,      ///< the k-th smallest α becomes m_k, as in the paper
     as_published  ///< as in the authors' code: α of gradient k becomes m_j, j being the gradient of the k-th smallest α
@@ -53,10 +55,10 @@ struct adacons {
 
   double momentum = 0;    ///< β, in [0, 1); 0.99 in the paper's regression study
   double epsilon = 1e-8;  ///< ε, relative to the mean norm
-  scaling scale = scaling::none;
-  bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
-  double guard = 1e-6;
-  unsort unsorting = unsort::inverse;
+  scaling scale = scaling::none;  ///< how long the result is
+  bool per_segment = false;       ///< weights for each segment by itself, instead of one set for the whole model
+  double guard = 1e-6;            ///< the mean is taken where Σα ≤ guard·Σ|α|
+  unsort unsorting = unsort::inverse;  ///< how averages are given back
 
   /// State: m of each segment (one for the whole model). Save and restore it with the optimizer's.
   std::vector<std::vector<double>> sorted_average{};

@@ -36,9 +36,11 @@ class any_gram_rule {
       ::adasum::needs_accurate_gram<Rule> == (NeedsAccurateGram || NeedsDistances) &&
       ::adasum::leaves_out_nonfinite<Rule> == LeavesOutNonfinite && ::adasum::needs_distances<Rule> == NeedsDistances;
 
+  /// Holds this rule.
   template <class Rule>
     requires(!std::same_as<Rule, any_gram_rule>) && gram_rule<Rule> && holds<Rule>
   explicit any_gram_rule(Rule rule) : rule_(std::make_unique<holder<Rule>>(std::move(rule))) {}
+  /// With a state of its own.
   any_gram_rule(const any_gram_rule& other) : fallbacks(other.fallbacks), rule_(other.rule_->copy()) {}
   any_gram_rule(any_gram_rule&&) noexcept = default;
   any_gram_rule& operator=(const any_gram_rule& other) { return *this = any_gram_rule(other); }

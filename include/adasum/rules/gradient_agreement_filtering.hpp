@@ -31,13 +31,14 @@ namespace adasum::rules {
 struct gradient_agreement_filtering {
   static constexpr std::string_view name = "gradient_agreement_filtering";
 
+  /// What is made of the gradients that agree.
   enum class averages {
     mean,    ///< each gradient that is taken counts alike
     halves,  ///< z ← (z + gᵢ)/2, as in the authors' code
   };
 
   double threshold = 1;  ///< τ, in [0, 2]; the authors recommend 0.9 to 1
-  averages averaging = averages::mean;
+  averages averaging = averages::mean;  ///< what is made of the gradients that agree
   bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
   std::size_t skipped = 0;   ///< how often the result was 0 since nothing agreed with the first gradient
 

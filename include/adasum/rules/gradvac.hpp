@@ -48,7 +48,7 @@ struct gradvac {
   /// State, of each segment (one for the whole model): φ̂ᵢⱼ in entry i·n + j, and how often the rule has been called. Save
   /// and restore it with the optimizer's. The targets start anew when the number of gradients changes.
   std::vector<std::vector<double>> targets{};
-  std::vector<std::uint64_t> calls{};
+  std::vector<std::uint64_t> calls{};  ///< state, too: how often the rule has been called
 
   bool whole_model() const { return !per_segment; }
   std::array<double, 7> parameters() const {

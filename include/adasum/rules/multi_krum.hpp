@@ -47,6 +47,7 @@ struct multi_krum {
     krum,   ///< n - f - 2, as in the paper
     byzfl,  ///< n - f - 1, as in the library ByzFL
   };
+  /// Which distances are added up.
   enum class metric {
     squared,  ///< ‖gᵢ - gⱼ‖², as in the paper
     plain,    ///< ‖gᵢ - gⱼ‖
@@ -56,8 +57,8 @@ struct multi_krum {
   std::size_t selected = 1;   ///< m; 1 is Krum; at most n - f for what is promised
   bool per_segment = false;   ///< choose for each segment by itself, instead of for the whole model
 
-  neighbourhood neighbours = neighbourhood::krum;
-  metric distance = metric::squared;
+  neighbourhood neighbours = neighbourhood::krum;  ///< how many neighbours count
+  metric distance = metric::squared;               ///< how far each is
 
   std::array<double, 5> parameters() const {
     return {static_cast<double>(byzantine), static_cast<double>(selected), static_cast<double>(per_segment),

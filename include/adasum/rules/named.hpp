@@ -36,9 +36,11 @@ namespace adasum::rules {
 /// The rules that make_rule knows.
 template <rule... Rules>
 struct rule_list {};
+/// The rules of <adasum/adasum.hpp> that a text may name.
 using usual_rules = rule_list<adasum, adasum_linear, sum, mean, unit_mean, adacons, multi_krum, geometric_median,
                               centred_clipping, gradient_agreement_filtering, pcgrad, gradvac>;
 
+/// @cond internal
 namespace named_rules {  // the parts of make_rule
 
 inline constexpr std::string_view mixing = "nearest_neighbour_mixing";
@@ -92,6 +94,7 @@ any_rule find(rule_list<Rules...> list, std::string_view text, const Wrap& wrap)
 }
 
 }  // namespace named_rules
+/// @endcond
 
 /// The rule of a list that the text names, with its parameters: a name, and after a colon what named_values reads, the names
 /// of the parameters being those of the rule's members.

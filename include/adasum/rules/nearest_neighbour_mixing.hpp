@@ -49,7 +49,7 @@ struct nearest_neighbour_mixing {
   static constexpr bool leaves_out_nonfinite = true;
 
   std::size_t byzantine = 0;  ///< f; at most n - 1 is taken
-  Rule rule{};
+  Rule rule{};                ///< what combines the mixed gradients
   std::size_t fallbacks = 0;  ///< the rule's
 
   bool whole_model() const {

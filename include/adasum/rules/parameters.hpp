@@ -18,11 +18,14 @@
 /// read_parameters(rule, given) sets the members of a rule that were given by name; the names are those of the members.
 namespace adasum::rules {
 
-/// A rule without parameters.
+/// Sets the members of a rule that were given by name; the names are those of the members. This one is for rules without
+/// parameters. A rule of yours that make_rule is to know has one in its namespace: `given.read("radius", rule.radius)` for each
+/// member.
 template <rule Rule>
   requires std::is_empty_v<Rule>
 void read_parameters(Rule&, named_values&) {}
 
+/// @cond internal
 inline void read_parameters(adacons& rule, named_values& given) {
   given.read("momentum", rule.momentum);
   given.read("epsilon", rule.epsilon);
@@ -76,5 +79,6 @@ inline void read_parameters(pcgrad& rule, named_values& given) {
   given.read("average", rule.average);
   given.read("per_segment", rule.per_segment);
 }
+/// @endcond
 
 }  // namespace adasum::rules

@@ -18,6 +18,7 @@ namespace adasum::rules {
 /// 0, 1, …, n - 1 by the shuffle of Fisher and Yates: for k = n - 1, …, 1, entry k changes places with entry (next mod k + 1).
 class shared_order {
  public:
+  /// Of this call for this segment.
   shared_order(std::uint64_t seed, std::uint64_t call, std::uint64_t segment)
       : state_(first_from(first_from(seed) ^ call) ^ segment) {}
 

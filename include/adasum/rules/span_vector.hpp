@@ -33,6 +33,7 @@ class span_vector {
     for (double& product : products_) product *= factor;
   }
 
+  /// cᵢ of each gradient.
   const std::vector<double>& coefficients() const { return coefficients_; }
 
   /// z·gⱼ.

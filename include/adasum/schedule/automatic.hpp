@@ -46,6 +46,9 @@ struct automatic {
   std::optional<machine> on{};
   friend constexpr bool operator==(const automatic&, const automatic&) = default;
 
+  /// @cond internal
+  // ── how it chooses ──
+
   /// Whether copying a gradient to memory that all ranks share, reducing it there and copying it back pays. Up to so many
   /// ranks, as measured: where the Gram matrices of all ranks are not larger than the gradients. Beyond, and on a machine that
   /// was measured, by the model: messages between ranks of one node against in_place_cost.
@@ -74,6 +77,8 @@ struct automatic {
     })};
   }
 
+  /// @endcond
+
   /// Copying a gradient to shared memory and back is less work than messages, whose bytes are copied too. But making
   /// that memory takes longer than one reduction, so a single call sends messages. In plan.buffer() nothing is copied.
   /// On several nodes, the ranks of each can work in place in plan.buffer().
@@ -85,6 +90,7 @@ struct automatic {
                                                          : shared_memory_use::buffer_if_all;
   }
 
+  /// @cond internal
   /// Gradients of at most this many bytes are exchanged whole. The model is asked for the radix only, as for one segment: its
   /// answer depends on the number of segments, and schedules of short gradients cost so nearly the same that a rank whose
   /// segments are wrong would often choose another schedule than the other ranks.
@@ -124,8 +130,9 @@ struct automatic {
                     (is_measured_pair(size, input, on) ? short_vector_bytes_of_two : short_vector_bytes);
   }
 
-  /// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every rank computes
-  /// it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's gradient.
+  /// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every
+  /// rank computes it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's
+  /// gradient.
   ///
   /// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
   /// halving and all_to_all.
@@ -253,6 +260,8 @@ struct automatic {
     }
     return recursive_doubling{one.radix}.stages(rank, size, input);
   }
+
+  /// @endcond
 
   /// @throws bad_input  a constant of the machine is negative or not finite
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {

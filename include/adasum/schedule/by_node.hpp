@@ -24,9 +24,9 @@ enum class carried {
 
 /// What is done inside a node.
 struct inside_node {
-  carried each = carried::shard;
-  bool by_inner_rule = false;  ///< see stage::inner
-  bool even_alone = false;     ///< whether a node of one rank has a stage, too (a rule may change a single vector)
+  carried each = carried::shard;  ///< what a rank takes across
+  bool by_inner_rule = false;     ///< see stage::inner
+  bool even_alone = false;        ///< whether a node of one rank has a stage, too (a rule may change a single vector)
   /// The most ranks of a node that meet at a level (node_levels.hpp), at least 2. One level, if the rule inside is not applied
   /// along the tree.
   std::size_t radix = detail::one_level;

@@ -20,7 +20,7 @@ namespace adasum::schedules {
 /// What one rank does in one reduction by messages, under a rule that looks at inner products: in each stage, or, where
 /// schedule_input::sums says so and there are several stages, beside sums of vectors (detail/collective/run_of_sums.hpp).
 struct cost {
-  std::size_t gradient_bytes = 0;
+  std::size_t gradient_bytes = 0;  ///< how long a gradient is
   std::size_t exchanges = 0;      ///< one after another, so each pays the latency
   std::size_t messages = 0;       ///< that this rank sends
   std::size_t elements = 0;       ///< of the gradient that this rank sends
@@ -32,8 +32,12 @@ struct cost {
 
   std::size_t handshakes = 0;  ///< exchanges with a message of more than machine::link::eager_bytes
 
+  /// What of it goes over one kind of links.
   struct part {
-    std::size_t exchanges = 0, messages = 0, busier_bytes = 0, handshakes = 0;
+    std::size_t exchanges = 0;     ///< as in cost
+    std::size_t messages = 0;      ///< as in cost
+    std::size_t busier_bytes = 0;  ///< as in cost
+    std::size_t handshakes = 0;    ///< as in cost
   };
   part inside{};  ///< how much of it stays inside the rank's node; nothing where schedule_input::nodes is empty
   std::size_t ranks_on_link = 1;  ///< that send to other nodes at once, over the link that this rank's node has
@@ -79,6 +83,7 @@ class cost_counter {
     }
   }
 
+  /// All of it.
   const cost& total() const { return total_; }
 
  private:

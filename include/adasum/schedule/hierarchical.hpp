@@ -51,8 +51,8 @@ struct hierarchical {
 
   /// The node of each rank: any numbers, equal for ranks of one node. See mpi_communicator::nodes().
   std::vector<int> node_of_rank;
-  Inner inner{};
-  Outer outer{};
+  Inner inner{};  ///< the rule inside each node
+  Outer outer{};  ///< the schedule across the nodes
   /// The most ranks of a node that meet at a level, at least 2; a prime factor that is larger is a level all the same. For
   /// inner rules that are applied along the tree.
   std::size_t radix = shared_memory{}.radix;
@@ -105,11 +105,13 @@ struct hierarchical {
   }
 };
 
+/// @cond internal
 template <rule Inner>
 hierarchical(std::vector<int>, Inner) -> hierarchical<Inner>;
 template <rule Inner, schedule Outer>
 hierarchical(std::vector<int>, Inner, Outer) -> hierarchical<Inner, Outer>;
 template <rule Inner, schedule Outer>
 hierarchical(std::vector<int>, Inner, Outer, std::size_t) -> hierarchical<Inner, Outer>;
+/// @endcond
 
 }  // namespace adasum::schedules

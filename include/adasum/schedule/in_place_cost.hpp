@@ -29,7 +29,7 @@ namespace adasum::schedules {
 ///
 /// On several nodes, of the stages inside the rank's node.
 struct in_place_cost {
-  std::size_t gradient_bytes = 0;
+  std::size_t gradient_bytes = 0;  ///< how long a gradient is
   std::size_t barriers = 0;  ///< rounds of barriers and sums, one after another
   std::size_t heard = 0;     ///< Σ over the rounds of the ranks that this one waits for, reading a flag of each
   std::size_t copied = 0;    ///< bytes that this rank copies there and back
@@ -37,7 +37,9 @@ struct in_place_cost {
   std::size_t numbers = 0;   ///< bytes that it reads of others for sums, and of records for the report
   std::size_t written = 0;   ///< bytes of the result that this rank writes to others
   std::size_t bytes = 0;     ///< all of these
-  std::size_t pair_elements = 0, products = 0, terms = 0;  ///< see cost
+  std::size_t pair_elements = 0;  ///< see cost
+  std::size_t products = 0;       ///< see cost
+  std::size_t terms = 0;          ///< see cost
 
   in_place_cost() = default;
   /// @param stages  of the rank
@@ -78,7 +80,7 @@ struct in_place_cost {
       : in_place_cost(order.stages(0, size, input), 0, input) {}
 
  private:
-  /// @param bytes  that are read of each rank heard from
+  /// @param bytes_of_each  how many are read of each rank heard from
   void meet(std::size_t ranks, std::size_t self, std::size_t radix, std::size_t bytes_of_each) {
     const detail::sum_order order(ranks, self, radix);
     barriers += order.exchanges();

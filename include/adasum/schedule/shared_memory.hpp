@@ -43,6 +43,7 @@ struct shared_memory {
   /// two more barriers.
   static constexpr std::size_t short_bytes = std::size_t{8} << 10;
 
+  /// Whether the gradients are that short.
   static constexpr bool is_short(int size, const schedule_input& input) {
     return !input.on_device && input.length * input.element_size * static_cast<std::size_t>(size) <= short_bytes;
   }

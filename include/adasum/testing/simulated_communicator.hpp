@@ -37,9 +37,13 @@ class simulated_communicator {
   using world = detail::simulated::world;
 
  public:
+  /// @cond internal
   simulated_communicator(world& all, int rank) : world_(&all), rank_(rank) {}
+  /// @endcond
 
+  /// The number of this rank, from 0.
   int rank() const { return rank_; }
+  /// How many ranks there are.
   int size() const { return world_->size(); }
 
   // ── for what runs in a simulation ──
@@ -108,7 +112,8 @@ class simulated_communicator {
     std::byte* of(std::size_t index) const { return block_->of(index); }
     std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t index) const { return world_->has_left(ranks_[index]); }
-    /// @throws simulated_deadlock, timeout_error
+    /// @throws simulated_deadlock  nobody can go on
+    /// @throws timeout_error       this rank leaves, as the simulation's fault says
     void progress() const { world_->look(rank_); }
 
    private:

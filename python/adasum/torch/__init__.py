@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Adaptive summation for PyTorch, in place of averaging.
+"""Adaptive summation for PyTorch, in place of averaging::
 
     ddp = torch.nn.parallel.DistributedDataParallel(model)
     ddp.register_comm_hook(adasum.torch.State(), adasum.torch.hook)
 
-or, where an optimizer's steps are to be combined in place of gradients (Adam, momentum), without DistributedDataParallel:
+or, where an optimizer's steps are to be combined in place of gradients (Adam, momentum), without DistributedDataParallel::
 
     optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters()))
 
-or, for replicas whose parameters fully_shard has cut over several processes each (FSDP2):
+or, for replicas whose parameters fully_shard has cut over several processes each (FSDP2)::
 
     adasum.torch.apply_to_fsdp(model, mesh)
 """

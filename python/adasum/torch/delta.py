@@ -16,21 +16,26 @@ from .hooks import State
 
 
 class DeltaOptimizer(torch.optim.Optimizer):
-    """Wraps an optimizer of torch.optim. step() lets it change the parameters by this process's own gradients, and then
+    """Wraps an optimizer of torch.optim. :meth:`step` lets it change the parameters by this process's own gradients, and then
     replaces the change by the rule's combination of all processes' changes: what is combined is what the optimizer has
-    made of gradients (Adam, LAMB, momentum), as section 3.3 of the paper does for these.
+    made of gradients (Adam, LAMB, momentum), as section 3.3 of the paper does for these::
 
         optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters(), lr=1e-3))
         loss.backward()      # of the model itself, not of DistributedDataParallel
         optimizer.step()
 
-    All processes begin with the same parameters, which the first step checks, and end each step with the same bits. Parameters are segments of their own,
-    or, with per_layer=False, all of one type are one segment. State and options as for State. The optimizer's own state (its
-    moments) stays each process's own, and so does state_dict().
+    All processes begin with the same parameters, which the first step checks, and end each step with the same bits. The
+    optimizer's own state (its moments) stays each process's own, and so does ``state_dict()``.
 
-    It is an optimizer itself, for schedulers and scalers: its param_groups, state, defaults and state_dict() are those of the
-    wrapped one, as are hooks of state_dict() and load_state_dict(), and all that is not listed here. Hooks of step() run around
-    the combined step. It belongs to this process, and cannot be pickled or copied."""
+    It is an optimizer itself, for schedulers and scalers: its ``param_groups``, ``state``, ``defaults`` and ``state_dict()``
+    are those of the wrapped one, as are hooks of ``state_dict()`` and ``load_state_dict()``, and all that is not listed here.
+    Hooks of ``step()`` run around the combined step. It belongs to this process, and cannot be pickled or copied.
+
+    Args:
+        optimizer: The one that is wrapped.
+        process_group: As for :class:`State`; so are ``rule`` and ``options``.
+        per_layer: Each parameter is a segment of its own. If False, all parameters of one type are one segment.
+    """
 
     _step_supports_amp_scaling = False  # even if the wrapped one does: a scaler tells this one the scale, not that one
 
@@ -99,16 +104,19 @@ class DeltaOptimizer(torch.optim.Optimizer):
                 parameter.copy_(old.add_(part.view_as(old)))
 
     def reports(self) -> list[Report]:
-        """What the last step found: a Report for each element type."""
+        """What the last step found: a :class:`adasum.Report` for each element type."""
         return self._state.reports()
 
     def state_dict(self) -> dict[str, Any]:
+        """The wrapped optimizer's, on this process."""
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """For the wrapped optimizer, on this process."""
         self.optimizer.load_state_dict(state_dict)
 
     def zero_grad(self, *arguments: Any, **named: Any) -> None:
+        """The wrapped optimizer's."""
         self.optimizer.zero_grad(*arguments, **named)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ _call = "adasum.torch.apply_to_fsdp"
 def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum", *, per_layer: bool = True,
                   report_every: int = 0, on_report: Callable[[int, list[Report]], object] | None = None,
                   **options: Any) -> State:
-    """From now on, the backward pass of a model that was given to fully_shard combines the gradients of its replicas.
+    """From now on, the backward pass of a model that was given to fully_shard combines the gradients of its replicas::
 
         mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("replicate", "shard"))
         for layer in model.layers:
@@ -32,15 +32,24 @@ def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum"
 
     Within a replica, PyTorch averages gradients over its processes as always, and leaves each with a part of the average. Then
     each process combines its part with the same part of the other replicas, under weights that are those of whole gradients:
-    inner products are added over the parts. All replicas begin with equal parameters, and keep them equal.
+    inner products are added over the parts. All replicas begin with equal parameters, and keep them equal. Collective over the
+    mesh.
 
-    mesh: of two dimensions; the first counts replicas, the second is the one over which the model is sharded.
-    rule, report_every, on_report, options: as for State; there is a report for each module that was given to fully_shard.
-    per_layer: one set of weights for each parameter. A single one for the whole model (False, or a rule that has no other)
-        needs all gradients at once: the model must then be one module for fully_shard.
+    Args:
+        model: The model.
+        mesh: Of two dimensions; the first counts replicas, the second is the one over which the model is sharded.
+        rule: As for :class:`State`; so are ``report_every``, ``on_report`` and ``options``. There is a report for each module
+            that was given to fully_shard.
+        per_layer: One set of weights for each parameter. A single one for the whole model (False, or a rule that has no other)
+            needs all gradients at once: the model must then be one module for fully_shard.
 
-    Collective over the mesh. Returns a State, for its reports. Raises BadInput if the model or the mesh is not like this, and
-    Error if PyTorch has no FSDPModule.set_all_reduce_hook (2.7 has)."""
+    Returns:
+        A :class:`State`, for its reports.
+
+    Raises:
+        BadInput: The model or the mesh is not like this.
+        Error: PyTorch has no ``FSDPModule.set_all_reduce_hook`` (2.7 has).
+    """
     # All that may be wrong comes before processes meet.
     module_class = _module_class()
     replica, part = _place_in(mesh)

@@ -45,20 +45,28 @@ class State:
     """What `hook` keeps: the rule and the plans. Buckets are reduced on a thread while the backward pass goes on; all States
     of a process group share it, and take turns in the order in which reductions are asked for.
 
-    process_group: one whose backend sends tensors of the CPU, such as gloo; the default group if None. It may be used for
-        other things meanwhile, but for messages with the tags 24301 and 24302. Its timeout is how long a process waits for
-        another.
-    rule: a name, with parameters after a colon, such as "mean" or "centred_clipping:radius=2"; adasum.rules() lists them.
-    per_layer: one set of weights for each parameter. If False, one for the whole model: all buckets wait for the last.
-    report_every: after each so many steps, on_report(step, reports) is called, with one Report for each bucket.
-    shard: (replica, part), where gradients are cut over several processes: whose gradient, and which part of it, this process
-        has. The group's processes are then replicas x parts, and the weights are those of whole gradients. Segment k of each
-        part belongs to segment k of the whole; its length may differ from part to part, and be zero.
-    options: check_agreement, measure, nonfinite ("propagate", "exclude", "raise"), wire ("same", "bfloat16", "binary16").
+    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result: not
+    divided by the number of processes.
 
-    Collective over the group: if a process gives what cannot be used, State raises BadInput there and CommunicationError (or
-    AgreementError, with check_agreement=True) on the others. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result:
-    not divided by the number of processes."""
+    Args:
+        process_group: One whose backend sends tensors of the CPU, such as gloo; the default group if None. It may be used for
+            other things meanwhile, but for messages with the tags 24301 and 24302. Its timeout is how long a process waits for
+            another.
+        rule: A name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules` lists
+            them.
+        per_layer: One set of weights for each parameter. If False, one for the whole model: all buckets wait for the last.
+        report_every: After each so many steps, ``on_report`` is called.
+        on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
+        shard: ``(replica, part)``, where gradients are cut over several processes: whose gradient, and which part of it, this
+            process has. The group's processes are then replicas x parts, and the weights are those of whole gradients. Segment
+            k of each part belongs to segment k of the whole; its length may differ from part to part, and be zero.
+        options: ``check_agreement``, ``measure``, ``nonfinite`` (``"propagate"``, ``"exclude"``, ``"raise"``), ``wire``
+            (``"same"``, ``"bfloat16"``, ``"binary16"``).
+
+    Raises:
+        BadInput: On a process that gives what cannot be used.
+        CommunicationError: On the others; with ``check_agreement=True``, an ``AgreementError``.
+    """
 
     def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
                  per_layer: bool = True, report_every: int = 0,
@@ -88,7 +96,8 @@ class State:
 
     def reduce(self, tensor: torch.Tensor, segments: Optional[Iterable[int]] = None) -> torch.futures.Future:
         """Begins to reduce a tensor in place, whose segments have these lengths. Returns a future of the tensor. Collective, in
-        the same order on all processes. To be called between two calls of begin_step; without any, each reduction is a step."""
+        the same order on all processes. To be called between two calls of :meth:`begin_step`; without any, each reduction is a
+        step."""
         if not isinstance(tensor, torch.Tensor):
             return self._reducer.refuse(f"no tensor, but {type(tensor).__name__}")
         try:
@@ -98,12 +107,13 @@ class State:
         return self._reducer.reduce(tensor, lengths)
 
     def begin_step(self) -> None:
-        """A new step of the training begins: for those who call reduce() themselves. hook does so with the first bucket.
+        """A new step of the training begins: for those who call :meth:`reduce` themselves. :func:`hook` does so with the first
+        bucket.
         Reductions of equal segments are told apart by their order in the step, where a rule keeps something about each."""
         self._begin_step()
 
     def reports(self) -> list[Report]:
-        """What the reductions of the last step found: a Report for each bucket."""
+        """What the reductions of the last step found: a :class:`adasum.Report` for each bucket."""
         return [Report(text) for text in self._reducer.reports()]
 
     def _reduce_bucket(self, bucket: torch.distributed.GradBucket) -> torch.futures.Future:

@@ -42,7 +42,7 @@ enum class device_messages {
 ///
 /// As with any MPI communicator, all ranks make the same collective calls in the same order, from one thread at a time.
 ///
-/// Thread level. A program with one thread needs no particular level (MPI_Init will do). MPI_THREAD_SINGLE and
+/// **Thread level.** A program with one thread needs no particular level (MPI_Init will do). MPI_THREAD_SINGLE and
 /// MPI_THREAD_FUNNELED: use this object only from the thread that initialised MPI. MPI_THREAD_SERIALIZED: from any
 /// thread, while no other thread calls MPI. MPI_THREAD_MULTIPLE: from any thread, while others call MPI, with
 /// communicators of their own. The first of these rules is checked, by the constructor and by each call that makes or runs
@@ -50,10 +50,10 @@ enum class device_messages {
 /// wait for it.) In a program without MPI_Init, whose communicators come from MPI sessions, the level is that of the
 /// session, which MPI does not tell: nothing is checked then.
 ///
-/// Sessions. MPI_Init need not have been called where `comm` was made from a session (MPI_Comm_create_from_group).
+/// **Sessions.** MPI_Init need not have been called where `comm` was made from a session (MPI_Comm_create_from_group).
 /// MPI_Session_finalize comes after the last copy of this object, and of the plans that use it, has been destroyed.
 ///
-/// Empty communicators. A default-constructed one, one made from MPI_COMM_NULL (which MPI_Comm_split gives to ranks that
+/// **Empty communicators.** A default-constructed one, one made from MPI_COMM_NULL (which MPI_Comm_split gives to ranks that
 /// it leaves out), and one that was moved from have no ranks. They can be made before MPI_Init, copied, assigned to, and
 /// tested (`if (comm)`); anything else throws bad_input.
 class mpi_communicator {
@@ -86,7 +86,9 @@ class mpi_communicator {
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
+  /// The number of this rank, from 0.
   int rank() const { return get().comm.rank(); }
+  /// How many ranks there are.
   int size() const { return get().comm.size(); }
   /// The duplicate that carries the messages; MPI_COMM_NULL if this communicator is empty.
   MPI_Comm native() const { return state_ ? state_->comm.get() : MPI_COMM_NULL; }
@@ -110,6 +112,7 @@ class mpi_communicator {
     adasum::detail::require_timeout(timeout, "adasum::mpi_communicator::set_timeout");
     get().wait->set_timeout(timeout);
   }
+  /// The timeout that was set; infinite if none was.
   std::chrono::duration<double> timeout() const { return get().wait->timeout(); }
   /// Whether it has waited in vain; see the concept communicator_for.
   bool gave_up() const { return state_ && state_->wait->gave_up(); }
@@ -126,6 +129,7 @@ class mpi_communicator {
   }
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
+  /// @cond internal
   // For recovery.hpp.
 
   /// Whoever waits on this communicator for another gets an error, and so does every later call.
@@ -141,6 +145,7 @@ class mpi_communicator {
     made.set_timeout(timeout());
     return made;
   }
+  /// @endcond
 #endif
 
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised

@@ -16,6 +16,7 @@ namespace adasum {
 /// An MPI call failed.
 class mpi_error : public communication_error {
  public:
+  /// @param call  the function that failed; @param code  what it returned
   mpi_error(const char* call, int code) : communication_error(describe(call, code)), call_(call), code_(code) {}
 
   /// The name of the function that failed, such as "MPI_Comm_dup".

@@ -74,8 +74,8 @@ inline bool all_succeeded(const mpi_communicator& comm, bool here) {
 }
 
 /// The ranks that are alive, in the same order, with a communicator of their own. Collective: each of them calls it after a
-/// reduction has failed there, or after all_succeeded() has said no; it blocks until all have. What was made with `comm` is of no use
-/// afterwards: make plans again. Its timeout is that of `comm`.
+/// reduction has failed there, or after all_succeeded() has said no; it blocks until all have. What was made with `comm` is
+/// of no use afterwards: make plans again. Its timeout is that of `comm`.
 /// @throws mpi_error  MPI cannot go on
 inline mpi_communicator survivors_of(const mpi_communicator& comm) {
   comm.revoke();

@@ -16,10 +16,12 @@
 
 namespace adasum {
 
+/// @cond internal
 template <>
 struct scalar_traits<__half> : stored_as<number_format::binary16> {};
 template <>
 struct scalar_traits<__nv_bfloat16> : stored_as<number_format::bfloat16> {};
+/// @endcond
 
 }  // namespace adasum
 

@@ -14,6 +14,7 @@ namespace adasum {
 /// A call of the CUDA runtime failed, or a kernel before it did: errors of kernels are reported by later calls.
 class cuda_error : public error {
  public:
+  /// @param call  the function that failed; @param code  what it returned
   cuda_error(const char* call, cudaError_t code)
       : error(std::string("adasum: ") + call + " failed: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) +
               ")"),

@@ -51,7 +51,9 @@ class cuda_space {
   /// @param device  the one that the stream belongs to
   explicit cuda_space(cudaStream_t stream, int device = detail::cuda::current_device()) : kernels_(stream, device) {}
 
+  /// The stream, which is the caller's.
   cudaStream_t stream() const { return kernels_.stream(); }
+  /// The number of the device.
   int device() const { return kernels_.device(); }
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
   std::string_view arithmetic() const { return "tiles of 16 KiB"; }
@@ -202,8 +204,10 @@ class cuda_space {
   detail::cuda::stream_kernels kernels_;
 };
 
+/// @cond internal
 /// See core/concepts.hpp.
 inline cuda_space for_recombining(const cuda_space& space) { return space; }
+/// @endcond
 static_assert(detail::recombines_in_double<cuda_space, float>);
 
 }  // namespace adasum

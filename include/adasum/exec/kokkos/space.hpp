@@ -40,11 +40,15 @@ template <class ExecutionSpace = Kokkos::DefaultExecutionSpace,
 class kokkos_space {
  public:
   static constexpr std::string_view name = "kokkos";
+  /// Where its gradients lie.
   using memory_space = typename ExecutionSpace::memory_space;
 
+  /// On the default instance.
   kokkos_space() = default;
+  /// On this instance.
   explicit kokkos_space(ExecutionSpace instance) : instance_(std::move(instance)) {}
 
+  /// The instance on which kernels are launched.
   const ExecutionSpace& instance() const { return instance_; }
   /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
   std::string_view arithmetic() const {
@@ -110,6 +114,7 @@ class kokkos_space {
 
   void fence() const { instance_.fence(); }
 
+  /// @cond internal
   /// See core/concepts.hpp. The host's kernels have ended when they return.
   friend auto for_recombining(const kokkos_space& space) {
     if constexpr (OnHost)
@@ -117,6 +122,7 @@ class kokkos_space {
     else
       return space;
   }
+  /// @endcond
 
   // ── device_space, where the host does not work on the memory ──
 

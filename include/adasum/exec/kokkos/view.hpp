@@ -17,11 +17,13 @@ namespace adasum {
 /// compile time.
 template <class Data, class... Properties>
 struct gradient_traits<Kokkos::View<Data, Properties...>> {
+  /// The type of the view.
   using view = Kokkos::View<Data, Properties...>;
   static_assert(static_cast<unsigned>(view::rank) == 1, "adasum: a gradient is a Kokkos::View of rank one");
   static_assert(!std::is_same_v<typename view::array_layout, Kokkos::LayoutStride>,
                 "adasum: a strided Kokkos::View (LayoutStride) is no contiguous gradient; copy it to a View<T*> first");
 
+  /// Its elements.
   static std::span<typename view::value_type> span(const view& v) { return {v.data(), v.extent(0)}; }
 };
 

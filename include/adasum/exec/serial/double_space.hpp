@@ -109,6 +109,7 @@ class serial_double_space {
 
 }  // namespace detail
 
+/// @cond internal
 /// See core/concepts.hpp. A class derived from serial_space may have replaced some of it, so it has no such space.
 template <std::same_as<serial_space> Space>
 detail::serial_double_space for_recombining(const Space& space) {
@@ -117,5 +118,6 @@ detail::serial_double_space for_recombining(const Space& space) {
 inline detail::serial_double_space for_recombining(const detail::serial_pair_space& space) {
   return detail::serial_double_space(space);
 }
+/// @endcond
 
 }  // namespace adasum

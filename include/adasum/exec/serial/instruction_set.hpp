@@ -21,6 +21,7 @@ enum class instruction_set : unsigned char {
   avx512 = 3,    ///< x86-64-v4: 64 bytes
 };
 
+/// "baseline", "avx2" or "avx512".
 constexpr std::string_view to_string(instruction_set set) {
   switch (set) {
     case instruction_set::baseline: return "baseline";

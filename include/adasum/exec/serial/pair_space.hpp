@@ -63,10 +63,12 @@ class serial_pair_space : public serial_space {
 
 }  // namespace detail
 
+/// @cond internal
 /// See core/concepts.hpp. A class derived from serial_space may have replaced some of it, so it stands for itself.
 template <std::same_as<serial_space> Space>
 detail::serial_pair_space for_pairs(const Space& space) {
   return detail::serial_pair_space(space);
 }
+/// @endcond
 
 }  // namespace adasum

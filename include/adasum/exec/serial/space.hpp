@@ -38,10 +38,12 @@ class serial_space {
   /// What has been measured is still in the second cache when it is mixed.
   static constexpr std::size_t round_bytes = std::size_t{256} << 10;
 
+  /// Uses the best instructions that this processor has.
   serial_space() = default;
   /// Uses the given instructions. @pre the processor has them
   explicit serial_space(instruction_set instructions) : instructions_(instructions) {}
 
+  /// The instructions that it uses.
   instruction_set instructions() const { return instructions_; }
   /// Not of classes that derive from it, and may have more.
   template <std::same_as<serial_space> Space>

@@ -44,6 +44,7 @@ class threads_pair_space : public threads_space {
 
 }  // namespace detail
 
+/// @cond internal
 /// See core/concepts.hpp. A class derived from threads_space may have replaced some of it, so it stands for itself.
 template <std::same_as<threads_space> Space>
 detail::threads_pair_space for_pairs(const Space& space) {
@@ -52,5 +53,6 @@ detail::threads_pair_space for_pairs(const Space& space) {
 inline detail::serial_double_space for_recombining(const detail::threads_pair_space& space) {
   return for_recombining(serial_space(space.instructions()));
 }
+/// @endcond
 
 }  // namespace adasum

@@ -47,6 +47,7 @@ class threads_space {
   /// vectors from memory: some of them add in another order there.
   static constexpr std::size_t round_bytes = std::size_t{384} << 10;
   static_assert(!detail::serial::come_from_memory(round_bytes));
+  /// More threads than this are refused.
   static constexpr std::size_t most_threads = 4096;
 
   /// As many threads as there are processors on which the calling thread may run (its affinity; where the system does not
@@ -63,6 +64,7 @@ class threads_space {
 
   /// How many threads compute, the calling one included.
   std::size_t threads() const { return team_->all.size(); }
+  /// The instructions that each thread uses.
   instruction_set instructions() const { return serial_.instructions(); }
   /// As many threads; their workers may be others.
   template <std::same_as<threads_space> Space>
@@ -143,10 +145,12 @@ class threads_space {
   std::shared_ptr<detail::threads_backend::team> team_;
 };
 
+/// @cond internal
 /// See core/concepts.hpp: what serial_space has. Rare, so the calling thread does it alone.
 template <std::same_as<threads_space> Space>
 detail::serial_double_space for_recombining(const Space& space) {
   return for_recombining(serial_space(space.instructions()));
 }
+/// @endcond
 
 }  // namespace adasum

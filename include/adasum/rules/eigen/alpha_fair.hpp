@@ -28,6 +28,7 @@ namespace adasum::rules {
 /// ends where the steps, relative to β, are small and get no smaller, after usually 5 to 30 steps of O(n³).
 class alpha_fair {
  public:
+  /// @param directions  R, the cosines of the gradients; @param k  as above; @param a  as above
   alpha_fair(const Eigen::MatrixXd& directions, const Eigen::VectorXd& k, double a)
       : directions_(directions), k_(k), power_(1 / a), beta_(k.array().pow(a / (1 + a))) {}
 

@@ -30,7 +30,7 @@ struct conflict_free {
   static constexpr std::string_view name = "conflict_free";
   static constexpr bool needs_accurate_gram = true;
 
-  double guard = 1e-6;
+  double guard = 1e-6;        ///< the mean is taken where ‖R R⁺ 1‖ ≤ guard·√n
   bool per_segment = false;   ///< weights for each segment by itself, instead of one set for the whole model
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead
 

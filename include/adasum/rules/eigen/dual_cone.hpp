@@ -27,6 +27,7 @@ namespace adasum::rules {
 /// which there are at most n, and O(n³) to take one out, which is rare.
 class dual_cone {
  public:
+  /// @param directions  R, the cosines of the gradients
   explicit dual_cone(const Eigen::MatrixXd& directions)
       : directions_(directions),
         accuracy_(static_cast<double>(directions.rows()) * gram_accuracy),

@@ -24,7 +24,7 @@ struct imtl_g {
   static constexpr std::string_view name = "imtl_g";
   static constexpr bool needs_accurate_gram = true;
 
-  double guard = 1e-6;
+  double guard = 1e-6;        ///< the mean is taken where Σv ≤ guard·Σ|v|, or ‖R R⁺ 1‖ ≤ guard·√n
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead
 
   std::array<double, 1> parameters() const { return {guard}; }

@@ -32,7 +32,7 @@ struct min_norm {
   static constexpr std::string_view name = "min_norm";
   static constexpr bool needs_accurate_gram = true;
 
-  double tolerance = 1e-13;
+  double tolerance = 1e-13;  ///< how exact the minimum is
 
   std::array<double, 1> parameters() const { return {tolerance}; }
 

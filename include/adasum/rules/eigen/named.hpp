@@ -21,6 +21,7 @@
 /// rules/named.hpp, with the rules that need Eigen.
 namespace adasum::rules {
 
+/// @cond internal
 inline void read_parameters(min_norm& rule, named_values& given) { given.read("tolerance", rule.tolerance); }
 inline void read_parameters(imtl_g& rule, named_values& given) { given.read("guard", rule.guard); }
 inline void read_parameters(upgrad& rule, named_values& given) { given.read("per_segment", rule.per_segment); }
@@ -41,7 +42,9 @@ inline void read_parameters(fairgrad& rule, named_values& given) {
   given.read("alpha", rule.alpha);
   given.read("per_segment", rule.per_segment);
 }
+/// @endcond
 
+/// All rules of the library that a text may name.
 using rules_with_eigen = rule_list<adasum, adasum_linear, sum, mean, unit_mean, adacons, multi_krum, geometric_median,
                                    centred_clipping, gradient_agreement_filtering, pcgrad, gradvac, min_norm, imtl_g,
                                    aligned_mtl, upgrad, dualproj, conflict_free, cagrad, nash_mtl, fairgrad>;

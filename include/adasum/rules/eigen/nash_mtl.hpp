@@ -32,12 +32,13 @@ struct nash_mtl {
   static constexpr std::string_view name = "nash_mtl";
   static constexpr bool needs_accurate_gram = true;
 
+  /// How long the result is.
   enum class scaling {
     none,       ///< as in the paper: the result has the length √n, n being the number of gradients that are not zero
     mean_norm,  ///< the length (1/n) Σ‖gᵢ‖: it follows the gradients', for learning rates tuned for the mean
   };
 
-  scaling scale = scaling::none;
+  scaling scale = scaling::none;  ///< how long the result is
   bool per_segment = false;   ///< weights for each segment by itself, instead of one set for the whole model
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead
 

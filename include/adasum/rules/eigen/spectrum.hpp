@@ -18,6 +18,7 @@ namespace adasum::rules {
 /// that how many gradients are independent does not depend on how long they are. Of a zero gradient, d and the row and
 /// column of R are 0.
 struct scaled_gram {
+  /// Of this Gram matrix.
   explicit scaled_gram(gram_view g)
       : lengths(static_cast<Eigen::Index>(g.size())), directions(lengths.size(), lengths.size()) {
     const auto entry = [&](Eigen::Index i, Eigen::Index j) {
@@ -39,6 +40,7 @@ struct scaled_gram {
 /// below n·gram_accuracy·λ_max may be nothing but errors of the Gram matrix, and count as zero: there are `first` of
 /// them.
 struct spectrum {
+  /// @param matrix  symmetric, positive semi-definite
   explicit spectrum(const Eigen::MatrixXd& matrix) {
     const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(matrix);
     values = solver.eigenvalues();
@@ -56,9 +58,9 @@ struct spectrum {
     return sum;
   }
 
-  Eigen::VectorXd values;
-  Eigen::MatrixXd vectors;
-  Eigen::Index first = 0;
+  Eigen::VectorXd values;   ///< λ, ascending
+  Eigen::MatrixXd vectors;  ///< V, a column for each
+  Eigen::Index first = 0;   ///< of those that do not count as zero
 };
 
 }  // namespace adasum::rules

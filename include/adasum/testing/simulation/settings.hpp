@@ -16,8 +16,9 @@ namespace adasum {
 
 /// What goes wrong in a simulation: once, on one rank.
 struct simulated_fault {
+  /// What goes wrong.
   enum class kind {
-    nothing,
+    nothing,           ///< all goes well
     failing_point,     ///< the rank's call number `at` of simulated_communicator::point() throws a simulated_failure
     short_of_memory,   ///< its exchange number `at` throws std::bad_alloc, and has exchanged nothing
     withheld_message,  ///< in place of the message that it sends as number `at`, an empty one arrives
@@ -28,9 +29,9 @@ struct simulated_fault {
                 ///< had 3000 turns
     cut_off,    ///< from the message that it sends as number `at` on, none arrives, so that others wait until a timeout
   };
-  kind what = kind::nothing;
-  int rank = 0;
-  std::size_t at = 0;  ///< counted from 0
+  kind what = kind::nothing;  ///< what goes wrong
+  int rank = 0;               ///< on which rank
+  std::size_t at = 0;         ///< counted from 0
 };
 
 /// What simulated_communicator::point() throws. Not an exception of the library.
@@ -47,6 +48,7 @@ class simulated_deadlock : public communication_error {
 struct simulation_settings {
   /// Says who runs next, how long messages take, when posted exchanges end.
   std::uint64_t seed = 0;
+  /// What goes wrong.
   simulated_fault fault{};
   /// The node of each rank, see communicator_for; ranks of a node share memory. Empty: one node.
   std::vector<int> nodes{};
