@@ -141,18 +141,12 @@ auto plan_enqueued_allreduce(const Space& space, const Comm& comm, const detail:
     if constexpr (detail::is_stream_ordered_argument<Space, T>())
       if constexpr (detail::is_stream_ordered_communicator_argument<Comm, Space>()) {
         constexpr auto call = "adasum::plan_enqueued_allreduce";
-        const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
-        using rule_type = std::remove_const_t<decltype(rule)>;
-        static_assert(tree_rule<rule_type>,
-                      "write plan_allreduce for this rule: what is only enqueued is combined along the tree, and the rule "
-                      "needs another order, or all inner products at once");
-        if constexpr (tree_rule<rule_type>)
-          return segments.visit([&](segments_view cut) {
-            return detail::make_enqueued_allreduce_plan<T>(
-                call, space, comm, cut, rule,
-                detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-                detail::options_among(call, a, b, c), detail::plan_purpose::of_user);
-          });
+        return segments.visit([&](segments_view cut) {
+          return detail::make_enqueued_allreduce_plan<T>(
+              call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
+              detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
+              detail::options_among(call, a, b, c), detail::plan_purpose::of_user);
+        });
       }
 }
 

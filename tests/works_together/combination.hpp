@@ -81,6 +81,11 @@ inline constexpr std::array<std::string_view, 24> all_rules{"adasum",
                                                             "fairgrad",
                                                             "multi_krum:per_segment=yes"};
 
+/// Whether it is among the rules for which every call is compiled. The others stand beside these.
+constexpr bool has_every_call(std::string_view rule_name) {
+  return rule_name != "adasum_linear" && rule_name != "unit_mean" && rule_name != "adacons";
+}
+
 enum class call_of_ranks {
   combine_allreduce,
   plan_allreduce,

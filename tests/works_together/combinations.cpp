@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "support/random_gradients.hpp"
 
@@ -10,23 +12,22 @@ namespace adasum::test {
 
 namespace {
 
-/// Other scalars and spaces are compiled for plans under a rule of each kind (in_other_types.cpp), to save time.
+/// What stands for the rest, to save compiling (trials.hpp).
 bool is_compiled(const combination& one) {
+  const bool is_plan = one.call == call_of_ranks::plan_allreduce;
   const bool in_floats = one.type == element::of_float, serial = one.space == host_space::serial;
-  if (in_floats && serial) return true;
-  if (one.by_node || one.call != call_of_ranks::plan_allreduce) return false;
-  const bool stands_for_others = one.rule_name() == "adacons" || one.rule_name() == "multi_krum";
-  return one.rule == "adasum" || ((in_floats || serial) && stands_for_others);
+  if (!in_floats || !serial) return one.rule == "adasum" && is_plan && !one.by_node && (in_floats || serial);
+  return (has_every_call(one.rule_name()) && !one.by_node) || is_plan;
 }
 /// Whether a program can be written so, and is compiled here.
 bool can_be_tried(const combination& one, int ranks) {
   if (one.has_shard && (!takes_shard(one.call) || ranks % 2 != 0)) return false;
-  return is_compiled(one) && !(one.by_node && one.not_finite);
+  if (one.not_finite && (one.by_node || (one.rule != "adasum" && one.rule != "mean"))) return false;
+  return is_compiled(one);
 }
 
 const std::array every_choice{options{},
                               options{.check_agreement = false},
-                              options{.measure = measuring::when_needed},
                               options{.nonfinite = nonfinite_policy::exclude},
                               options{.nonfinite = nonfinite_policy::raise},
                               options{.wire = wire_format::bfloat16},
@@ -46,17 +47,25 @@ void for_each_order(const Visitor& visit) {
       for (const bool has_shard : {false, true}) visit(&schedule, by_node, has_shard);
 }
 
-}  // namespace
-
-std::vector<combination> rules_by_schedules(int ranks) {
+/// Each of the rules by each schedule.
+std::vector<combination> by_schedules(std::span<const std::string_view> rules, int ranks) {
   std::vector<combination> all;
-  for (const auto rule : all_rules)
+  for (const auto rule : rules)
     for_each_order([&](const auto* schedule, bool by_node, bool has_shard) {
       const combination one{
           .rule = rule, .schedule = schedule, .by_node = by_node, .has_shard = has_shard, .is_long = true};
       if (can_be_tried(one, ranks)) all.push_back(one);
     });
   return all;
+}
+
+}  // namespace
+
+std::vector<combination> rules_by_schedules(int ranks) { return by_schedules(all_rules, ranks); }
+
+std::vector<combination> schedules_of(int ranks) {
+  constexpr std::array<std::string_view, 3> some{"adasum", "adacons", "multi_krum"};
+  return by_schedules(some, ranks);
 }
 
 std::vector<combination> other_pairs(int ranks) {
@@ -69,7 +78,6 @@ std::vector<combination> other_pairs(int ranks) {
       for_each_call([&](auto call) { add({.rule = rule, .call = call, .not_finite = not_finite}); });
       for (const auto& choice : every_choice) add({.rule = rule, .choices = choice, .not_finite = not_finite});
     }
-    add({.rule = rule, .call = call_of_ranks::combine_allreduce, .is_long = true});
     add({.rule = rule, .schedule = &all_schedules()[1], .choices = {.wire = wire_format::bfloat16}, .is_long = true});
     for (const auto type : every_element)
       for (const auto space : {host_space::serial, host_space::threads})
@@ -85,7 +93,8 @@ std::vector<combination> other_pairs(int ranks) {
   for_each_call([&](auto call) {
     for (const auto& choice : every_choice) {
       add({.schedule = &all_schedules()[1], .call = call, .choices = choice, .is_long = true});
-      add({.rule = "sum", .call = call, .choices = choice, .not_finite = true});
+      add({.rule = "mean", .call = call, .choices = choice, .not_finite = true});
+      add({.call = call, .choices = choice, .is_long = true});
     }
     for (const bool checked : {false, true})
       add({.call = call, .choices = {.check_agreement = checked}, .disagrees = true});
@@ -93,7 +102,8 @@ std::vector<combination> other_pairs(int ranks) {
   return all;
 }
 
-std::vector<combination> drawn_among(int ranks, std::size_t count) {
+std::vector<combination> drawn_among(int ranks) {
+  constexpr std::size_t count = 200;
   uniform_numbers uniform(static_cast<std::uint64_t>(ranks));
   std::vector<combination> all;
   while (all.size() < count) {
@@ -107,7 +117,6 @@ std::vector<combination> drawn_among(int ranks, std::size_t count) {
       one.space = static_cast<host_space>(uniform.below(2));
     }
     one.choices.check_agreement = uniform.below(2) == 0;
-    one.choices.measure = uniform.below(4) == 0 ? measuring::when_needed : measuring::always;
     one.choices.nonfinite = static_cast<nonfinite_policy>(uniform.below(3));
     one.choices.wire = static_cast<wire_format>(uniform.below(2) * uniform.below(3));
     one.choices.keep_plan = uniform.below(3) > 0;

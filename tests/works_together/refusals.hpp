@@ -29,7 +29,8 @@ struct refusal {
   std::string_view where_any{};  ///< an any_communicator says this instead
   std::string word() const { return (by_compiler ? "compiler: " : "call: ") + std::string(message); }
 };
-inline constexpr refusal pair_by_pair{true, "this schedule combines gradients pair by pair"},
+/// The words of the compiler are those of a test of their own, tests/package/compile_fail/schedule_for.cpp.
+inline constexpr refusal pair_by_pair{true, "schedule_for"},
     of_float_only{false, "options::wire rounds float gradients"},
     shards_by_messages{false, "works in shared memory only, and shards are reduced by messages"},
     no_stage_of_all{false, "has no stage of all gradients, which the rule needs where they are cut into shards"},

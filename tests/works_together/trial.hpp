@@ -23,7 +23,6 @@
 #include "reduction.hpp"
 #include "refusals.hpp"
 #include "support/shards.hpp"
-#include "watched_space.hpp"
 
 namespace adasum::test {
 
@@ -32,10 +31,7 @@ struct trial_result {
   enum class kind { right, raised, refused, wrong };
   kind came = kind::right;
   std::string text{};       ///< how it was refused, or what is wrong
-  std::string_view how{};   ///< how the rule was run, where that can be told
-  std::string_view inf{};   ///< what became of an Inf
   std::string schedule{};   ///< that ran
-  bool measured = false;    ///< whether the report has norms
   bool rounded = false;     ///< whether elements travelled in 16 bits
   std::uint64_t bits = 0;   ///< of a result that is the same on all ranks
 };
@@ -57,7 +53,7 @@ class trial {
 
   /// @param run  run(mine): the reduction
   template <class Run>
-  trial_result judge(const Run& run, const kernel_calls& seen) const {
+  trial_result judge(const Run& run) const {
     using enum trial_result::kind;
     const auto refusal = refusal_of(one_, where_, {compiles(), row_sum_rule<Named>}, count_, comm_.size(), longest());
     if (refusal && refusal->by_compiler) return {refused, refusal->word()};
@@ -65,16 +61,15 @@ class trial {
       const auto result = run(mine());
       if (refusal) return {wrong, "returned, in place of " + refusal->word()};
       if (one_.disagrees && comm_.size() > 1) return {wrong, "returned, though ranks disagree"};
-      trial_result found{right, problem_with(result), how(seen), inf_became()};
+      trial_result found{right, problem_with(result)};
       if (!found.text.empty()) found.came = wrong;
       found.schedule = result.found.schedule();
-      found.measured = result.found.measured();
       found.rounded = result.found.wire() != wire_format::same;
       if (gives_all(one_.call) && !one_.has_shard) found.bits = bits_of(result);
       return found;
     } catch (const nonfinite_error&) {
       if (!one_.not_finite || one_.choices.nonfinite != nonfinite_policy::raise || refusal) return {wrong, "nonfinite_error"};
-      return {raised, "nonfinite_error", {}, "an error on all ranks"};
+      return {raised, "nonfinite_error"};
     } catch (const error& problem) {
       if (refusal && says(*refusal, problem.what())) return {refused, refusal->word()};
       if (one_.disagrees && is_told_of_disagreement(problem))
@@ -122,38 +117,16 @@ class trial {
            std::string_view(problem.what()).find("disagree on") != std::string_view::npos;
   }
 
-  /// Where more gradients are combined than meet at a level of most schedules, by a plan that measures each once.
-  std::string_view how(const kernel_calls& seen) const {
-    const bool can_tell = one_.choices.measure == measuring::always && !one_.not_finite && !one_.by_node &&
-                          one_.call != call_of_ranks::plan_bucketed && !one_.has_shard && count_ == 8;
-    return can_tell ? seen.how(8) : std::string_view{};
-  }
-  std::string_view inf_became() const {
-    if (!one_.not_finite || count_ == 1) return {};
-    if (one_.choices.nonfinite == nonfinite_policy::exclude) return "that rank is left out";
-    if (!is_measured()) return "nobody looks";
-    if (is_robust()) return is_of_whole_model() ? "weight 0" : "weight 0 in its segment";
-    return is_of_whole_model() ? "all is NaN" : "its segment is NaN";
-  }
-
   // ── what must come out ──
 
-  bool is_robust() const { return leaves_out_nonfinite<Rule>; }
-  bool is_of_whole_model() const { return detail::weighs_whole_model(rule_); }
   /// Where the Inf counts.
-  bool is_concerned(std::size_t k) const { return one_.not_finite && (k == 0 || is_of_whole_model()); }
+  bool is_concerned(std::size_t k) const { return one_.not_finite && k == 0; }
   bool takes_part(std::size_t i, std::size_t k) const {
-    if (!one_.not_finite || i != 0) return true;
-    if (one_.choices.nonfinite == nonfinite_policy::propagate) return !is_robust() || !is_concerned(k);
-    return one_.call == call_of_ranks::plan_bucketed && !is_of_whole_model() && k != 0;  // each bucket by itself
-  }
-  /// By hierarchical, gradients are measured under the mean, or not at all.
-  bool is_measured() const {
-    return one_.choices.measure == measuring::always || (needs_gram<Rule> && !one_.by_node);
+    if (!one_.not_finite || i != 0 || one_.choices.nonfinite == nonfinite_policy::propagate) return true;
+    return one_.call == call_of_ranks::plan_bucketed && k != 0;  // each bucket by itself
   }
   bool is_nan(std::size_t k) const {
-    return is_concerned(k) && one_.choices.nonfinite == nonfinite_policy::propagate && is_measured() &&
-           (!is_robust() || count_ == 1);
+    return is_concerned(k) && one_.choices.nonfinite == nonfinite_policy::propagate;
   }
 
   real_vector expected() const {
@@ -220,7 +193,7 @@ class trial {
       }
       const auto segment = "segment " + std::to_string(k);
       if (is_nan(k) && !all_nan) return segment + " is not NaN";
-      if (is_nan(k) || (is_concerned(k) && !is_measured())) continue;
+      if (is_nan(k)) continue;
       if (!(std::sqrt(square) <= tolerance() * scale))
         return segment + " is off by " + std::to_string(static_cast<double>(std::sqrt(square) / scale));
     }
@@ -229,7 +202,7 @@ class trial {
   std::string problem_with(const report& found) const {
     if (found.rule() != name_of(rule_)) return "the report names another rule";
     if (found.contributions() != static_cast<std::size_t>(count_)) return "the report counts other gradients";
-    if (found.measured() != is_measured()) return "what the report says of measuring";
+    if (!found.measured()) return "the report has no norms";
     if (found.wire() != wire_format::same && found.wire() != one_.choices.wire) return "another wire format";
     const bool leaves_out = one_.not_finite && one_.choices.nonfinite == nonfinite_policy::exclude;
     if (found.excluded() != (leaves_out ? std::vector<int>{0} : std::vector<int>{})) return "who was left out";

@@ -19,15 +19,17 @@ namespace adasum::test {
 /// Of all in the library.
 rules::any_rule rule_named(std::string_view text);
 
-/// One combination, on one rank of those that all try it. Compiled apart: floats in serial_space, these by hierarchical, and
-/// other scalars and spaces.
-trial_result try_in_floats(const any_communicator& comm, const setting& where, const combination& one);
-trial_result try_by_node(const any_communicator& comm, const setting& where, const combination& one);
-trial_result try_in_other_types(const any_communicator& comm, const setting& where, const combination& one);
+/// One combination, on one rank of those that all try it. Compiled apart, and only what stands for the rest: every call
+/// under rules along the tree and rules of all gradients (every_call.hpp); plans under the other rules, by hierarchical, and
+/// of other scalars.
+template <class Rule>
+trial_result try_every_call(const any_communicator& comm, const setting& where, const combination& one, const Rule& rule);
+trial_result try_plan_of_floats(const any_communicator& comm, const setting& where, const combination& one);
+trial_result try_plan_by_node(const any_communicator& comm, const setting& where, const combination& one);
+trial_result try_plan_of_other_types(const any_communicator& comm, const setting& where, const combination& one);
 
 /// Tries combinations on one rank, in the same order on all of them. What is wrong comes back, with the combination.
-/// @param log  a line for each combination and what became of it
 std::vector<std::string> try_combinations(const any_communicator& comm, const setting& where,
-                                          std::span<const combination> all, findings& found, std::string& log);
+                                          std::span<const combination> all, findings& found);
 
 }  // namespace adasum::test
