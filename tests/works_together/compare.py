@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""compare.py FOUND COMMAND...: runs a command that prints what it has found, in the form of findings.hpp, and compares that with
-the file FOUND, or writes it there if ADASUM_WRITE_FINDINGS is set. Fails also if the command does."""
+"""compare.py FOUND COMMAND...: runs a command that prints what it has found, in the form of findings.hpp, and compares that
+with the file FOUND, or writes it there if ADASUM_WRITE_FINDINGS is set. Fails also if the command does."""
 
 import difflib
 import os

@@ -69,6 +69,12 @@ def main():
     for name, dtype in [("float", "f4"), ("double", "f8"), ("binary16", "f2")]:
         found(name, (reduced(dtype)[0] == 1).all())
 
+    try:
+        numpy.dtype("bfloat16")
+    except TypeError as problem:
+        if rank == 0:
+            print(f"  bfloat16: call: {problem}")
+
     found("check_agreement", raises(adasum.AgreementError, lambda: adasum.allreduce(numpy.zeros(length - (rank == 0), "f4"), world,
                                                                                     check_agreement=True),
                                     "disagree on the length"))

@@ -55,8 +55,8 @@ void try_space(const Space& exec, std::string_view name, findings& found, const 
     found.count("right");
   };
   for (const auto text : all_rules)
-    visit_erased(rule_named(text), [&](const auto& rule, const auto& named) {
-      note("rules × spaces", name_of(named), is_right<float>(exec, rule, hold));
+    visit_erased(rule_named(text), [&](const auto& rule, const auto&) {
+      note("rules × spaces", text.substr(0, text.find(':')), is_right<float>(exec, rule, hold));
     });
   const rules::adasum adaptive;
   note("elements × spaces", to_string(element::of_float), is_right<float>(exec, adaptive, hold));

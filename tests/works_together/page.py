@@ -48,7 +48,9 @@ def cell(words, notes):
 def rendered(table, most=6):
     """The table in Markdown. Rows that are alike are one, and so are columns; of many, a note has the names."""
     rows = table.alike()
-    columns = [together for together, _ in found.Table(dict(table)).turned().alike()]
+    columns = [together for together, _ in table.turned().alike()]
+    if len(rows) == len(columns) == 1 and rows[0][1][columns[0][0]] == ["right"]:
+        return f"Each of {names(rows[0][0])} works with each of {names(columns[0])}.\n"
     notes = Notes()
 
     def label(some, all_of_them):
@@ -84,7 +86,7 @@ def main():
     elif not PAGE.exists() or PAGE.read_text() != text:
         before = PAGE.read_text().splitlines() if PAGE.exists() else []
         print("\n".join(difflib.unified_diff(before, text.splitlines(), str(PAGE), "found", lineterm="")))
-        sys.exit("docs/works_together.md is not what was found; tests/works_together/page.py writes it anew")
+        sys.exit("docs/works_together.md is not what was found; scripts/works-together writes it anew")
 
 
 if __name__ == "__main__":

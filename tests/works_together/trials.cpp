@@ -29,10 +29,17 @@ std::string family_of(const combination& one) {
   return one.by_node ? "hierarchical" : std::string(one.schedule->text.substr(0, one.schedule->text.find('{')));
 }
 
+/// As a row or column of a table, whose names have no commas.
+std::string name_of_call(const combination& one) {
+  std::string name(to_string(one.call));
+  std::erase(name, ',');
+  return name;
+}
+
 /// What a combination shows of two of the things that were chosen; `word` is "right", or how it was refused.
 void note_pairs(const combination& one, const setting& where, const std::string& word, findings& found) {
-  const auto rule = one.rule_name(), call = to_string(one.call);
-  const auto schedule = family_of(one);
+  const auto rule = one.rule_name();
+  const auto schedule = family_of(one), call = name_of_call(one);
   if (word == of_float_only.word())
     return found.note("elements × wire formats", to_string(one.type), to_string(one.choices.wire), word);
   if (word == no_shared_memory.word()) return found.note("schedules × communicators", schedule, where.name, word);
@@ -49,18 +56,15 @@ void note_pairs(const combination& one, const setting& where, const std::string&
 void note_options(const combination& one, const setting& where, const trial_result& came, int ranks, findings& found) {
   const auto& choices = one.choices;
   const auto acts = [&](std::string_view option, bool seen) {
-    if (seen && ranks > 1) found.note("calls × options", to_string(one.call), option, "right");
+    if (seen && ranks > 1) found.note("calls × options", name_of_call(one), option, "right");
   };
   acts("check_agreement", one.disagrees && came.text == "agreement_error");
   acts("nonfinite", one.not_finite && choices.nonfinite != nonfinite_policy::propagate);
   acts("wire", came.rounded);
-  // A single call that makes no plan for one use sends messages; one that keeps its plan works in the memory of threads.
-  const bool may_keep = one.call == call_of_ranks::combine_allreduce && one.schedule->text == "automatic" && !one.has_shard &&
-                        where.name == "thread_communicator" && came.came == trial_result::kind::right;
-  if (may_keep && choices.keep_plan == (came.schedule == "shared_memory"))
-    acts("keep_plan", !choices.keep_plan);
-  else if (may_keep && ranks > 1)
-    found.note("calls × options", to_string(one.call), "keep_plan", "is not heeded");
+  // A call that makes no plan that is kept sends messages; the same with one would work in the memory of threads.
+  acts("keep_plan", one.call == call_of_ranks::combine_allreduce && one.schedule->text == "automatic" && !one.has_shard &&
+                        where.name == "thread_communicator" && came.came == trial_result::kind::right &&
+                        !choices.keep_plan && came.schedule != "shared_memory");
 }
 
 void note(const combination& one, const setting& where, const trial_result& came, int ranks, findings& found) {
