@@ -6,11 +6,15 @@ import difflib
 import pathlib
 import re
 import sys
+import textwrap
 
 import found
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "works_together.md"
+NUMBERS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+CODE = ["adasum", "sum", "mean", "adacons", "pcgrad", "gradvac", "upgrad", "dualproj", "cagrad", "fairgrad", "automatic",
+        "hierarchical", "float", "double", "nonfinite", "wire", "measure"]
 
 
 def reason(word):
@@ -23,7 +27,8 @@ def reason(word):
 
 
 def names(some):
-    return ", ".join(f"`{name}`" if re.fullmatch(r"[\w.]+", name) else name for name in some)
+    """Names of C++ in the font of code, and what a person calls things as it is."""
+    return ", ".join(re.sub(rf"\b(?:\w+[._]\w+|{'|'.join(CODE)})\b", r"`\g<0>`", name) for name in some)
 
 
 class Notes:
@@ -35,7 +40,7 @@ class Notes:
     def mark(self, text):
         if text not in self.all:
             self.all.append(text)
-        return "⁰¹²³⁴⁵⁶⁷⁸⁹"[self.all.index(text) + 1]
+        return NUMBERS[self.all.index(text) + 1]
 
 
 def cell(words, notes):
@@ -47,10 +52,10 @@ def cell(words, notes):
 
 def rendered(table, most=6):
     """The table in Markdown. Rows that are alike are one, and so are columns; of many, a note has the names."""
-    rows = table.alike()
-    columns = [together for together, _ in table.turned().alike()]
+    rows = sorted(table.alike(), key=lambda group: len(group[0]) > most)  # all others come last
+    columns = sorted((together for together, _ in table.turned().alike()), key=lambda group: len(group) > most)
     if len(rows) == len(columns) == 1 and rows[0][1][columns[0][0]] == ["right"]:
-        return f"Each of {names(rows[0][0])} works with each of {names(columns[0])}.\n"
+        return textwrap.fill(f"Each of {names(rows[0][0])} works with each of {names(columns[0])}.", 128) + "\n"
     notes = Notes()
 
     def label(some, all_of_them):
@@ -63,7 +68,8 @@ def rendered(table, most=6):
     for together, cells in rows:
         words = [cell(cells.get(column[0]), notes) for column in columns]
         lines.append(f"| {label(together, len(table))} | " + " | ".join(words) + " |")
-    lines += [""] + [f"{'⁰¹²³⁴⁵⁶⁷⁸⁹'[i]} {note}  " for i, note in enumerate(notes.all, 1)]
+    lines.append("")
+    lines += [textwrap.fill(f"* {NUMBERS[i]} {note}", 128, subsequent_indent="  ") for i, note in enumerate(notes.all, 1)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -75,6 +81,7 @@ def page():
             total[what] = total.get(what, 0) + number
     template = (pathlib.Path(__file__).parent / "page.txt").read_text()
     text = re.sub(r"\{count: (.*?)\}", lambda match: f"{total[match[1]]:,}", template)
+    text = re.sub(r"^The programs ran .*?\n\n", lambda match: textwrap.fill(match[0], 128) + "\n\n", text, flags=re.M | re.S)
     text = re.sub(r"\{table: (.*?)\}\n", lambda match: rendered(tables[match[1]]), text)
     return re.sub(r"\{table, turned: (.*?)\}\n", lambda match: rendered(tables[match[1]].turned()), text)
 
