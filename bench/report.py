@@ -192,7 +192,7 @@ def print_allreduce(rows):
         "Ratio to MPI_Allreduce(MPI_IN_PLACE, MPI_SUM) of the same round, one segment of floats. Plans, but for one_shot, a call",
         "that is set up each time, and again, a call that finds its plan.",
         "automatic: in memory that the ranks share, by way of a copy; messages: what it chooses otherwise. sum: rules::sum by the",
-        "automatic schedule, nothing measured. direct, direct_sum: the same two in the plan's own buffer.",
+        "automatic schedule, nothing measured. shared_memory, direct_sum: automatic and sum in the plan's own buffer.",
     )
     for mpi, ranks in dict.fromkeys((row["mpi"], row["ranks"]) for row in rows):
         here = {(row["elements"], row["name"]): row for row in rows if (row["mpi"], row["ranks"]) == (mpi, ranks)}

@@ -20,7 +20,7 @@
 #       given to the program as ADASUM_TEST_NODES. Skipped, with the reason, where a machine cannot make such nodes.
 #
 # All are compiled with warnings as errors and, whatever the build type, with assertions and agreement checks on.
-# A sanitizer slows tests down, so timeouts (120 seconds unless given) are multiplied then.
+# Sanitizers and emulated processors slow tests down, so timeouts (120 seconds unless given) are multiplied then.
 # Optimizing costs more time than the rest of a build, so ADASUM_TEST_OPTIMIZATION (a flag, as -O1) replaces the build
 # type's level; not in tests that are OPTIMIZED, because what the compiler makes of kernels is what they check.
 # Where ADASUM_TEST_UNITY is on, up to eight sources of a program are compiled as one, which takes a third of the time; so
@@ -201,10 +201,19 @@ macro(adasum_check_test_arguments name)
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 120)
   endif()
-  if(ADASUM_SANITIZE OR CMAKE_CROSSCOMPILING)  # emulated processors are slow, too
-    math(EXPR test_TIMEOUT "5 * ${test_TIMEOUT}")
-  endif()
+  adasum_timeout(test_TIMEOUT ${test_TIMEOUT})
 endmacro()
+
+# Sets `variable` to so many seconds, or more where tests are slow: under a sanitizer, or on an emulated processor, where only
+# a test that does not end takes so long.
+function(adasum_timeout variable seconds)
+  if(CMAKE_CROSSCOMPILING)
+    math(EXPR seconds "30 * ${seconds}")
+  elseif(ADASUM_SANITIZE)
+    math(EXPR seconds "5 * ${seconds}")
+  endif()
+  set(${variable} ${seconds} PARENT_SCOPE)
+endfunction()
 
 # What the MPI in use needs to run here: Open MPI refuses more ranks than cores, and root, unless it is told otherwise.
 set(adasum_mpi_flags "")

@@ -2,6 +2,7 @@
 """The one style of all pictures, for pages with a light and with a dark background."""
 
 import dataclasses
+import io
 import pathlib
 
 import matplotlib
@@ -48,16 +49,23 @@ def save(path, draw, size, **subplots):
         with plt.rc_context(_settings(theme)):
             figure, axes = plt.subplots(figsize=size, layout="constrained", **subplots)
             draw(figure, axes, theme)
-            name = path.with_suffix(".svg") if theme is light else path.with_name(f"{path.stem}-dark.svg")
+            text = io.StringIO()
             # Without the date, and with names that do not change: the same data give the same file.
-            figure.savefig(name, transparent=True, metadata={"Date": None})
+            figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
             plt.close(figure)
+        name = path.with_suffix(".svg") if theme is light else path.with_name(f"{path.stem}-dark.svg")
+        name.write_text(text.getvalue().replace(f"'{MEASURED}'", SHOWN))
+
+
+# Lengths of texts are taken from a font that comes with matplotlib, so that a picture is the same wherever it is drawn. Texts
+# stay texts, and are shown in the reader's own font, which is narrower than that, if anything.
+MEASURED = "DejaVu Sans"
+SHOWN = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
 
 def _settings(theme):
     return {
-        "svg.hashsalt": "adasum", "svg.fonttype": "none", "font.family": "sans-serif",
-        "font.sans-serif": ["Helvetica", "Arial", "Liberation Sans", "DejaVu Sans"], "font.size": 10,
+        "svg.hashsalt": "adasum", "svg.fonttype": "none", "font.family": MEASURED, "font.size": 10,
         "text.color": theme.ink, "axes.labelcolor": theme.ink, "xtick.color": theme.ink, "ytick.color": theme.ink,
         "axes.edgecolor": theme.muted, "axes.titlesize": 11, "axes.titlelocation": "left", "axes.titleweight": "bold",
         "axes.grid": True, "grid.color": theme.faint, "axes.axisbelow": True, "axes.spines.top": False,

@@ -18,7 +18,8 @@ html_title = f"adasum {version}"
 extensions = ["myst_parser", "breathe", "sphinx_external_toc", "sphinx_copybutton", "sphinx_design",
               "sphinx.ext.autodoc", "sphinx.ext.napoleon", "source_pages",
               *(["pictures"] if (here / "pictures.py").exists() else [])]
-include_patterns = ["docs/**.md", "*.md", "examples/README.md", "tests/emulated_cuda/README.md"]
+include_patterns = ["docs/**.md", "*.md", "examples/README.md", "examples/studies/results/*.md",
+                    "tests/emulated_cuda/README.md"]
 exclude_patterns = ["build*"]
 external_toc_path = "docs/site/toc.yml"
 

@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""plot.py PICTURE.png FILE.csv...: prints the study's table (median loss over seeds, with the extremes) and draws the
-losses over the updates. The files are what `regression` printed."""
+"""plot.py PICTURE FILE.csv...: prints the study's table (median loss over seeds, with the extremes) and draws the losses over
+the updates, as PICTURE.svg and PICTURE-dark.svg. The files are what `regression` printed."""
 import csv
+import pathlib
 import statistics
 import sys
 
-import matplotlib
+from matplotlib.ticker import FixedLocator, FuncFormatter
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
+import picture_style  # noqa: E402
 
-STYLES = {  # colours that colour-blind readers can tell apart; related rules share one
-    "mean": ("mean", "#E69F00", "-"),
-    "unit_mean": ("unit mean", "#000000", "-"),
-    "adacons": ("AdaCons", "#CC79A7", "--"),
-    "adacons_momentum": ("AdaCons, β = 0.99", "#CC79A7", "-"),
-    "adasum": ("Adasum", "#0072B2", "-"),
-    "adasum_linear": ("Adasum, linear order", "#0072B2", "--"),
-    "min_norm": ("min-norm", "#009E73", "-"),
-    "multi_krum": ("multi-Krum", "#D55E00", "-"),
-    "imtl_g": ("IMTL-G", "#56B4E9", "-"),
-    "aligned_mtl": ("Aligned-MTL", "#999999", "-"),
+STYLES = {  # related rules share a colour
+    "mean": ("mean", "mean", "-"),
+    "unit_mean": ("unit mean", "mean", "--"),
+    "adacons": ("AdaCons", "other", "--"),
+    "adacons_momentum": ("AdaCons, β = 0.99", "other", "-"),
+    "adasum": ("Adasum", "adasum", "-"),
+    "adasum_linear": ("Adasum, linear order", "adasum", "--"),
+    "min_norm": ("min-norm", "steps", "-"),
+    "multi_krum": ("multi-Krum", "ink", "--"),
+    "imtl_g": ("IMTL-G", "sum", "-"),
+    "aligned_mtl": ("Aligned-MTL", "extra", "-"),
 }
 FLOOR = 1e-12  # relative to what a loss begins with, nothing but rounding errors of float
 
@@ -55,31 +56,35 @@ def print_table(study):
         print(f"| {label} | " + " | ".join(cells) + " |")
 
 
-def draw(study, path):
-    figure, grid = plt.subplots(2, 2, figsize=(10, 7), sharex=True, sharey=True, layout="constrained")
+def draw(grid, theme, study):
     for axes, ((workers, batch), losses) in zip(grid.flat, study.items()):
         for rule, (label, colour, line) in STYLES.items():
             updates = sorted(losses[rule])
-            axes.plot(updates, [max(FLOOR, statistics.median(losses[rule][u])) for u in updates], line, color=colour,
-                      linewidth=1.8, label=label)
+            axes.plot(updates, [max(FLOOR, statistics.median(losses[rule][u])) for u in updates], line,
+                      color=getattr(theme, colour), linewidth=1.6, label=label)
         axes.set_yscale("log")
-        axes.set_title(f"{workers} workers, batch {batch}", fontsize=11, loc="left")
-        axes.grid(color="0.92")
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in grid[:, 0]:
+        axes.set_ylim(FLOOR / 5, 1e4)
+        axes.yaxis.set_major_locator(FixedLocator([1e3, 1, 1e-3, 1e-6, 1e-9, 1e-12]))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda loss, _: f"{loss:g}".replace("e-0", "e-")))
+        axes.set_title(f"{workers} workers, batch {batch}")
+    for axes in grid[:2, 0]:
         axes.set_ylabel("expected loss, median of seeds")
+    for axes in grid[0]:
+        axes.tick_params(labelbottom=False)
     for axes in grid[1]:
         axes.set_xlabel("updates")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    figure.savefig(path, dpi=130, bbox_inches="tight")
+    for axes in grid[2]:
+        axes.axis("off")
+    # Below all four, in a row that is otherwise empty.
+    grid[2, 0].legend(*grid[0, 0].get_legend_handles_labels(), loc="upper left", ncols=4).set_in_layout(False)
 
 
 def main():
     picture, *tables = sys.argv[1:]
     study = read(tables)
     print_table(study)
-    draw(study, picture)
+    picture_style.save(picture, lambda _, grid, theme: draw(grid, theme, study), (7.4, 6.4), nrows=3, ncols=2, sharey="row",
+                       gridspec_kw={"height_ratios": [1, 1, 0.34]})
 
 
 if __name__ == "__main__":

@@ -48,28 +48,31 @@ def main(chosen):
             ["workers", *(f"{reporting.labels[m]}, rate of one worker" for m in methods),
              *(f"{reporting.labels[m]}, own rate" for m in methods)], rows))
 
+    def errors(setting):
+        return [100 * last_error(known[run]) for run in with_seeds(setting)]
+
     def draw(figure, grid, theme):
         for row, batch in zip(grid, batches):
             for axes, rates, title in zip(row, ({}, best), ("the rate of one worker", "the best rate of each")):
-                one = accuracies(best_alone[alone[batch]])
+                one = errors(best_alone[alone[batch]])
                 for method in methods:
                     settings = [setting for setting in many if (setting.method, setting.batch) == (method, batch)]
-                    reporting.draw_spread(axes, [1, *workers], [one, *(accuracies(rates.get(s, s)) for s in settings)],
+                    reporting.draw_spread(axes, [1, *workers], [one, *(errors(rates.get(s, s)) for s in settings)],
                                           **reporting.line_style(method, theme))
                 axes.set_title(f"batch {batch} for each worker, {title}")
-                axes.set_ylim(0, 1)
+                reporting.errors_axis(axes, 2)
                 reporting.workers_axis(axes, [1, *workers])
-            row[0].set_ylabel("accuracy on held-out images")
+            row[0].set_ylabel("errors on held-out images, %")
         grid[0][0].legend()
 
     def draw_rates(figure, grid, theme):
         for row, batch in zip(grid, batches):
             for axes, count in zip(row, (8, 32, 64)):
                 of_count = [setting for setting in many if (setting.workers, setting.batch) == (count, batch)]
-                reporting.draw_rates(axes, known, of_count, lambda run: 1 - last_error(run), theme)
+                reporting.draw_rates(axes, known, of_count, lambda run: 100 * last_error(run), theme)
                 axes.set_title(f"{count} workers, batch {batch}")
-                axes.set_ylim(0, 1)
-            row[0].set_ylabel("accuracy on held-out images")
+                reporting.errors_axis(axes, 2)
+            row[0].set_ylabel("errors on held-out images, %")
         grid[0][0].legend()
 
     reporting.picture_style.save(chosen.out / "mnist", draw, (10, 7), nrows=2, ncols=2, sharey=True)

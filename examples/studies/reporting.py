@@ -12,6 +12,7 @@ import picture_style  # noqa: E402,F401  pictures are drawn by it
 
 labels = {"mean": "mean", "sum": "sum", "adasum": "Adasum", "adasum of steps": "Adasum of steps", "adacons": "AdaCons",
           "mean of steps": "mean of steps", "adasum of rows": "Adasum, word by word"}
+_diverged = 1e3  # a loss at which nothing is learned any more
 _colours = {"mean": "mean", "sum": "sum", "adasum": "adasum", "adasum of steps": "steps", "adacons": "other",
             "mean of steps": "extra", "adasum of rows": "steps"}
 _markers = {"mean": "s", "sum": "^", "adasum": "o", "adasum of steps": "D", "adacons": "v", "mean of steps": "P",
@@ -25,8 +26,12 @@ def line_style(method, theme):
 def spread(values, digits):
     """The median, with the least and the largest where there are several."""
     values = list(values)
-    shown = f"{statistics.median(values):.{digits}f}"
-    return shown if len(values) == 1 else f"{shown} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
+    shown = number(statistics.median(values), digits)
+    return shown if len(values) == 1 else f"{shown} [{number(min(values), digits)}, {number(max(values), digits)}]"
+
+
+def number(value, digits):
+    return f"{value:.{digits}f}" if value < _diverged else "diverges"
 
 
 def table(header, rows):
@@ -36,9 +41,10 @@ def table(header, rows):
 
 
 def draw_spread(axes, places, runs, **style):
-    """A line through medians, with an area from the least to the largest. runs: a list of values for each place."""
-    axes.fill_between(places, [min(run) for run in runs], [max(run) for run in runs], color=style["color"], alpha=0.15,
-                      linewidth=0)
+    """A line through medians, with an area from the least to the largest, which has a gap where a run diverged. runs: a list of
+    values for each place."""
+    axes.fill_between(places, [min(run) for run in runs], [max(run) for run in runs], [max(run) < _diverged for run in runs],
+                      color=style["color"], alpha=0.15, linewidth=0)
     axes.plot(places, [statistics.median(run) for run in runs], **style)
 
 
@@ -52,6 +58,14 @@ def draw_rates(axes, known, settings, value, theme):
     axes.set_xticks(rates[::2], [f"{rate:.2g}" for rate in rates[::2]])
     axes.minorticks_off()
     axes.set_xlabel("highest learning rate")
+
+
+def errors_axis(axes, lowest, ticks=(1, 2, 5, 10, 20, 50, 100)):
+    """For errors in per cent."""
+    axes.set_yscale("log")
+    axes.set_yticks([tick for tick in ticks if tick >= lowest], [str(tick) for tick in ticks if tick >= lowest])
+    axes.minorticks_off()
+    axes.set_ylim(lowest, 100)
 
 
 def workers_axis(axes, workers):

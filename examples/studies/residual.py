@@ -64,7 +64,8 @@ def main(chosen):
                 reporting.draw_spread(axes, at, [[100 * run[place].error for run in runs] for place in range(len(at))],
                                       **(reporting.line_style(method, theme) | dict(marker="")))
             axes.axhline(100 * (1 - target), color=theme.muted, linestyle="--", linewidth=1)
-            axes.set_yscale("log")
+            reporting.errors_axis(axes, 1)
+            axes.set_xticks(range(0, most_epochs + 1, 5))
             axes.set_title(f"{count} workers, {32 * count} images in a step")
             axes.set_xlabel("epochs")
         row[0].set_ylabel("errors on held-out images, %")

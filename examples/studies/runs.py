@@ -138,8 +138,7 @@ def _tune(setting):
     factors = sorted((2.0 ** k for k in range(-task.beyond, task.beyond + 1)), key=lambda f: (max(f, 1 / f), -f))
     while True:
         known = task.results.read()
-        best = _best(task, known, setting)
-        middle = best.rate if best else setting.rate
+        middle = _best(task, known, setting).rate if setting in known else setting.rate
         missing = next((other for factor in factors if (other := _with_rate(setting, middle * factor)) not in known), None)
         if missing is None:
             return

@@ -53,18 +53,19 @@ def main(chosen):
     print(reporting.table(["word", *trained], rows))
 
     def draw(figure, row, theme):
-        for axes, rates, title in zip(row, ({}, best), ("the rate of one worker", "the best rate of each")):
+        for axes, rates, title, limits in zip(row, ({}, best), ("the rate of one worker", "the best rate of each"),
+                                              ((2.8, 3.8), (2.86, 2.96))):
             for method in methods:
                 settings = [setting for setting in many if setting.method == method]
                 reporting.draw_spread(axes, [1, *workers], [losses(best_alone), *(losses(rates.get(s, s)) for s in settings)],
                                       **reporting.line_style(method, theme))
             axes.set_title(title)
             reporting.workers_axis(axes, [1, *workers])
-            axes.set_ylim(top=4.2)
+            axes.set_ylim(limits)
         row[0].set_ylabel("loss on held-out words")
         row[0].legend()
 
-    reporting.picture_style.save(chosen.out / "word2vec", draw, (10, 4), ncols=2, sharey=True)
+    reporting.picture_style.save(chosen.out / "word2vec", draw, (10, 4), ncols=2)
 
 
 def quick(chosen):

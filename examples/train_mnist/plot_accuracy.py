@@ -1,19 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""plot_accuracy.py ACCURACY.csv ACCURACY.png SUBJECT: prints the table accuracy × rule × workers, and draws it."""
+"""plot_accuracy.py ACCURACY.csv PICTURE SUBJECT: prints the table accuracy × rule × workers, and draws it, as PICTURE.svg and
+PICTURE-dark.svg."""
 import csv
+import pathlib
 import sys
 
-import matplotlib
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
+import picture_style  # noqa: E402
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-STYLES = {  # colours that colour-blind readers can tell apart
-    "adasum": dict(label="Adasum", color="#0072B2", marker="o"),
-    "mean": dict(label="mean", color="#E69F00", marker="s"),
-    "sum": dict(label="sum", color="#CC3311", marker="^"),
-}
+LABELS, MARKERS = {"adasum": "Adasum", "mean": "mean", "sum": "sum"}, {"adasum": "o", "mean": "s", "sum": "^"}
 
 
 def read(path):
@@ -31,36 +27,33 @@ def print_table(table, workers):
         print(f"{rule:<10}" + "".join(f"{accuracy[w]:>9.4f}" for w in workers))
 
 
-def draw(table, workers, path, subject):
-    figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
+def draw(axes, theme, table, workers, subject):
     sequential = table["adasum"][1]
-    axes.axhline(sequential, color="0.35", linestyle="--", linewidth=1.2)
-    axes.annotate(f"sequential {sequential:.3f}", (workers[0], sequential), xytext=(0, 5), textcoords="offset points",
-                  color="0.35", fontsize=9)
+    axes.plot([workers[0], workers[-1]], [sequential] * 2, color=theme.muted, linestyle="--", linewidth=1.2)
+    axes.annotate(f"one worker {sequential:.3f}", (workers[-1], sequential), xytext=(10, 5), textcoords="offset points",
+                  va="center", color=theme.muted)
     for rule, accuracy in table.items():
-        values = [accuracy[w] for w in workers]
-        axes.plot(workers, values, linewidth=2.2, markersize=7, clip_on=False, zorder=3, **STYLES[rule])
-        axes.annotate(f"{STYLES[rule]['label']} {values[-1]:.3f}", (workers[-1], values[-1]), xytext=(10, 0),
-                      textcoords="offset points", va="center", color=STYLES[rule]["color"], fontweight="bold")
+        values, colour = [accuracy[w] for w in workers], getattr(theme, rule)
+        axes.plot(workers, values, color=colour, marker=MARKERS[rule], markersize=7, clip_on=False, zorder=3)
+        axes.annotate(f"{LABELS[rule]} {values[-1]:.3f}", (workers[-1], values[-1]), xytext=(10, 0),
+                      textcoords="offset points", va="center", color=colour, fontweight="bold")
     axes.set_xscale("log", base=2)
     axes.set_xticks(workers, [str(w) for w in workers])
     axes.minorticks_off()
-    axes.set_ylim(0, 1.05)
+    axes.set_xlim(right=workers[-1] * 1.04)  # no grid behind the names
+    axes.set_ylim(0, 1.1)
     axes.set_xlabel("workers, each with a batch of 8")
     axes.set_ylabel("accuracy on held-out images")
-    axes.set_title(f"A small CNN on {subject}, 2 epochs, learning rate not retuned", fontsize=11, loc="left")
-    axes.grid(axis="y", color="0.9")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=160)
+    axes.set_title(f"A small CNN on {subject}, 2 epochs, learning rate not retuned")
+    axes.grid(axis="x", visible=False)
 
 
 def main():
-    table_path, picture_path, subject = sys.argv[1:]
+    table_path, picture, subject = sys.argv[1:]
     table = read(table_path)
     workers = sorted(table["adasum"])
     print_table(table, workers)
-    draw(table, workers, picture_path, subject)
+    picture_style.save(picture, lambda _, axes, theme: draw(axes, theme, table, workers, subject), (7.2, 4))
 
 
 if __name__ == "__main__":

@@ -22,17 +22,17 @@ int allreduce(MPI_Comm comm, void* data, const call_arguments& given, const Leng
               adasum_report* report) noexcept {
   return error_of([&] {
     const auto& own = communicator_of(comm, given.call);
-    request asked;
+    std::optional<request> asked;  // made in prepare(): its segments need memory
     const calls_of_type* calls = nullptr;
     std::optional<report_place> place;
     prepare_among_ranks(own, given, [&] {
       calls = &calls_of(given.type, given.call);
       require_aligned(data, *calls, given.call);
       asked = rule_and_options_of(given);
-      asked.cut = segments_of(lengths, segments, given);
+      asked->cut = segments_of(lengths, segments, given);
       place.emplace(report, given.call);
     });
-    place->take(calls->allreduce(own, data, given.count, asked));
+    place->take(calls->allreduce(own, data, given.count, *asked));
   });
 }
 
@@ -41,16 +41,16 @@ int create_plan(MPI_Comm comm, const call_arguments& given, const Length* length
                 adasum_plan* plan) noexcept {
   return error_of([&] {
     const auto& own = communicator_of(comm, given.call);
-    request asked;
+    std::optional<request> asked;
     plan_place place;
     prepare_among_ranks(own, given, [&] {
       require_pointer(plan, given.call, "plan");
       const auto& calls = calls_of(given.type, given.call);
       asked = rule_and_options_of(given);
-      asked.cut = segments_of(lengths, segments, given);
-      place.prepare(calls, given.type, asked);
+      asked->cut = segments_of(lengths, segments, given);
+      place.prepare(calls, given.type, *asked);
     });
-    plan->id = place.make(own, asked);
+    plan->id = place.make(own, *asked);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,6 +43,34 @@ std::string problem_with(const void* data, int type, const plan_entry& entry, co
          entry.calls->name() + " (" + std::to_string(entry.type) + ")";
 }
 
+/// So short that a string holds it without memory of the heap.
+constexpr const char* no_memory = "out of memory";
+
+/// What find() returns or throws: what is wrong with this rank's arguments, empty if nothing. Where there is no memory to find
+/// or to say it, that is what is wrong: the other ranks must hear of it, too.
+template <class Find>
+std::string problem_of(const Find& find) {
+  try {
+    try {
+      return find();
+    } catch (const bad_input& wrong) {
+      return wrong.what();
+    }
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  }
+}
+
+/// Takes no part in a run, and tells the others. @throws what is wrong
+void refuse(any_plan& plan, const std::string& problem, const void* data) {
+  try {
+    plan.refuse(problem, data);
+  } catch (const bad_input&) {
+    if (problem == no_memory) throw std::bad_alloc();
+    throw;
+  }
+}
+
 }  // namespace
 
 plan_place::~plan_place() {
@@ -59,11 +88,12 @@ std::uint64_t plan_place::make(const any_communicator& comm, const request& aske
 int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool has_gaps) noexcept {
   return error_of([&] {
     const auto entry = usable(plan, "adasum_plan_start");
-    auto problem = problem_with(data, type, *entry, "adasum_plan_start");
-    if (has_gaps)
-      problem =
-          "adasum_plan_start: the array has gaps between its elements (it is a part of another): what the compiler "
-          "would copy it to is gone before the reduction ends";
+    const auto problem = problem_of([&]() -> std::string {
+      if (has_gaps)
+        return "adasum_plan_start: the array has gaps between its elements (it is a part of another): what the "
+               "compiler would copy it to is gone before the reduction ends";
+      return problem_with(data, type, *entry, "adasum_plan_start");
+    });
     if (!problem.empty())
       entry->plan->refuse_start(problem, data);
     else
@@ -91,14 +121,11 @@ int adasum_plan_run(adasum_plan plan, void* data, size_t count, int type, adasum
   return error_of([&] {
     const auto entry = usable(plan, "adasum_plan_run");
     std::optional<report_place> place;
-    std::string problem;
-    try {
+    const auto problem = problem_of([&] {
       place.emplace(report, "adasum_plan_run");
-      problem = problem_with(data, type, *entry, "adasum_plan_run");
-    } catch (const adasum::bad_input& wrong) {
-      problem = wrong.what();
-    }
-    if (!problem.empty()) entry->plan->refuse(problem, data);
+      return problem_with(data, type, *entry, "adasum_plan_run");
+    });
+    if (!problem.empty()) refuse(*entry->plan, problem, data);
     place->take(entry->plan->run(data, count));
   });
 }

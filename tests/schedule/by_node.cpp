@@ -209,6 +209,21 @@ TEST_CASE("automatic in place counts what ranks of a node read in memory, not me
   CHECK(chosen(machine{.inside = {.latency = 1}}) >= 8);
 }
 
+TEST_CASE("stages inside a node are by the rule inside if that is said, and stages across nodes never") {
+  const std::vector<int> nodes{0, 0, 1, 1};
+  const auto input = floats(100, nodes);
+  const auto by_rule_inside = [&](const inside_node& inside) {
+    std::vector<bool> all;
+    for (const auto& one : stages_by_node(
+             adasum::node_leaves(adasum::node_groups(nodes)), 0, input, inside,
+             [](int node, int count, const auto& among) { return recursive_halving{}.stages(node, count, among); }))
+      all.push_back(one.inner);
+    return all;
+  };
+  CHECK(by_rule_inside({}) == std::vector{false, false});
+  CHECK(by_rule_inside({.by_inner_rule = true}) == std::vector{true, false});
+}
+
 TEST_CASE("short gradients are carried whole, long ones by shards") {
   const std::vector<int> nodes{0, 0, 1, 1};
   CHECK(automatic::choose(4, floats(64, nodes)).by_node == carried::whole);

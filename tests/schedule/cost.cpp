@@ -3,6 +3,7 @@
 #include <adasum/schedule/cost.hpp>
 #include <adasum/schedule/recursive_doubling.hpp>
 #include <adasum/schedule/recursive_halving.hpp>
+#include <adasum/schedule/transfers.hpp>
 
 #include <doctest/doctest.h>
 
@@ -145,6 +146,27 @@ TEST_CASE("a folded rank sends N elements, and the one that keeps its gradient N
     for (const auto& one : costs(recursive_halving{prime}, size, length))
       CHECK(one.elements == 2 * (prime - 1) * nodes(prime));
   }
+}
+
+TEST_CASE("records that are joined to elements: the same bytes, in one message less for each") {
+  // Nothing is joined where the host cannot read the elements.
+  const schedule_input on_host{100, float_size, 3, true};
+  auto on_device = on_host;
+  on_device.on_device = true;
+  const auto most = adasum::detail::most_joined(float_size, true);
+  std::size_t joined_by_all = 0;
+  for (int rank = 0; rank < 12; ++rank) {
+    CAPTURE(rank);
+    std::size_t joined = 0;
+    for (const auto& stage : recursive_doubling{}.stages(rank, 12, on_host))
+      for (const auto& sent : adasum::detail::transfers_to_combine(stage, most).sends) joined += sent.joined;
+    const auto host = cost_of(recursive_doubling{}, rank, 12, on_host),
+               device = cost_of(recursive_doubling{}, rank, 12, on_device);
+    CHECK(host.bytes == device.bytes);
+    CHECK(host.messages + joined == device.messages);
+    joined_by_all += joined;
+  }
+  CHECK(joined_by_all > 0);
 }
 
 TEST_CASE("exchanges, one after another") {

@@ -1,29 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""plot.py PICTURE RUN...: what the ranks of each run (RUN.csv) hold of memory and of file descriptors, over time."""
+"""plot.py PICTURE RUN...: what the ranks of each run (RUN.csv) hold of memory and of file descriptors, over time, as
+PICTURE.svg and PICTURE-dark.svg."""
 import csv
 import pathlib
 import sys
 
-import matplotlib
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"))
+import picture_style  # noqa: E402
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+ROWS = {"heap_mb": "in use by malloc, MB", "resident_mb": "resident, MB", "descriptors": "file descriptors"}
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
-picture, runs = sys.argv[1], sys.argv[2:]
-figure, axes = plt.subplots(3, 1, figsize=(7, 6), sharex=True)
-for run in runs:
-    with open(run + ".csv") as file:
-        rows = list(csv.DictReader(file))
-    minutes = [float(row["seconds"]) / 60 for row in rows]
-    reductions = float(rows[-1]["reductions"])
-    for axis, name, text in zip(axes, ("heap_mb", "resident_mb", "descriptors"),
-                                ("in use by malloc, MB", "resident, MB", "file descriptors")):
-        axis.plot(minutes, [float(row[name]) for row in rows], linewidth=0.8,
-                  label=f"{pathlib.Path(run).name}, {reductions:,.0f} reductions")
-        axis.set_ylabel(text)
-for axis in axes:
-    axis.set_ylim(bottom=0)
-axes[0].legend(frameon=False)
-axes[2].set_xlabel("minutes; the most of any rank")
-figure.tight_layout()
-figure.savefig(picture, dpi=150)
+
+def read(path):
+    with open(path, newline="") as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+def draw(figure, panels, theme, runs):
+    for (name, rows), colour in zip(runs.items(), (theme.adasum, theme.mean)):
+        for axes, column in zip(panels, ROWS):
+            axes.plot([row["seconds"] / 60 for row in rows], [row[column] for row in rows], linewidth=0.9, color=colour,
+                      label=f"{NAMES.get(name, name)}: {rows[-1]['reductions']:,.0f} reductions")
+    for axes, text in zip(panels, ROWS.values()):
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(text)
+        axes.grid(axis="x", visible=False)
+    panels[0].legend(loc="lower right", ncols=2)
+    panels[-1].set_xlabel("minutes; the most of any rank")
+    figure.align_ylabels(panels)
+
+
+def main():
+    picture, *paths = sys.argv[1:]
+    runs = {pathlib.Path(path).name: read(path + ".csv") for path in paths}
+    picture_style.save(picture, lambda figure, panels, theme: draw(figure, panels, theme, runs), (7.2, 5.4), nrows=3,
+                       sharex=True)
+
+
+if __name__ == "__main__":
+    main()
