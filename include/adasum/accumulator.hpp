@@ -108,7 +108,8 @@ auto plan_accumulator(const Space& space, const detail::segments_or_length& segm
       using rule_type = std::remove_const_t<decltype(used)>;
       static_assert(pairwise_rule<rule_type>,
                     "adasum: an accumulator needs a rule for two gradients; this one looks at all of them at once");
-      return segments.visit([&](segments_view cut) { return accumulator<T, Space, rule_type>(space, cut, used); });
+      if constexpr (pairwise_rule<rule_type>)
+        return segments.visit([&](segments_view cut) { return accumulator<T, Space, rule_type>(space, cut, used); });
     }
 }
 

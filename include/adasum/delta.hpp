@@ -85,7 +85,9 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
 /// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
 template <class Plan, class Before, class Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
-  if constexpr (detail::is_gradient_argument<Before>() && detail::is_output_argument<Weights>())
+  constexpr bool gives_all = requires(const std::string& problem) { plan.refuse(problem); };
+  static_assert(gives_all, "write a plan of plan_allreduce: the others do not give every rank all of the combined step");
+  if constexpr (gives_all && detail::is_gradient_argument<Before>() && detail::is_output_argument<Weights>())
     if constexpr (detail::have_elements_of<element_t<Weights>, Before>())
       return detail::reduce_deltas(plan, detail::const_span_of(before), detail::span_of(weights));
   return plan.last_report();  // not reached: one of these has refused an argument

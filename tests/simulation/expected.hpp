@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <adasum/core/node_groups.hpp>
 #include <adasum/core/optional_members.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
@@ -22,6 +21,7 @@
 #include "interrupted.hpp"
 #include "support/oracle_errors.hpp"
 #include "support/random_gradients.hpp"
+#include "support/tree_of_nodes.hpp"
 
 /// What a case reduces, and what must come out of it.
 namespace adasum::test {
@@ -32,23 +32,6 @@ using oracle_rule = std::conditional_t<std::same_as<Rule, interrupted_adasum>, r
 template <class Rule>
 inline constexpr bool mixes_units =
     std::same_as<Rule, interrupted_mean_of_units> || std::same_as<Rule, rules::unit_mean>;
-
-/// First the gradients of each node, then those of the nodes, as schedules::automatic combines them.
-struct tree_of_nodes {
-  std::vector<int> nodes;
-  template <class Merge>
-  oracle_node operator()(std::vector<oracle_node> leaves, const Merge& merge) const {
-    if (nodes.empty()) return oracle_tree(std::move(leaves), merge);
-    const node_groups groups(nodes);
-    std::vector<oracle_node> of_nodes;
-    for (std::size_t node = 0; node < groups.size(); ++node) {
-      std::vector<oracle_node> inside;
-      for (const int rank : groups.ranks(node)) inside.push_back(leaves[static_cast<std::size_t>(rank)]);
-      of_nodes.push_back(oracle_tree(std::move(inside), merge));
-    }
-    return oracle_tree(std::move(of_nodes), merge);
-  }
-};
 
 inline index_range range_of(segments_view cut, std::size_t k) { return cut.range(k); }
 

@@ -20,6 +20,7 @@
 #include <adasum/testing/simulated_communicator.hpp>
 
 #include "case.hpp"
+#include "support/forwarded_schedule.hpp"
 #include "tested_communicator.hpp"
 
 /// Rules and a space in which other ranks get their turn, and one may fail; and one type for all schedules, so that all
@@ -92,10 +93,10 @@ struct levels_of_nodes {
 };
 
 /// One of the library's schedules.
-struct chosen_order {
+struct chosen_order : forwarded_schedule<chosen_order> {
   static constexpr std::string_view name = "chosen_order";
-  static constexpr bool supports_gram_rules = true;  // the generator of cases sees to it
-  simulated_order which{};
+  simulated_order which;
+  chosen_order(simulated_order one = {}) : which(one) {}
 
   template <class Visitor>
   auto visit(Visitor&& visitor) const {
@@ -115,33 +116,6 @@ struct chosen_order {
     return visitor(recursive_doubling{});
   }
 
-  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return visit([&](const auto& order) { return order.stages(rank, size, input); });
-  }
-  shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
-    return visit([&](const auto& order) {
-      if constexpr (requires { order.uses_shared_memory(size, input); })
-        return order.uses_shared_memory(size, input);
-      else
-        return shared_memory_use::none;
-    });
-  }
-  std::string_view chosen_name(int size, const schedule_input& input) const {
-    return visit([&](const auto& order) -> std::string_view {
-      if constexpr (requires { order.chosen_name(size, input); })
-        return order.chosen_name(size, input);
-      else
-        return order.name;
-    });
-  }
-  std::vector<int> leaf_ranks(int size, const schedule_input& input) const {
-    return visit([&](const auto& order) {
-      if constexpr (requires { order.leaf_ranks(size, input); })
-        return order.leaf_ranks(size, input);
-      else
-        return std::vector<int>();
-    });
-  }
   std::array<double, 1> parameters() const { return {static_cast<double>(which)}; }
 
   friend bool operator==(const chosen_order&, const chosen_order&) = default;

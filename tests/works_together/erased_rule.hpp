@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <adasum/core/concepts.hpp>
+#include <adasum/core/optional_members.hpp>
+#include <adasum/rules/any_rule.hpp>
+
+#include "definition.hpp"
+
+/// A rule of all gradients, or along the tree, as one type each, whichever of the library's it is: what is compiled for these
+/// two, and for adasum_linear, serves all rules. They ask for whatever some rule asks for, which does no harm to the others
+/// where gradients are finite.
+namespace adasum::test {
+
+struct erased_gram_rule {
+  static constexpr std::string_view name = "erased_gram_rule";
+  static constexpr bool needs_distances = true;
+  rules::any_rule held;
+
+  std::string_view chosen_name() const {
+    return std::visit([](const auto& rule) { return name_of(rule); }, held);
+  }
+  bool whole_model() const {
+    return std::visit([](const auto& rule) { return detail::weighs_whole_model(rule); }, held);
+  }
+  int degree() const {
+    return std::visit([](const auto& rule) { return degree_of(rule); }, held);
+  }
+  std::vector<double> parameters() const { return {static_cast<double>(held.index())}; }
+  void operator()(gram_view gram, std::span<double> weights, std::size_t segment) {
+    std::visit(
+        [&]<class Rule>(Rule& rule) {
+          if constexpr (requires { rule(gram, weights, segment); })
+            rule(gram, weights, segment);
+          else if constexpr (requires { rule(gram, weights); })
+            rule(gram, weights);
+        },
+        held);
+  }
+};
+
+struct erased_tree_rule {
+  static constexpr std::string_view name = "erased_tree_rule";
+  std::variant<rules::adasum, rules::sum, rules::mean> held;
+
+  std::string_view chosen_name() const {
+    return std::visit([](const auto& rule) { return name_of(rule); }, held);
+  }
+  std::vector<double> parameters() const { return {static_cast<double>(held.index())}; }
+  pair_weights operator()(const pair_gram& gram) const noexcept {
+    return std::visit([&](const auto& rule) { return rule(gram); }, held);
+  }
+};
+
+inline real_vector defined(const erased_tree_rule& rule, const defined_problem& problem) {
+  return std::visit([&](const auto& held) { return defined(held, problem); }, rule.held);
+}
+
+/// visit(rule, held): the rule as one of three types; and as it is.
+template <class Visitor>
+auto visit_erased(const rules::any_rule& any, Visitor&& visit) {
+  return std::visit(
+      [&]<class Rule>(const Rule& rule) {
+        if constexpr (tree_rule<Rule>)
+          return visit(erased_tree_rule{rule}, rule);
+        else if constexpr (pairwise_rule<Rule>)
+          return visit(rule, rule);
+        else
+          return visit(erased_gram_rule{any}, rule);
+      },
+      any);
+}
+
+}  // namespace adasum::test
