@@ -172,6 +172,9 @@ TEST_CASE("lengths on both sides of those at which another schedule is chosen") 
         for (std::size_t r = 0; r < replicas; ++r) nodes.push_back(static_cast<int>(r / 2));
         check(gradients, cut, adasum::rules::adasum{}, adasum::schedules::hierarchical{nodes, adasum::rules::mean{}},
               where);
+        using adasum::schedules::shared_memory;
+        check(gradients, cut, adasum::rules::adasum{},
+              adasum::schedules::hierarchical{nodes, adasum::rules::mean{}, shared_memory{}}, where);
       }
     }
 }

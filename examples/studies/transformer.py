@@ -87,7 +87,7 @@ def main(chosen):
                 of_count = [setting for setting in many if (setting.workers, setting.optimizer) == (count, optimizer)]
                 reporting.draw_rates(axes, known, of_count, last_error, theme)
                 axes.set_title(f"{name}, {count} workers")
-                axes.set_ylim(top=3.6)
+                axes.set_ylim(2.1, 3.6)
             row[0].set_ylabel("loss on held-out text")
         grid[0][0].legend()
 

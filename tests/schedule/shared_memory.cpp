@@ -46,6 +46,12 @@ TEST_CASE("shared_memory: short is what all ranks' gradients have together; neve
   CHECK_FALSE(shared_memory::is_short(4, floats(513)));
   CHECK_FALSE(shared_memory::is_short(5, floats(512)));
   CHECK_FALSE(shared_memory::is_short(2, {1, 4, 1, true, true}));
+  // Pieces of a gradient, and shards, go the same way whatever their own lengths.
+  auto piece = floats(10);
+  piece.whole_length = 512;
+  CHECK(shared_memory::is_short(4, piece));
+  piece.whole_length = 513;
+  CHECK_FALSE(shared_memory::is_short(4, piece));
 }
 
 TEST_CASE("shared_memory: more ranks than the radix go by levels, as recursive_halving of that radix does") {

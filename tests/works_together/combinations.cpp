@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <variant>
 
 #include "support/random_gradients.hpp"
 
@@ -20,15 +19,8 @@ bool is_compiled(const combination& one) {
   if (!in_floats || !serial) return one.rule == "adasum" && is_plan && !one.by_node && (in_floats || serial);
   return (has_every_call(one.rule_name()) && !one.by_node) || is_plan;
 }
-/// shared_memory chooses its stages by each shard's own length, not by schedule_input::of_whole(): whether it is refused, and
-/// in which words, depends on lengths.
-bool depends_on_lengths(const combination& one) {
-  return one.has_shard && std::holds_alternative<schedules::shared_memory>(one.schedule->order) &&
-         (one.by_node || !one.choices.check_agreement);
-}
 /// Whether a program can be written so, and is compiled here.
 bool can_be_tried(const combination& one, int ranks) {
-  if (depends_on_lengths(one)) return false;
   if (one.has_shard && (!takes_shard(one.call) || ranks % 2 != 0)) return false;
   if (one.not_finite && (one.by_node || (one.rule != "adasum" && one.rule != "mean"))) return false;
   return is_compiled(one);

@@ -38,7 +38,7 @@ struct schedule_input {
   std::size_t whole_length = 0;
 
   /// What a choice between ways of cutting should look at: the same for all pieces, and on all ranks.
-  schedule_input of_whole() const {
+  constexpr schedule_input of_whole() const {
     auto found = *this;
     if (whole_length > 0) found.length = whole_length;
     return found;

@@ -43,9 +43,10 @@ struct shared_memory {
   /// two more barriers.
   static constexpr std::size_t short_bytes = std::size_t{8} << 10;
 
-  /// Whether the gradients are that short.
+  /// Whether the gradients are that short: the same for all pieces of a gradient, and on all ranks that hold its shards.
   static constexpr bool is_short(int size, const schedule_input& input) {
-    return !input.on_device && input.length * input.element_size * static_cast<std::size_t>(size) <= short_bytes;
+    return !input.on_device &&
+           input.of_whole().length * input.element_size * static_cast<std::size_t>(size) <= short_bytes;
   }
 
   static constexpr shared_memory_use uses_shared_memory(int, const schedule_input&) {
