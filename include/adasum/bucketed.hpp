@@ -245,8 +245,8 @@ class bucketed {
 
   const parameter& parameter_at(std::size_t i, const char* call) const {
     if (i < parameters_.size()) return parameters_[i];
-    throw bad_input(std::string("adasum::bucketed::") + call + ": parameter " + std::to_string(i) + " of " +
-                    std::to_string(parameters_.size()));
+    throw bad_input(std::string("adasum::bucketed::") + call + ": there is no parameter " + std::to_string(i) +
+                    ", only " + std::to_string(parameters_.size()) + ", numbered from 0");
   }
 
   /// @param callers  where the gradient lies, if not in its bucket

@@ -19,11 +19,12 @@ namespace detail {
 template <class Plan, class T>
 const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> now) {
   constexpr auto call = "adasum::delta_allreduce";
-  if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; wait() ends it");
+  if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; call wait() first");
   try {
     if (start.size() != now.size() || start.size() != plan.length())
-      throw bad_input(std::string(call) + ": " + std::to_string(start.size()) + " weights before, " +
-                      std::to_string(now.size()) + " after, the plan is for " + std::to_string(plan.length()));
+      throw bad_input(std::string(call) + ": there are " + std::to_string(start.size()) +
+                      " weights before the step, " +
+                      std::to_string(now.size()) + " after it, and the plan is for " + std::to_string(plan.length()));
     if (start.data() == now.data() && !start.empty())
       throw bad_input(std::string(call) + ": the weights before and after are the same array");
     require_same_or_apart(start, std::span<const T>(now), [] { return std::string("the weights before"); }, call);

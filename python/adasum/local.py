@@ -69,10 +69,10 @@ def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str =
     """
     call = "adasum.combine"
     if not isinstance(gradients, Iterable):
-        raise BadInput(f"{call}: no list of gradients, but {type(gradients).__name__}")
+        raise BadInput(f"{call}: the gradients must be a list of arrays, not {type(gradients).__name__}")
     inputs = [Elements(one, call) for one in gradients]
     if not inputs:
-        raise BadInput(f"{call}: there is no gradient")
+        raise BadInput(f"{call}: the list of gradients is empty")
     out, target = _out_like(inputs[0], out, call)
     require_alike(inputs, target, call)
     found = Handle(0)

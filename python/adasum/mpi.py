@@ -34,8 +34,8 @@ def _prepare(call: str) -> None:
     declare(library, {"adasum_mpi_library": (c_char_p,)})
     ours, theirs = library.adasum_mpi_library().decode().strip(), MPI.Get_library_version().rstrip("\0").strip()
     if ours != theirs:
-        raise MPIError(f"{call}: this package uses the MPI library {ours!r}, mpi4py uses {theirs!r}; install both for one of "
-                       "them")
+        raise MPIError(f"{call}: this package uses the MPI library {ours!r}, but mpi4py uses {theirs!r}; install both for "
+                       "the same one")
     handle = c_int if MPI._sizeof(MPI.Comm) == ctypes.sizeof(c_int) else c_void_p
     lengths, result = ctypes.POINTER(c_size_t), ctypes.POINTER(Handle)
     declare(library, {
@@ -59,7 +59,7 @@ def _handle_of(comm: MPI.Comm, call: str) -> Any:
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):
-        raise BadInput(f"{call}: not a communicator of mpi4py's, but {type(comm).__name__}")
+        raise BadInput(f"{call}: the communicator must be an mpi4py.MPI.Comm, not {type(comm).__name__}")
     return _handle_type.from_address(MPI._addressof(comm))
 
 
@@ -68,9 +68,9 @@ def _count_of(given: Any, call: str) -> int:
     try:
         count = whole_number(given)
     except TypeError as problem:
-        raise BadInput(f"{call}: the number of elements is no integer: {problem}") from problem
+        raise BadInput(f"{call}: the number of elements must be an integer: {problem}") from problem
     if not 0 <= count < 1 << 63:
-        raise BadInput(f"{call}: the number of elements is {shown(count)}")
+        raise BadInput(f"{call}: the number of elements is {shown(count)}; it must be at least 0 and below 2**63")
     return count
 
 
@@ -215,6 +215,6 @@ def set_timeout(comm: MPI.Comm, seconds: float) -> None:
         require_no_bool(seconds)
         limit = c_double(seconds)
     except (TypeError, OverflowError) as problem:
-        raise BadInput(f"{call}: the timeout is no number of seconds: {problem}") from problem
+        raise BadInput(f"{call}: the timeout must be a number of seconds: {problem}") from problem
     handle = _handle_of(comm, call)  # first: it tells whether there is such a function
     check(library.adasum_set_timeout(handle, limit))

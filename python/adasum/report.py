@@ -29,9 +29,9 @@ class Report(Mapping[str, Any]):
         try:
             values = json.loads(text)
         except (TypeError, ValueError, RecursionError) as problem:
-            raise BadInput(f"adasum.Report: this is no text of a report: {problem}") from problem
+            raise BadInput(f"adasum.Report: the text is not a report: {problem}") from problem
         if not isinstance(values, dict) or not isinstance(text, str):
-            raise BadInput("adasum.Report: this is no text of a report, which is one object of JSON")
+            raise BadInput("adasum.Report: the text is not a report: a report is one JSON object")
         self._handle, self._text, self._values = None, text, values
 
     @classmethod

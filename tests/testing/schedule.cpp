@@ -103,7 +103,7 @@ TEST_CASE("faults in what the ranks make of a stage") {
   check_found(recursive_doubling{}, on_rank(3, [](auto& stages) { stages.pop_back(); }), "waits for ever");
   check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[0].held.end = 999; }),
               "neither a partition nor everything");
-  check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[1].members[0] = 4; }), "that there is not");
+  check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[1].members[0] = 4; }), "that does not exist");
   check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[1].self = 1 - stages[1].self; }),
               "not members[self]");
   check_found(recursive_doubling{}, on_rank(0, [](auto& stages) { stages[0].leaf_offsets[1] = 0; }),

@@ -118,12 +118,14 @@ class report {
   const entry& at(std::size_t i, std::size_t k) const {
     require_segment(k);
     if (i >= contributions_)
-      throw bad_input("adasum::report: contribution " + std::to_string(i) + " of " + std::to_string(contributions_));
+      throw bad_input("adasum::report: there is no contribution " + std::to_string(i) + ", only " +
+                      std::to_string(contributions_) + ", numbered from 0");
     return entries_[i * segments_ + k];
   }
   void require_segment(std::size_t k) const {
     if (k >= segments_)
-      throw bad_input("adasum::report: segment " + std::to_string(k) + " of " + std::to_string(segments_));
+      throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " + std::to_string(segments_) +
+                      ", numbered from 0");
   }
 
   /// Norms are divided by the largest before they are squared, so that nothing overflows.

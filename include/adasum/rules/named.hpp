@@ -115,7 +115,7 @@ any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
   std::string_view mixed;
   if (!given.read("rule", mixed))
     throw bad_input("adasum: the rule " + std::string(name) +
-                    " is applied before another: give that one last, as in rule=geometric_median; there are " +
+                    " needs another rule to apply afterwards: give it last, as in rule=geometric_median; there are " +
                     named_rules::names_of(list));
   given.require_all_read();
   return named_rules::find(list, mixed, [byzantine]<class Rule>(Rule made) {

@@ -42,7 +42,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
     def __init__(self, optimizer: torch.optim.Optimizer, process_group: torch.distributed.ProcessGroup | None = None,
                  rule: str = "adasum", *, per_layer: bool = True, **options: Any) -> None:
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise BadInput("adasum.torch.DeltaOptimizer: this wraps an optimizer of torch.optim, which is no "
+            raise BadInput("adasum.torch.DeltaOptimizer: the optimizer to wrap must be a torch.optim.Optimizer, not "
                            f"{type(optimizer).__name__}")
         # The hooks of a step are this optimizer's own. What else the base class makes is not kept: it is the wrapped one's.
         super().__init__(optimizer.param_groups, optimizer.defaults)
@@ -153,8 +153,8 @@ def _require_equal_parameters(of_type: dict[torch.dtype, list[torch.Tensor]],
     torch.distributed.all_gather(sums, torch.tensor([checksum]), group=group)
     for process, other in enumerate(sums):
         if other != sums[0]:
-            raise BadInput(f"adasum.torch.DeltaOptimizer: process {process} has other parameters than process 0; begin with the "
-                           "same seed or checkpoint, or broadcast them")
+            raise BadInput(f"adasum.torch.DeltaOptimizer: process {process} and process 0 have different parameters; "
+                           "begin with the same seed or checkpoint, or broadcast them")
 
 
 def _attribute_of_wrapped(name: str) -> property:

@@ -80,7 +80,7 @@ def _module_class() -> Any:
     except Exception:  # not only ImportError: importing that of Debian 12 fails under its own Python
         FSDPModule = None
     if not hasattr(FSDPModule, "set_all_reduce_hook"):
-        raise Error(f"{_call}: PyTorch {torch.__version__} has no FSDPModule.set_all_reduce_hook; 2.7 has")
+        raise Error(f"{_call}: PyTorch {torch.__version__} has no FSDPModule.set_all_reduce_hook; use PyTorch 2.7 or later")
     return FSDPModule
 
 
@@ -89,15 +89,15 @@ def _place_in(mesh: DeviceMesh) -> tuple[int, int]:
     from torch.distributed.device_mesh import DeviceMesh
 
     if not isinstance(mesh, DeviceMesh):
-        raise BadInput(f"{_call}: the mesh is no DeviceMesh, but {type(mesh).__name__}")
+        raise BadInput(f"{_call}: the mesh must be a DeviceMesh, not {type(mesh).__name__}")
     if mesh.ndim != 2:
-        raise BadInput(f"{_call}: the number of the mesh's dimensions is {mesh.ndim}; it needs two: replicas, and the parts of "
+        raise BadInput(f"{_call}: the mesh has {mesh.ndim} dimension(s); it needs two: the replicas, and the parts of "
                        "each")
     if mesh.device_type != "cpu":
-        raise BadInput(f"{_call}: the mesh is for {mesh.device_type}; gradients are combined on the CPU alone so far")
+        raise BadInput(f"{_call}: the mesh is for {mesh.device_type}; so far, gradients can be combined on the CPU only")
     place = mesh.get_coordinate()
     if place is None:
-        raise BadInput(f"{_call}: process {torch.distributed.get_rank()} is not in the mesh")
+        raise BadInput(f"{_call}: process {torch.distributed.get_rank()} is not in the mesh; give a mesh that contains it")
     return place[0], place[1]
 
 
@@ -133,7 +133,7 @@ class _Module:
 
 def _modules_of(model: torch.nn.Module, module_class: Any) -> list[_Module]:
     if not isinstance(model, torch.nn.Module):
-        raise BadInput(f"{_call}: the model is no torch.nn.Module, but {type(model).__name__}")
+        raise BadInput(f"{_call}: the model must be a torch.nn.Module, not {type(model).__name__}")
     found: dict[int, _Module] = {}
     for name, module in model.named_modules():
         if not isinstance(module, module_class):
@@ -141,12 +141,12 @@ def _modules_of(model: torch.nn.Module, module_class: Any) -> list[_Module]:
         state = module._get_fsdp_state()
         groups = state._fsdp_param_groups if hasattr(state, "_fsdp_param_groups") else [state._fsdp_param_group]
         if len(groups) > 1:
-            raise BadInput(f"{_call}: module {name!r}: its parameters are sharded over several meshes")
+            raise BadInput(f"{_call}: module {name!r}: its parameters are sharded over several meshes; they must share one")
         for group in groups:
             if group is not None and group.fsdp_params:
                 found.setdefault(id(group), _Module(name, module, group))
     if not found:
-        raise BadInput(f"{_call}: the model has no module with parameters that was given to fully_shard")
+        raise BadInput(f"{_call}: the model has no sharded parameters; call fully_shard first")
     return list(found.values())
 
 
@@ -179,6 +179,6 @@ class _Hook:
         except Error as problem:
             if not missing:
                 raise
-            raise BadInput(f"adasum.torch: module {self._module.name!r}: not all of its parameters that require gradients have "
-                           "got one. Call set_reduce_scatter_unused_params(True) of the module, if this PyTorch has that, or "
+            raise BadInput(f"adasum.torch: module {self._module.name!r}: some of its parameters that require gradients have "
+                           "none. Call the module's set_reduce_scatter_unused_params(True), if this PyTorch has it, or "
                            "use all parameters") from problem

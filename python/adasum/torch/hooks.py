@@ -77,7 +77,8 @@ class State:
         if process_group is None:
             process_group = torch.distributed.distributed_c10d._get_default_group()
         if not isinstance(process_group, torch.distributed.ProcessGroup):
-            raise BadInput(f"adasum.torch.State: no process group, or not one of this process: {process_group!r}")
+            raise BadInput("adasum.torch.State: the process group must be one that contains this process, not "
+                           f"{process_group!r}")
         rule_text, options_text, problem = "", "", ""
         try:
             options_text = text_of(options).decode()  # first: they say how the others are told
@@ -99,11 +100,11 @@ class State:
         the same order on all processes. To be called between two calls of :meth:`begin_step`; without any, each reduction is a
         step."""
         if not isinstance(tensor, torch.Tensor):
-            return self._reducer.refuse(f"no tensor, but {type(tensor).__name__}")
+            return self._reducer.refuse(f"expected a tensor, not {type(tensor).__name__}")
         try:
             lengths = [tensor.numel()] if segments is None else [_length(one) for one in segments]
         except (TypeError, ValueError) as problem:
-            return self._reducer.refuse(f"the lengths of segments are not a list of integers from 0 on: {problem}")
+            return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {problem}")
         return self._reducer.reduce(tensor, lengths)
 
     def begin_step(self) -> None:
@@ -172,12 +173,12 @@ def _length(one: Any) -> int:
 def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
     call = "adasum.torch.State"
     if not isinstance(report_every, int) or report_every < 0:
-        raise BadInput(f"{call}: report_every is a number of steps, or 0, not {report_every!r}")
+        raise BadInput(f"{call}: report_every must be a number of steps, or 0, not {report_every!r}")
     if bool(report_every) != callable(on_report):
-        raise BadInput(f"{call}: report_every and on_report, a function, belong together")
+        raise BadInput(f"{call}: give both report_every above 0 and on_report, a function, or neither")
     if shard is not None and not (isinstance(shard, tuple) and len(shard) == 2 and
                                   all(isinstance(one, int) and 0 <= one < 1 << 31 for one in shard)):
-        raise BadInput(f"{call}: shard is (replica, part), two numbers from 0 on, not {shard!r}")
+        raise BadInput(f"{call}: shard must be (replica, part), two integers of at least 0, not {shard!r}")
 
 
 def hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
