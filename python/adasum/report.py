@@ -16,8 +16,8 @@ class Report(Mapping[str, Any]):
     """What a reduction found, as the C++ library's report: norms, weights, and how orthogonal the gradients were.
 
     A read-only mapping: ``report["orthogonality"]`` and the other keys are those of the library's JSON (docs/guide/reports.md).
-    Nothing is computed before it is asked for. ``Report(text)`` makes one of a line that :meth:`json` gave; it can be copied
-    and pickled."""
+    Values are read only when they are asked for. ``Report(text)`` makes a report from a line that :meth:`json` returned.
+    Reports can be copied and pickled."""
 
     __slots__ = ("_handle", "_text", "_values")
 

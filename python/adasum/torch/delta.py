@@ -16,23 +16,23 @@ from .hooks import State
 
 
 class DeltaOptimizer(torch.optim.Optimizer):
-    """Wraps an optimizer of torch.optim. :meth:`step` lets it change the parameters by this process's own gradients, and then
-    replaces the change by the rule's combination of all processes' changes: what is combined is what the optimizer has
-    made of gradients (Adam, LAMB, momentum), as section 3.3 of the paper does for these::
+    """Wraps an optimizer of torch.optim. :meth:`step` first lets it change the parameters by this process's own gradients, and
+    then replaces that change by the rule's combination of all processes' changes. So what is combined is the optimizer's steps
+    (Adam, LAMB, momentum), not gradients, as in section 3.3 of the paper::
 
         optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters(), lr=1e-3))
         loss.backward()      # of the model itself, not of DistributedDataParallel
         optimizer.step()
 
-    All processes begin with the same parameters, which the first step checks, and end each step with the same bits. The
-    optimizer's own state (its moments) stays each process's own, and so does ``state_dict()``.
+    All processes must begin with the same parameters, which the first step checks, and end each step with the same bits. Each
+    process keeps its own state of the optimizer (its moments), and its own ``state_dict()``.
 
-    It is an optimizer itself, for schedulers and scalers: its ``param_groups``, ``state``, ``defaults`` and ``state_dict()``
-    are those of the wrapped one, as are hooks of ``state_dict()`` and ``load_state_dict()``, and all that is not listed here.
-    Hooks of ``step()`` run around the combined step. It belongs to this process, and cannot be pickled or copied.
+    It is itself an optimizer, for schedulers and scalers. Its ``param_groups``, ``state``, ``defaults`` and ``state_dict()``
+    are those of the wrapped optimizer, and so are hooks of ``state_dict()`` and ``load_state_dict()`` and everything that is
+    not listed here. Hooks of ``step()`` run around the combined step. It belongs to this process, and cannot be pickled or copied.
 
     Args:
-        optimizer: The one that is wrapped.
+        optimizer: The optimizer to wrap.
         process_group: As for :class:`State`; so are ``rule`` and ``options``.
         per_layer: Each parameter is a segment of its own. If False, all parameters of one type are one segment.
     """
@@ -62,8 +62,8 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """One step of the optimizer, combined. Collective; blocks until it is done. Where it raises an exception, on all
-        processes, no parameter has changed; what the wrapped optimizer keeps may have."""
+        """Takes one combined step. Collective; blocks until it is done. If it raises an exception, it does so on all processes,
+        and no parameter has changed; the wrapped optimizer's state may have changed."""
         of_type = self._parameters()
         if self._state.step == 0:
             _require_equal_parameters(of_type, self._group)

@@ -22,7 +22,7 @@ _call = "adasum.torch.apply_to_fsdp"
 def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum", *, per_layer: bool = True,
                   report_every: int = 0, on_report: Callable[[int, list[Report]], object] | None = None,
                   **options: Any) -> State:
-    """From now on, the backward pass of a model that was given to fully_shard combines the gradients of its replicas::
+    """Makes the backward pass of a model that was given to fully_shard combine the gradients of its replicas::
 
         mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("replicate", "shard"))
         for layer in model.layers:
@@ -30,25 +30,25 @@ def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum"
         fully_shard(model, mesh=mesh["shard"])   # one dimension of the mesh: with both, PyTorch averages over replicas itself
         adasum.torch.apply_to_fsdp(model, mesh)
 
-    Within a replica, PyTorch averages gradients over its processes as always, and leaves each with a part of the average. Then
-    each process combines its part with the same part of the other replicas, under weights that are those of whole gradients:
-    inner products are added over the parts. All replicas begin with equal parameters, and keep them equal. Collective over the
-    mesh.
+    Within a replica, PyTorch averages gradients over its processes as usual, and gives each process a part of the average.
+    Then each process combines its part with the same part of the other replicas. The weights are those of the whole gradients,
+    because inner products are added over the parts. All replicas must begin with equal parameters, and keep them equal.
+    Collective over the mesh.
 
     Args:
         model: The model.
-        mesh: Of two dimensions; the first counts replicas, the second is the one over which the model is sharded.
+        mesh: A mesh of two dimensions: replicas, and the processes over which each replica is sharded.
         rule: As for :class:`State`; so are ``report_every``, ``on_report`` and ``options``. There is a report for each module
             that was given to fully_shard.
-        per_layer: One set of weights for each parameter. A single one for the whole model (False, or a rule that has no other)
-            needs all gradients at once: the model must then be one module for fully_shard.
+        per_layer: Whether each parameter gets its own weights. Weights for the whole model (False, or a rule that allows
+            nothing else) need all gradients at once, so fully_shard must then have been called for the model as one module.
 
     Returns:
         A :class:`State`, for its reports.
 
     Raises:
-        BadInput: The model or the mesh is not like this.
-        Error: PyTorch has no ``FSDPModule.set_all_reduce_hook`` (2.7 has).
+        BadInput: The model or the mesh does not meet these conditions.
+        Error: PyTorch has no ``FSDPModule.set_all_reduce_hook`` (PyTorch 2.7 and later have it).
     """
     # All that may be wrong comes before processes meet.
     module_class = _module_class()

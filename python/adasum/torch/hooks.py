@@ -42,30 +42,31 @@ def _timeout_of(group: torch.distributed.ProcessGroup) -> float:
 
 
 class State:
-    """What `hook` keeps: the rule and the plans. Buckets are reduced on a thread while the backward pass goes on; all States
-    of a process group share it, and take turns in the order in which reductions are asked for.
+    """The rule and the plans that :func:`hook` uses. A thread reduces buckets while the backward pass goes on. All States of a
+    process group share this thread; their reductions run in the order in which they were requested.
 
-    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result: not
-    divided by the number of processes.
+    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result,
+    which is not divided by the number of processes.
 
     Args:
-        process_group: One whose backend sends tensors of the CPU, such as gloo; the default group if None. It may be used for
-            other things meanwhile, but for messages with the tags 24301 and 24302. Its timeout is how long a process waits for
-            another.
-        rule: A name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules` lists
-            them.
-        per_layer: One set of weights for each parameter. If False, one for the whole model: all buckets wait for the last.
-        report_every: After each so many steps, ``on_report`` is called.
+        process_group: A group whose backend sends CPU tensors, such as gloo; if None, the default group. It may be used for
+            other things meanwhile, except for messages with the tags 24301 and 24302. Its timeout is how long a process waits
+            for another.
+        rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules`
+            lists them.
+        per_layer: Whether each parameter gets its own weights. If False, the whole model gets one set of weights, and all
+            buckets wait for the last one.
+        report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
-        shard: ``(replica, part)``, where gradients are cut over several processes: whose gradient, and which part of it, this
-            process has. The group's processes are then replicas x parts, and the weights are those of whole gradients. Segment
-            k of each part belongs to segment k of the whole; its length may differ from part to part, and be zero.
+        shard: ``(replica, part)``, if gradients are cut over several processes: whose gradient this process has, and which part
+            of it. The group then has replicas x parts processes, and the weights are those of the whole gradients. Segment k of
+            each part belongs to segment k of the whole gradient; its length may differ from part to part, and may be zero.
         options: ``check_agreement``, ``measure``, ``nonfinite`` (``"propagate"``, ``"exclude"``, ``"raise"``), ``wire``
             (``"same"``, ``"bfloat16"``, ``"binary16"``).
 
     Raises:
-        BadInput: On a process that gives what cannot be used.
-        CommunicationError: On the others; with ``check_agreement=True``, an ``AgreementError``.
+        BadInput: On a process whose arguments cannot be used.
+        CommunicationError: On the other processes; with ``check_agreement=True``, this is an ``AgreementError``.
     """
 
     def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
@@ -108,9 +109,9 @@ class State:
         return self._reducer.reduce(tensor, lengths)
 
     def begin_step(self) -> None:
-        """A new step of the training begins: for those who call :meth:`reduce` themselves. :func:`hook` does so with the first
-        bucket.
-        Reductions of equal segments are told apart by their order in the step, where a rule keeps something about each."""
+        """Begins a new step of the training, for programs that call :meth:`reduce` themselves. (:func:`hook` does this with the
+        first bucket.) If a rule keeps state for each reduction, reductions of equal segments are told apart by their order in
+        the step."""
         self._begin_step()
 
     def reports(self) -> list[Report]:
