@@ -29,7 +29,8 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
     It is itself an optimizer, for schedulers and scalers. Its ``param_groups``, ``state``, ``defaults`` and ``state_dict()``
     are those of the wrapped optimizer, and so are hooks of ``state_dict()`` and ``load_state_dict()`` and everything that is
-    not listed here. Hooks of ``step()`` run around the combined step. It belongs to this process, and cannot be pickled or copied.
+    not listed here. Hooks of ``step()`` run around the combined step. It belongs to this process, and cannot be pickled or
+    copied.
 
     Args:
         optimizer: The optimizer to wrap.
