@@ -94,7 +94,7 @@ TEST_CASE("replicas that are cut differently") {
         const auto segs = comm.rank() == 3 ? adasum::segments{3, 7} : adasum::segments{4, 6};
         adasum::adasum_allreduce(exec, comm, g, shard{comm.rank() / 2, comm.rank() % 2}, segs, choices);
       });
-  check_refused("theirs have 10 and 11 elements", [](const auto& comm, auto& g, const auto& choices) {
+  check_refused("they have 10 and 11 elements", [](const auto& comm, auto& g, const auto& choices) {
     auto longer = counted(11);
     adasum::adasum_allreduce(exec, comm, comm.rank() == 3 ? longer : g, shard{comm.rank() / 2, comm.rank() % 2},
                              choices);
