@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The adaptive sum of one gradient per MPI rank, in memory of devices:  mpirun -n 4 07_gpu_mpi
-// Sent as it is where MPI can do that, and otherwise by way of the host.
+// The adaptive sum of one gradient per MPI rank, in device memory:  mpirun -n 4 07_gpu_mpi
+// If MPI can send device memory, it is sent directly; otherwise it is staged through the host.
 #include <adasum/adasum.hpp>
 #include <adasum/comm/mpi.hpp>
 #include <adasum/exec/cuda.hpp>

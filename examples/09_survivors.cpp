@@ -2,9 +2,9 @@
 //
 //     mpirun --with-ft ulfm -n 4 09_survivors [RANK [STEP]]
 //
-// Training goes on when a rank dies: here RANK (2) is killed in step STEP (3) of 6. Any number of ranks will do, so those
-// that are left make a communicator and a plan of their own and repeat the step. Needs an MPI that can go on (Open MPI 5 or
-// later), and says so where it cannot.
+// Training goes on when a rank dies: here RANK (2) is killed in step STEP (3) of 6. The other ranks make a new communicator
+// and a new plan, and repeat the step. This needs an MPI that can continue when a rank dies (Open MPI 5 or later); with any
+// other, the program says so.
 
 #include <mpi.h>
 
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   }
 
   right = right && comm.size() == count - 1;
-  // Not MPI_Finalize: that of Open MPI 6.0 sometimes waits for the dead rank. All are here, so nobody misses anything.
+  // Not MPI_Finalize, which in Open MPI 6.0 sometimes waits for the dead rank. All other ranks have come here.
   right = adasum::all_succeeded(comm, right);
   if (comm.rank() == 0) std::puts(right ? "all results are right" : "results are wrong");
   std::fflush(stdout);

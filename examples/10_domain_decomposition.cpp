@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients that are spread over ranks. A rod is heated; from temperatures that are measured later, we want the temperatures
-// at the beginning, and how much too high all instruments read. Each replica has measurements of its own, and works with the
-// gradient of their misfit. Inside a replica, the rod is cut over several ranks, which exchange the temperatures at their
-// ends: so each rank has one shard of a gradient.
+// Gradients that are split across ranks. A rod is heated. From temperatures that are measured later, the program estimates the
+// temperatures at the beginning, and by how much all instruments read too high. Each replica has its own measurements, and
+// works with the gradient of their misfit. Inside a replica, the rod is cut over several ranks, which exchange the temperatures
+// at their ends. So each rank has one shard of a gradient.
 //     mpirun -n 6 10_domain_decomposition 3      # two replicas, each on three ranks
 #include <adasum/mpi.hpp>
 

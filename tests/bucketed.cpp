@@ -175,8 +175,10 @@ TEST_CASE("what is refused at once, and changes nothing") {
   auto buckets =
       adasum::plan_bucketed<float>(adasum::serial_space{}, adasum::self_communicator{}, std::vector{3, 4}, 0);
   std::vector<float> three(3, 1), four(4, 1);
-  CHECK_THROWS_WITH_AS(buckets.ready(2), "adasum::bucketed::ready: parameter 2 of 2", adasum::bad_input);
-  CHECK_THROWS_WITH_AS(buckets.gradient(2), "adasum::bucketed::gradient: parameter 2 of 2", adasum::bad_input);
+  CHECK_THROWS_WITH_AS(buckets.ready(2),
+                       "adasum::bucketed::ready: there is no parameter 2, only 2, numbered from 0", adasum::bad_input);
+  CHECK_THROWS_WITH_AS(buckets.gradient(2),
+                       "adasum::bucketed::gradient: there is no parameter 2, only 2, numbered from 0", adasum::bad_input);
   CHECK_THROWS_WITH_AS(buckets.ready(0, four), "adasum::bucketed::ready: parameter 0 has 3 elements, its gradient 4",
                        adasum::bad_input);
   buckets.ready(0, three);

@@ -86,23 +86,23 @@ TEST_CASE("a broken file: the error names the file, the line and the key") {
   check("# nothing\n", "the key version is missing");
   check(change("version = 1\n", ""), "line 3: the first key must be version, not 'across.latency'");
   check(change("version = 1\n", "version = 2\n"), "line 3: version '2' is not known");
-  check(change("across.latency = ", "across.latency "), "line 4: has no '='");
+  check(change("across.latency = ", "across.latency "), "line 4: expected 'key = value', but there is no '='");
   check(change("across.latency", "across.latencies"), "line 4: the key 'across.latencies' is not known");
-  check(change("across.latency = ", "across.latency = fast "), "line 4: across.latency: 'fast' is no number");
-  check(change("across.latency = ", "across.latency = -"), "line 4: across.latency: '-1e-06' is no number");
-  check(change("across.latency = ", "across.latency = nan # "), "line 4: across.latency: 'nan' is no number");
-  check(change("across.latency = ", "across.latency = inf # "), "line 4: across.latency: 'inf' is no number");
-  check(change("across.latency = ", "across.latency = 1e999 # "), "line 4: across.latency: '1e999' is no number");
-  check(change("across.latency = ", "across.latency = 1e-6s # "), "line 4: across.latency: '1e-6s' is no number");
+  check(change("across.latency = ", "across.latency = fast "), "line 4: across.latency: 'fast' is not a finite number");
+  check(change("across.latency = ", "across.latency = -"), "line 4: across.latency: '-1e-06' is not a finite number");
+  check(change("across.latency = ", "across.latency = nan # "), "line 4: across.latency: 'nan' is not a finite number");
+  check(change("across.latency = ", "across.latency = inf # "), "line 4: across.latency: 'inf' is not a finite number");
+  check(change("across.latency = ", "across.latency = 1e999 # "), "line 4: across.latency: '1e999' is not a finite number");
+  check(change("across.latency = ", "across.latency = 1e-6s # "), "line 4: across.latency: '1e-6s' is not a finite number");
   check(change("across.latency = ", "across.latency = # "), "line 4: across.latency: needs 1 number");
   check(change("across.latency = ", "across.latency = 1 "), "line 4: across.latency: has more than 1 number");
   check(change("across.per_byte = ", "across.per_byte = 1 2 3 # "), "across.per_byte: needs 4 numbers");
-  check(change("across.latency = ", "inside.latency = "), "line 9: inside.latency is there twice");
+  check(change("across.latency = ", "inside.latency = "), "line 9: the key inside.latency is given twice");
   check(text.substr(0, text.find("per_term")), "the key per_term is missing");
   check(std::string("\x7f"
                     "ELF\0\1",
                     6),
-        "line 1: has no '='");
+        "line 1: expected 'key = value', but there is no '='");
 }
 
 TEST_CASE("a file that is not there, a directory, and one that cannot be written") {

@@ -207,12 +207,14 @@ TEST_CASE("a communicator that cannot post: start() does nothing, test() does th
 TEST_CASE("calls that do not follow each other") {
   auto plans = plans_of(2, segs, adasum::schedules::automatic{}, unchecked);
   auto gradients = gradients_of(2);
-  CHECK_THROWS_WITH_AS(plans[0].test(), "adasum::allreduce_plan::test: nothing was started", adasum::bad_input);
-  CHECK_THROWS_WITH_AS(plans[0].wait(), "adasum::allreduce_plan::wait: nothing was started", adasum::bad_input);
+  CHECK_THROWS_WITH_AS(plans[0].test(),
+                       "adasum::allreduce_plan::test: no reduction is in flight; call start() first", adasum::bad_input);
+  CHECK_THROWS_WITH_AS(plans[0].wait(),
+                       "adasum::allreduce_plan::wait: no reduction is in flight; call start() first", adasum::bad_input);
   plans[0].start(gradients[0]);
   CHECK(plans[0].is_in_flight());
   CHECK_THROWS_WITH_AS(plans[0].start(gradients[0]),
-                       "adasum::allreduce_plan::start: a reduction is in flight; wait() ends it", adasum::bad_input);
+                       "adasum::allreduce_plan::start: a reduction is in flight; call wait() first", adasum::bad_input);
   CHECK_THROWS_WITH_AS(plans[0].start(), doctest::Contains("start: a reduction is in flight"), adasum::bad_input);
   CHECK_THROWS_WITH_AS(plans[0](gradients[0]), doctest::Contains("operator(): a reduction is in flight"),
                        adasum::bad_input);

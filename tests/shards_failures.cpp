@@ -73,9 +73,11 @@ TEST_CASE("shards that do not fit together") {
 }
 
 TEST_CASE("replicated segments that cannot be, or are others elsewhere") {
-  check_refused("segment 2 is to be replicated, of 2 segments", {{0, 0, {2}}, {0, 1, {2}}, {1, 0, {2}}, {1, 1, {2}}});
-  check_refused("segment 2 is to be replicated, of 2 segments", {{0, 0}, {0, 1}, {1, 0}, {1, 1, {2}}});
-  check_refused("the replicated segments do not ascend: 0 follows 1", {{0, 0}, {0, 1, {1, 0}}, {1, 0}, {1, 1}});
+  check_refused("the shard lists segment 2 as replicated, but there are only 2 segments",
+                {{0, 0, {2}}, {0, 1, {2}}, {1, 0, {2}}, {1, 1, {2}}});
+  check_refused("the shard lists segment 2 as replicated, but there are only 2 segments",
+                {{0, 0}, {0, 1}, {1, 0}, {1, 1, {2}}});
+  check_refused("the replicated segments must be in ascending order: 0 follows 1", {{0, 0}, {0, 1, {1, 0}}, {1, 0}, {1, 1}});
   check_refused("rank 0 and rank 3 disagree on which segments are replicated",
                 {{0, 0, {1}}, {0, 1, {1}}, {1, 0, {1}}, {1, 1, {0}}});
   check_refused("disagree on which segments are replicated, or on their lengths",
@@ -87,12 +89,12 @@ TEST_CASE("replicated segments that cannot be, or are others elsewhere") {
 
 TEST_CASE("replicas that are cut differently") {
   check_refused(
-      "rank 1 and rank 3 have shard 1 of replicas 0 and 1, which are cut alike; the boundaries of their segments",
+      "rank 1 and rank 3 have shard 1 of replicas 0 and 1, which must be cut alike; the boundaries of their segments",
       [](const auto& comm, auto& g, const auto& choices) {
         const auto segs = comm.rank() == 3 ? adasum::segments{3, 7} : adasum::segments{4, 6};
         adasum::adasum_allreduce(exec, comm, g, shard{comm.rank() / 2, comm.rank() % 2}, segs, choices);
       });
-  check_refused("theirs have 10 and 11 elements", [](const auto& comm, auto& g, const auto& choices) {
+  check_refused("they have 10 and 11 elements", [](const auto& comm, auto& g, const auto& choices) {
     auto longer = counted(11);
     adasum::adasum_allreduce(exec, comm, comm.rank() == 3 ? longer : g, shard{comm.rank() / 2, comm.rank() % 2},
                              choices);
@@ -120,7 +122,7 @@ TEST_CASE("schedules that cannot") {
     adasum::adasum_allreduce(exec, comm, g, shard{comm.rank() / 2, comm.rank() % 2}, adasum::schedules::shared_memory{},
                              choices);
   });
-  check_refused("has no stage of all gradients, which the rule needs",
+  check_refused("has no stage that combines all gradients at once, which the rule needs",
                 [](const auto& comm, auto& g, const auto& choices) {
                   adasum::combine_allreduce(exec, comm, g, shard{comm.rank(), 0}, adasum::rules::adacons{},
                                             adasum::schedules::recursive_halving{}, choices);

@@ -23,9 +23,9 @@
 
 namespace adasum {
 
-/// Folds the gradients of micro-batches into one, one at a time, before it is communicated: total ← rule(total, gradient),
-/// segment by segment. With rules::adasum the result is rules::adasum_linear of all of them; with rules::sum or
-/// rules::mean, their sum or mean. It holds the memory of one gradient, however many are added.
+/// Combines the gradients of micro-batches, one at a time, into a single gradient before that is communicated: total ←
+/// rule(total, gradient), segment by segment. With rules::adasum the result is rules::adasum_linear of all of them; with
+/// rules::sum or rules::mean, their sum or mean. It needs the memory of one gradient, however many are added.
 ///
 ///     auto total = adasum::plan_accumulator<float>(exec, segs);
 ///     for (auto& batch : micro_batches) total.add(backward(batch));
@@ -42,7 +42,7 @@ class accumulator {
         total_(space_.template allocate<T>(length())) {}
 
   /// Adds one more gradient; returns when it has been read.
-  /// @throws bad_input  a gradient of another length, or one that overlaps gradient(); nothing has changed
+  /// @throws bad_input  the gradient has another length, or overlaps gradient(); nothing has changed then
   template <class Gradient>
   void add(Gradient&& gradient) {
     if constexpr (detail::is_gradient_argument<Gradient>()) {
@@ -57,7 +57,7 @@ class accumulator {
   std::size_t count() const { return count_; }
   /// How many elements a gradient has.
   std::size_t length() const { return offsets_.back(); }
-  /// Forgets them.
+  /// Discards what has been added.
   void reset() { count_ = 0; }
 
  private:
@@ -96,7 +96,7 @@ class accumulator {
 };
 
 /// An accumulator of gradients of T that are cut into these segments, or of this length. A pairwise rule may follow
-/// (rules::adasum). Waits for nobody.
+/// (rules::adasum). It does not communicate.
 /// @return an accumulator
 /// @throws bad_input if the boundaries of the segments do not begin at 0 or decrease
 template <scalar T, class Space, class... Rules>

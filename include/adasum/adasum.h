@@ -35,7 +35,7 @@
  * - `timeout=60`: seconds, in memory that ranks share; adasum_set_timeout is for messages.
  * - `keep_plan=yes`, no: a single call is set up anew each time.
  *
- * All ranks give the same. Names that do not exist are errors, which list those that do.
+ * All ranks must give the same rule and options. An unknown name is an error, whose message lists the known names.
  *
  * **Threads.** A communicator and its plans serve one thread at a time, which MPI must allow to call it. Messages of errors are
  * kept for each thread. Everything else may be called from any thread. */
@@ -101,20 +101,20 @@ ADASUM_API const char* adasum_last_error(void);
 
 /* -- on one process ------------------------------------------------------------------------------------------------ */
 
-/** out = the adaptive sum of a and b, segment by segment: (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b. Returns when it is
- * there.
+/** out = the adaptive sum of a and b, segment by segment: (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b. Returns when the
+ * result is there.
  * @param a        `count` elements of `type`, an adasum_type
  * @param b        likewise
  * @param out      likewise; may be a or b
- * @param lengths   of the segments, of which there are so many; NULL and 0: one segment
+ * @param lengths   the lengths of the segments, `segments` numbers; NULL and 0: one segment
  * @return an adasum_error_code */
 ADASUM_API int adasum_pair(const void* a, const void* b, void* out, size_t count, int type, const size_t* lengths,
                            size_t segments);
 
-/** out = the combination of any number of gradients under a rule. `out` may be one of them. Of the options, measure and
- * nonfinite count here. Returns when it is there.
- * @param gradients  addresses of so many arrays of `count` elements of `type`
- * @param lengths   of the segments, of which there are so many; NULL and 0: one segment
+/** out = the combination of any number of gradients under a rule. `out` may be one of them. Of the options, only measure
+ * and nonfinite have an effect here. Returns when the result is there.
+ * @param gradients  the addresses of `gradient_count` arrays of `count` elements of `type`
+ * @param lengths   the lengths of the segments, `segments` numbers; NULL and 0: one segment
  * @param rule      a text, or NULL
  * @param options   a text, or NULL
  * @param report    NULL if none is wanted; else it receives one: see adasum_report
@@ -135,11 +135,12 @@ ADASUM_API const char* adasum_mpi_library(void);
  *     adasum_allreduce(comm, data, count, ADASUM_FLOAT, lengths, segments, "adasum", NULL, NULL);
  *
  * Collective over comm; returns when the result is there. Messages travel in a duplicate of comm, which the first call on comm
- * makes (MPI_Comm_dup, so that call is collective in any case), and MPI_Comm_free(&comm) or MPI_Finalize frees. Calls that
- * are alike keep their plan there, under rules without parameters; under other rules make a plan. A rule with a state (the
- * momentum of adacons, for instance) begins anew in each call, and goes on from run to run in a plan.
+ * makes (MPI_Comm_dup, so that call is collective in any case), and MPI_Comm_free(&comm) or MPI_Finalize frees. Calls
+ * with the same arguments reuse a plan that is kept there, if the rule has no parameters; for other rules, make a plan
+ * yourself. A rule with state (the momentum of adacons, for instance) starts afresh in each call; in a plan, it keeps its
+ * state from run to run.
  * @param data      `count` elements of `type`, an adasum_type
- * @param lengths   of the segments, of which there are so many; NULL and 0: one segment
+ * @param lengths   the lengths of the segments, `segments` numbers; NULL and 0: one segment
  * @param rule      a text, or NULL
  * @param options   a text, or NULL
  * @param report    NULL if none is wanted; else it receives one: see adasum_report
@@ -147,14 +148,14 @@ ADASUM_API const char* adasum_mpi_library(void);
 ADASUM_API int adasum_allreduce(MPI_Comm comm, void* data, size_t count, int type, const size_t* lengths,
                                 size_t segments, const char* rule, const char* options, adasum_report* report);
 
-/** How long this rank waits for others at the most, in seconds, in all calls on comm from now on; INFINITY, which it is at
- * first, for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans are of no use any more,
- * the data must neither be changed nor freed, and the program should end by MPI_Abort. */
+/** Sets how long this rank waits for others at most, in seconds, in all calls on comm from now on. The default, INFINITY, means
+ * for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans cannot be used any more, the
+ * data must neither be changed nor freed, and the program should end by MPI_Abort. */
 ADASUM_API int adasum_set_timeout(MPI_Comm comm, double seconds);
 
-/** From now on, a rank that waits for others calls requested() on its thread, some twenty times a second. Once that returns
- * anything but 0, the wait ends as if its time were over. For programs that answer signals, such as interpreters; to be set
- * before the first communication, for the whole process. NULL: no more, as at first. */
+/** From now on, a rank that waits for others calls requested() on its thread, some twenty times a second. If that returns
+ * anything but 0, the wait ends as if its timeout had passed. For programs that respond to signals, such as interpreters. Set
+ * it before the first communication; it applies to the whole process. NULL, the default, turns it off. */
 ADASUM_API int adasum_set_interruption(int (*requested)(void));
 
 /* -- plans: a reduction that is set up once and run many times ----------------------------------------------------- */
@@ -168,21 +169,22 @@ ADASUM_API int adasum_plan_create(MPI_Comm comm, size_t count, int type, const s
 /** Reduces data in place, on all ranks together; returns when the result is there. `count` and `type` are those of the plan. */
 ADASUM_API int adasum_plan_run(adasum_plan plan, void* data, size_t count, int type, adasum_report* report);
 
-/** Begins what adasum_plan_run does, and waits for nobody: the reduction goes on beside other work. The data belong to the plan
- * until adasum_plan_wait has returned. Each start is followed by one wait. One plan is in flight on a communicator at a
- * time. */
+/** Begins what adasum_plan_run does, without waiting for other ranks, so that other work can go on meanwhile. The data belong
+ * to the plan until adasum_plan_wait has returned. Each start must be followed by one wait. Only one plan may be in flight on a
+ * communicator at a time. */
 ADASUM_API int adasum_plan_start(adasum_plan plan, void* data, size_t count, int type);
-/** Goes on as far as it can without waiting, and sets `done` to 1 once adasum_plan_wait will not wait, else to 0. */
+/** Continues as far as is possible without waiting. Sets `done` to 1 if adasum_plan_wait would return at once, else to 0. */
 ADASUM_API int adasum_plan_test(adasum_plan plan, int* done);
-/** Waits for the result. Returns what went wrong, also where adasum_plan_start was given what cannot be used. */
+/** Waits for the result. Also returns the error if adasum_plan_start was given unusable arguments. */
 ADASUM_API int adasum_plan_wait(adasum_plan plan, adasum_report* report);
 
-/** Memory for `count` elements that belongs to the plan, where ranks share it if they can: gradients that are made there need
- * not be copied. Collective the first time; from then on, all ranks reduce theirs, or all reduce other arrays. */
+/** Memory for `count` elements that belongs to the plan. If possible, the ranks share it; then gradients that are computed
+ * there need not be copied. The first call is collective. In each later run, either all ranks reduce their buffers or none
+ * does. */
 ADASUM_API int adasum_plan_buffer(adasum_plan plan, void** buffer);
 
-/** Frees the plan and sets it to ADASUM_NULL. Not collective. One that is in flight withdraws, and the others' wait() fails.
- * May be called after MPI_Finalize. */
+/** Frees the plan and sets it to ADASUM_NULL. Not collective. A plan in flight withdraws from its reduction, and
+ * adasum_plan_wait fails on the other ranks. May be called after MPI_Finalize. */
 ADASUM_API int adasum_plan_free(adasum_plan* plan);
 
 /* -- reports ------------------------------------------------------------------------------------------------------ */

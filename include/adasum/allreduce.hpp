@@ -146,29 +146,31 @@ consteval bool is_collective_call() {
 ///
 ///     gradient ← Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ,   gᵢ the gradient of rank i
 ///
-/// A pairwise rule combines along the tree of tree_order.hpp, whatever the schedule; all ranks end bitwise identical.
-/// Collective: every rank calls it with the same arguments. Returns when the result is there.
+/// A pairwise rule is applied along the tree of tree_order.hpp or, where the schedule follows the nodes, along that of
+/// node_groups.hpp. All ranks end with the same bits. Collective: every rank calls it with the same arguments. It returns
+/// when the result is there.
 ///
-/// After the gradient follow, in any order and each at most once: segments (if absent, the whole gradient is one), a rule
-/// (rules::adasum; one with state is updated where it was given as an lvalue), a schedule (schedules::automatic), options
-/// and a shard.
+/// After the gradient may follow, in any order and each at most once: segments (by default, the whole gradient is one
+/// segment), a rule (by default rules::adasum; a rule with state is updated if it is given as an lvalue), a schedule (by
+/// default schedules::automatic), options and a shard.
 ///
-/// With a shard, gradients are cut over several ranks, and i goes over replicas (core/shard.hpp): each rank gets its shard of
-/// the result, gᵢ·gⱼ is added over the shards, and the report is that of the replicas' gradients. By messages. Bitwise the
-/// same on all ranks that have the same shard. Ranks that have different shards may give different lengths. Such a call keeps
-/// no plan.
+/// With a shard, each gradient is cut over several ranks, and i runs over the replicas (core/shard.hpp). Each rank gets its
+/// shard of the result, gᵢ·gⱼ is added over the shards, and the report is about the replicas' whole gradients. All ranks that
+/// have the same shard get the same bits. Ranks that have different shards may give different lengths. Such a call sends
+/// messages, and keeps no plan.
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///
-/// The first call with such arguments makes a plan, which the communicator keeps (options::keep_plan). Calls that are alike
-/// but for the numbers in the gradient run it: they cost what the plan does, and ⌈log₂P⌉ exchanges of one short message, by
-/// which ranks that make another call find out. Kept are the last 64 different calls, of gradients of 256 MiB together or
-/// four times the longest (core/kept_plans.hpp), whose plans have memory: about one gradient each, or two. Not kept are
-/// plans under rules that have members, or on devices, and those whose schedule or execution space has no ==; these are
-/// made at each call, for which automatic chooses messages.
-/// Errors as in allreduce_plan::operator(), and
-/// @throws bad_input  shards that do not fit together: two ranks in one place, a place that nobody has, counterparts with
-///                    other lengths or boundaries, replicated segments that differ; on all ranks, and nothing has changed
+/// The first call with such arguments makes a plan, which the communicator keeps (options::keep_plan). Later calls that
+/// differ only in the numbers of the gradient run this plan. They cost what running the plan costs, and ⌈log₂P⌉ exchanges of
+/// one short message, by which the ranks find out if one of them makes another call. The communicator keeps the plans of the
+/// last 64 different calls, as long as their gradients together have at most 256 MiB or, if that is more, four times the size
+/// of the longest (core/kept_plans.hpp). Each plan holds memory of about one or two gradients. Plans are not kept if the rule
+/// has members, if memory is that of a device, or if the schedule or the execution space has no ==. Then each call makes its
+/// own plan, for which automatic chooses messages. It throws what allreduce_plan::operator() throws, and
+/// @throws bad_input  shards that do not fit together: two ranks have the same shard of the same replica, a shard is missing,
+///                    the same shard of two replicas has different lengths or boundaries, or replicated segments differ; on
+///                    all ranks, and nothing has changed
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options, class E = detail::unnamed_options>
 report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},
@@ -185,11 +187,13 @@ report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradie
 ///
 ///     gradient ← (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
 ///
-/// and for more along the tree of tree_order.hpp. Each rank's gradient is a contiguous array of one length and one type of
-/// elements. Collective: every rank calls it with the same arguments. Returns when the result is there, with the same bits on
-/// all ranks, and a report of it. Segments, a schedule, options and a shard may follow, in any order and each at most once.
+/// and for more ranks along the tree (see combine_allreduce). The gradients are contiguous arrays, of the same length and
+/// element type on all ranks. Collective: every rank calls it with the same arguments. It returns a report, when the result
+/// is there, with the same bits on all ranks. Segments, a schedule, options and a shard may follow, in any order and each at
+/// most once.
 ///
-/// That is combine_allreduce with rules::adasum, which says when a plan is kept, and what is thrown. Source: rules::adasum.
+/// It does what combine_allreduce does with rules::adasum; see there for when a plan is kept and what is thrown. Source:
+/// rules::adasum.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},
@@ -202,11 +206,11 @@ report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradien
   }
 }
 
-/// The adaptive sum of all ranks' gradients, in place, enqueued, where the space and the communicator both work in the order of
-/// a stream (cuda_space with nccl_communicator): the host waits for nothing and gets no report. It makes a plan
-/// (plan_enqueued_allreduce), enqueues it and throws it away. Keep the space between calls, since it holds memory that would
-/// otherwise be allocated each time. A plan that is kept as well allocates nothing at all. Segments, a schedule and options may
-/// follow. Errors as in plan_enqueued_allreduce, and in running its plan.
+/// Enqueues the adaptive sum of all ranks' gradients, in place. The space and the communicator must both work in the order of
+/// a stream (cuda_space with nccl_communicator). The host waits for nothing and gets no report. The call makes a plan
+/// (plan_enqueued_allreduce), enqueues it and discards it. Keep the space between calls, since it holds memory that would
+/// otherwise be allocated each time; if you keep a plan as well, nothing is allocated at all. Segments, a schedule and
+/// options may follow. It throws what plan_enqueued_allreduce and the run of its plan throw.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>
 void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},

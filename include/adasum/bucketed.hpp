@@ -28,9 +28,9 @@
 
 namespace adasum {
 
-/// Reduces gradients while a backward pass still computes others. Parameters are marked ready one by one, in any order;
-/// their gradients are fused into buckets, each reduced as soon as it is complete, beside the computation. Made by
-/// plan_bucketed.
+/// Reduces gradients while a backward pass still computes others. Parameters are marked ready one by one, in any order. Their
+/// gradients are gathered in buckets, and each bucket is reduced as soon as it is complete, while the computation goes on.
+/// plan_bucketed makes one.
 ///
 ///     for (layer i = last; …; --i) {
 ///       compute(i, buckets.gradient(i));
@@ -38,9 +38,9 @@ namespace adasum {
 ///     }
 ///     buckets.wait();
 ///
-/// A backward pass ends with the first parameters, so bucket 0 holds the last ones. Every rank reduces the buckets in this
-/// order, one at a time: in whatever order a rank computes, all ranks start the same reductions. The result of each is
-/// bitwise that of a blocking plan for the bucket's segments.
+/// A backward pass ends with the first parameters, so bucket 0 holds the last parameters. Every rank reduces the buckets in
+/// this order, one at a time, so that all ranks start the same reductions, whatever the order in which a rank computes. The
+/// result of each bucket has the same bits as that of a blocking plan for the bucket's segments.
 ///
 /// Under a rule that weighs the whole model at once (its whole_model()), buckets are brought to where they are measured as
 /// they become complete. When the last one has been measured, all of them are weighed together,
@@ -55,12 +55,13 @@ namespace adasum {
 /// is exact. Otherwise rules::adacons, for one, differs by up to 5e-16 of the largest element in double, and 1e-7 in float
 /// with two ranks (docs/guide/overlap.md has the figures).
 ///
-/// A pass is one reduction then: its report is that of the whole model, a rank that nonfinite_policy leaves out is left out of
-/// all buckets, and if anything fails, no gradient of the caller's has changed. (Under nonfinite_policy::exclude and raise, a
-/// pass begins when the last bucket is complete if it works in memory that ranks share, or combines gradients before the rule
-/// is asked, by sums of vectors or by hierarchical. The latter works by messages.)
+/// Under such a rule, a pass is a single reduction: its report is about the whole model, a rank that nonfinite_policy leaves
+/// out is left out of all buckets, and if anything fails, none of the caller's gradients has changed. (Under
+/// nonfinite_policy::exclude and raise, a pass begins when the last bucket is complete if it works in memory that ranks
+/// share, or combines gradients before the rule is asked, by sums of vectors or by hierarchical. The latter works by
+/// messages.)
 ///
-/// Communication goes on in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
+/// Communication makes progress in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
 class bucketed {
   using plan_type = allreduce_plan<T, Space, Comm, Rule, Schedule>;
@@ -125,8 +126,8 @@ class bucketed {
     return buckets_[at.bucket].memory.subspan(at.elements.begin, at.elements.size());
   }
 
-  /// The gradient of parameter i lies in gradient(i), which belongs to this object until wait() has returned. Starts
-  /// the reduction of a bucket that is complete now, and goes on with those in flight. Does not wait for other ranks.
+  /// The gradient of parameter i lies in gradient(i), which belongs to this object until wait() has returned. If its bucket
+  /// is now complete, its reduction starts; reductions in flight continue. The call does not wait for other ranks.
   /// @throws bad_input  there is no parameter i, or it is ready already; nothing has happened then
   void ready(std::size_t i) {
     mark(i, {});
@@ -145,7 +146,7 @@ class bucketed {
     }
   }
 
-  /// Goes on as far as is possible without waiting for other ranks; where the communicator cannot post exchanges, reduces
+  /// Continues as far as is possible without waiting for other ranks. If the communicator cannot post exchanges, it reduces
   /// all buckets that are complete, as allreduce_plan::test does. @return whether all buckets have been reduced
   bool test() {
     if (is_one_run_) return test_run();
@@ -245,8 +246,8 @@ class bucketed {
 
   const parameter& parameter_at(std::size_t i, const char* call) const {
     if (i < parameters_.size()) return parameters_[i];
-    throw bad_input(std::string("adasum::bucketed::") + call + ": parameter " + std::to_string(i) + " of " +
-                    std::to_string(parameters_.size()));
+    throw bad_input(std::string("adasum::bucketed::") + call + ": there is no parameter " + std::to_string(i) +
+                    ", only " + std::to_string(parameters_.size()) + ", numbered from 0");
   }
 
   /// @param callers  where the gradient lies, if not in its bucket
@@ -357,9 +358,9 @@ std::vector<segments> segments_of_each(const Parameters& parameters) {
 
 }  // namespace detail
 
-/// Buckets for parameters of these lengths, or cut into these segments; every rank makes them with the same arguments.
-/// Then follow, in any order and each at most once: a rule (rules::adasum), a schedule (schedules::automatic), options.
-/// Collective, and waits for all ranks, as plan_allreduce does.
+/// Makes buckets for parameters of these lengths, or cut into these segments; every rank calls it with the same arguments.
+/// After these may follow, in any order and each at most once: a rule (by default rules::adasum), a schedule (by default
+/// schedules::automatic), options. Collective, and waits for all ranks, as plan_allreduce does.
 /// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
 ///                      range of segments, one for each parameter
 /// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large

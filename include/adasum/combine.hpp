@@ -116,20 +116,20 @@ consteval bool is_local_call() {
 ///
 ///     out = Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ
 ///
-/// in two passes over the gradients (three over many long ones under a rule that is applied along the tree; see
-/// detail/local/combine_in_groups.hpp). `out` may be one of them. Inf or NaN in a segment of any gradient makes that whole
-/// segment of out NaN (where the rule is measured), and the report names it; or as options::nonfinite says. A segment
-/// in which inner products lose too much (cancellation, squares outside the range of double) is combined vector by
-/// vector. Returns when out is complete.
+/// The call makes two passes over the gradients, or three over many long gradients under a rule that is applied along the
+/// tree (detail/local/combine_in_groups.hpp). `out` may be one of the gradients. If inner products are measured, Inf or NaN
+/// in a segment of any gradient makes that whole segment of `out` NaN, and the report names it; options::nonfinite can choose
+/// otherwise. A segment in which inner products lose too much (by cancellation, or because squares leave the range of double)
+/// is combined vector by vector. It returns when `out` is complete.
 ///
-/// After the data follow, in any order and each at most once: segments (if absent, the whole gradient is one), a rule
-/// (rules::adasum; one with state is changed where it was given as an lvalue) and options.
+/// After the data may follow, in any order and each at most once: segments (by default, the whole gradient is one segment), a
+/// rule (by default rules::adasum; a rule with state is updated if it is given as an lvalue) and options.
 ///
 ///     adasum::combine(space, gradients, out, rules::mean{}, segments, {.nonfinite = nonfinite_policy::exclude});
 ///
-/// @throws bad_input        no gradient, unequal lengths, segments that do not add up to the length, an output that
-///                          overlaps an input in part; before anything changes
-/// @throws nonfinite_error  with nonfinite_policy::raise; before anything changes
+/// @throws bad_input        there is no gradient, lengths differ, the segments do not add up to the length, or the output
+///                          overlaps an input in part; nothing has changed then
+/// @throws nonfinite_error  a gradient holds Inf or NaN, under nonfinite_policy::raise; nothing has changed then
 template <class Space, class Gradients, class Out, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report combine(const Space& space, Gradients&& gradients, Out&& out, A&& a = {}, B&& b = {}, C&& c = {}, D&& d = {}) {

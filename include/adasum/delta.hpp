@@ -19,11 +19,12 @@ namespace detail {
 template <class Plan, class T>
 const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> now) {
   constexpr auto call = "adasum::delta_allreduce";
-  if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; wait() ends it");
+  if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; call wait() first");
   try {
     if (start.size() != now.size() || start.size() != plan.length())
-      throw bad_input(std::string(call) + ": " + std::to_string(start.size()) + " weights before, " +
-                      std::to_string(now.size()) + " after, the plan is for " + std::to_string(plan.length()));
+      throw bad_input(std::string(call) + ": there are " + std::to_string(start.size()) +
+                      " weights before the step, " +
+                      std::to_string(now.size()) + " after it, and the plan is for " + std::to_string(plan.length()));
     if (start.data() == now.data() && !start.empty())
       throw bad_input(std::string(call) + ": the weights before and after are the same array");
     require_same_or_apart(start, std::span<const T>(now), [] { return std::string("the weights before"); }, call);
@@ -66,22 +67,22 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
 
 }  // namespace detail
 
-/// The delta form, for optimizers with state: every rank takes its own optimizer step from common weights, and the
-/// steps are combined instead of the gradients:
+/// For optimizers with state: every rank takes its own optimizer step from the same weights, and the steps are combined
+/// instead of the gradients:
 ///
 ///     weights ← before + allreduce(weights − before)
 ///
-/// All ranks must hold the same `before`; they end with bitwise identical weights, and each keeps its own optimizer
-/// state. Works in the memory of `weights`; `before` is only read, so it may live in plan.buffer(), which is then the
-/// only other copy:
+/// All ranks must hold the same `before`; they end with bitwise identical weights, and each keeps its own optimizer state.
+/// The call works in the memory of `weights`. It only reads `before`, which may lie in plan.buffer(), so that no further copy
+/// is needed:
 ///
 ///     std::ranges::copy(weights, plan.buffer().begin());
 ///     optimizer.step();                                    // changes weights
 ///     report r = adasum::delta_allreduce(plan, plan.buffer(), weights);
 ///
-/// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; blocks and throws as running the plan
-/// does. Where the plan throws an agreement_error or a nonfinite_error, `before` has been subtracted from the weights and
-/// added again: each weight is what it was, except for two roundings.
+/// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; it blocks and throws as a run of the plan does.
+/// If the plan throws an agreement_error or a nonfinite_error, `before` has been subtracted from the weights and added again:
+/// each weight is what it was, except for two roundings.
 /// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
 template <class Plan, class Before, class Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {

@@ -24,8 +24,8 @@
 
 namespace adasum {
 
-/// A reduction on a stream that is set up once and enqueued many times: running it costs the host some launches, waits
-/// for nothing, and allocates nothing from the second time on. Made by plan_enqueued_allreduce. Unlike allreduce_plan:
+/// A reduction on a stream that is set up once, by plan_enqueued_allreduce, and enqueued many times. A run costs the host
+/// some launches; it waits for nothing, and from the second run on it allocates nothing. Differences from allreduce_plan:
 ///
 ///   * there is no report, for the host never learns what was computed;
 ///   * only rules that are applied along the tree can be used; they are copied to the device, and always measured
@@ -58,8 +58,8 @@ class enqueued_allreduce_plan {
   enqueued_allreduce_plan(enqueued_allreduce_plan&&) = delete;  // the engine looks at the set-up
 
   /// Enqueues the reduction of the gradient, in place, on all ranks together.
-  /// @throws bad_input           a gradient of another length than the plan's, or that the device cannot reach; another
-  ///                             plan is in flight on this communicator
+  /// @throws bad_input           the gradient's length is not that of the plan, or the device cannot reach the gradient; or
+  ///                             another plan is in flight on this communicator
   /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
   /// @throws communication_error  what could not be sent
   /// @throws cuda_error  what could not be enqueued
@@ -79,7 +79,7 @@ class enqueued_allreduce_plan {
 
   /// How many elements a gradient has.
   std::size_t length() const { return setup_.length(); }
-  /// How it is cut.
+  /// The segments into which it is cut.
   segments_view segments() const { return setup_.segments(); }
   /// The execution space, a copy of the one that was given.
   const Space& space() const { return setup_.space(); }
@@ -123,10 +123,10 @@ auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Co
 
 }  // namespace detail
 
-/// A plan that is enqueued, for gradients of T that are cut into these segments, or of this length. Every rank makes one
-/// with the same arguments; after the segments follow, in any order and each at most once: a rule, a schedule, options.
-/// With options::check_agreement it is collective and waits for all ranks, as plan_allreduce does: if it throws on one
-/// rank, it throws on all of them. Without, it waits for nobody.
+/// A plan that is enqueued, for gradients of T that are cut into these segments, or of this length. Every rank makes one with
+/// the same arguments; after the segments follow, in any order and each at most once: a rule, a schedule, options. With
+/// options::check_agreement it is collective and waits for all ranks, as plan_allreduce does: if it throws on one rank, it
+/// throws on all of them. Without that option, it waits for nobody.
 /// @return an enqueued_allreduce_plan, which cannot be moved
 /// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
 ///                    options::check_agreement an agreement_error); an option that needs the host (nonfinite, wire); a

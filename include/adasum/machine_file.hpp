@@ -64,7 +64,7 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
     if (word.empty()) throw bad_input(where + ": needs " + expected);
     const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (problem != std::errc() || end != word.data() + word.size() || !schedules::is_constant(number))
-      throw bad_input(where + ": '" + std::string(word) + "' is no number that is finite and not negative");
+      throw bad_input(where + ": '" + std::string(word) + "' is not a finite number of at least 0");
   }
   if (!without_spaces(text).empty()) throw bad_input(where + ": has more than " + expected);
 }
@@ -81,7 +81,7 @@ inline schedules::machine machine_from_text(std::string_view text, const std::st
     if (content.empty()) continue;
     const std::string place = name + ", line " + std::to_string(line);
     const auto equals = content.find('=');
-    if (equals == content.npos) throw bad_input(place + ": has no '='");
+    if (equals == content.npos) throw bad_input(place + ": expected 'key = value', but there is no '='");
     const std::string key(without_spaces(content.substr(0, equals)));
     const auto value = without_spaces(content.substr(equals + 1));
     if (!has_version) {
@@ -99,7 +99,7 @@ inline schedules::machine machine_from_text(std::string_view text, const std::st
       read_numbers(value, numbers, place + ": " + key);
     });
     if (!is_known) throw bad_input(place + ": the key '" + key + "' is not known");
-    if (std::ranges::find(keys, key) != keys.end()) throw bad_input(place + ": " + key + " is there twice");
+    if (std::ranges::find(keys, key) != keys.end()) throw bad_input(place + ": the key " + key + " is given twice");
     keys.push_back(key);
   }
   if (!has_version) throw bad_input(name + ": the key version is missing");

@@ -39,12 +39,12 @@ std::array<const element_t<Out>*, 2> vectors_of_pair(const Space& space, A& a, B
 ///
 ///     out = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b         (rules::adasum)
 ///
-/// All three are contiguous arrays of one length and one type of elements; `out` may be a or b. Segments may follow; without
-/// them the whole gradient is one. Inf or NaN in a segment of a or b
-/// makes that whole segment of out NaN. Allocates nothing (but for double elements whose squares leave the range of
-/// double). Returns when out is complete. Source: rules::adasum.
-/// @throws bad_input  unequal lengths, segments that do not add up to the length, an output that overlaps an input in
-///                    part; before anything changes
+/// a, b and `out` are contiguous arrays of the same length and element type; `out` may be a or b. Segments may follow;
+/// without them, the whole gradient is one segment. Inf or NaN in a segment of a or b makes that whole segment of `out` NaN.
+/// The call allocates nothing, except where the squares of double elements leave the range of double. It returns when `out`
+/// is complete. Source: rules::adasum.
+/// @throws bad_input  lengths differ, the segments do not add up to the length, or the output overlaps an input in part;
+///                    nothing has changed then
 template <class Space, class A, class B, class Out, class... Segments>
 void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&... segments) {
   if constexpr (detail::is_pair_call<Space, A, B, Out, Segments...>()) {
@@ -59,9 +59,9 @@ void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&...
   }
 }
 
-/// Enqueues the adaptive sum of two gradients on the stream of the space (cuda_space) and returns at once; the host
-/// waits for nothing. Weights are computed on the device, and exec/cuda/weigh.hpp says what differs in extreme cases.
-/// Otherwise as adasum_pair.
+/// Enqueues the adaptive sum of two gradients on the stream of the space (cuda_space) and returns at once; the host waits for
+/// nothing. Weights are computed on the device; exec/cuda/weigh.hpp says what differs in extreme cases. Everything else is as
+/// in adasum_pair.
 template <class Space, class A, class B, class Out, class... Segments>
 void enqueue_adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&... segments) {
   if constexpr (detail::is_pair_call<Space, A, B, Out, Segments...>())

@@ -44,19 +44,19 @@ constexpr bool works_in_shared_memory_only = [] {
 
 }  // namespace detail
 
-/// A reduction that is set up once and run many times: partners, buffers and the report are made by plan_allreduce, and
-/// running allocates nothing, unless a segment is combined vector by vector (report::recombined_segments). All ranks make
-/// and run their plans in the same order. Of the plans on one communicator, only one may be in flight at a time (start):
-/// its messages match by their order alone. Another reduction there throws bad_input before anything is sent.
+/// A reduction that is set up once and run many times. plan_allreduce sets up partners, buffers and the report; running the
+/// plan allocates nothing, unless a segment is combined vector by vector (report::recombined_segments). All ranks make and
+/// run their plans in the same order. Of the plans on one communicator, only one may be in flight at a time (start), because
+/// messages are matched by their order alone. Any other reduction there throws bad_input before anything is sent.
 ///
-/// It is a handle: it can be moved, also while a reduction is in flight, and it can be empty, as a member of a class is
-/// until it gets its plan. With MPI and the default rule and schedule its type is short:
+/// A plan is a handle. It can be moved, even while a reduction is in flight. It can be empty, for example as a member of a
+/// class that gets its plan later. With MPI and the default rule and schedule, its type is short:
 ///
 ///     adasum::allreduce_plan<float> plan;   // #include <adasum/mpi.hpp>
 ///
-/// Destroyed in flight, a plan withdraws from the reduction, and returns when no other rank waits for it any more. The
-/// others get a communication_error from wait(). Destroying plans is not collective, also where they work in memory that
-/// ranks share: each rank destroys its own in any order, at any time.
+/// If a plan is destroyed while it is in flight, it withdraws from the reduction; the destructor returns when no other rank
+/// waits for this rank any more, and the others get a communication_error from wait(). Destroying plans is not collective,
+/// even if they work in memory that ranks share: each rank destroys its plans in any order, at any time.
 template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
           class Schedule = schedules::automatic>
 class allreduce_plan {
@@ -64,7 +64,7 @@ class allreduce_plan {
   using state_type = detail::plan_state<T, Space, Comm, Rule, Schedule>;
 
  public:
-  /// Empty: every call but is_empty(), is_in_flight() and assignment throws a bad_input.
+  /// An empty plan: every call except is_empty(), is_in_flight() and assignment throws bad_input.
   allreduce_plan() = default;
   /// The other one is empty then.
   allreduce_plan(allreduce_plan&&) noexcept = default;
@@ -73,18 +73,19 @@ class allreduce_plan {
   /// Whether there is no plan here yet.
   bool is_empty() const { return state_ == nullptr; }
 
-  /// Reduces the gradient in place, on all ranks together; returns when the result is there. Inf or NaN in a segment of
-  /// any rank's gradient makes that whole segment NaN on all ranks (where the rule is measured), or as
-  /// options::nonfinite says.
+  /// Reduces the gradient in place, on all ranks together; returns when the result is there. If inner products are measured,
+  /// Inf or NaN in a segment of any rank's gradient makes that whole segment NaN on all ranks; options::nonfinite can choose
+  /// otherwise.
   ///
   /// @return  the same object at each run, overwritten by the next
-  /// @throws bad_input            a gradient of another length than the plan's; the other ranks get a
-  ///                              communication_error
-  /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
-  /// @throws nonfinite_error      with nonfinite_policy::raise: the same on all ranks, nothing has changed
-  /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified. (Short
-  ///                              gradients in shared memory are combined by each rank alone, once all have come: what
-  ///                              fails on one rank after that does not concern the others.)
+  /// @throws bad_input            the gradient's length is not that of the plan; the other ranks get a communication_error
+  /// @throws agreement_error      with options::check_agreement: the ranks differ, or one of them got bad input; the same on
+  ///                              all ranks, and nothing has changed
+  /// @throws nonfinite_error      a gradient holds Inf or NaN, under nonfinite_policy::raise; the same on all ranks, and
+  ///                              nothing has changed
+  /// @throws communication_error  a rank failed, or the message layer did; the gradient is then unspecified. (Short gradients
+  ///                              in shared memory are combined by each rank alone, once all ranks have come: a failure on
+  ///                              one rank after that does not affect the others.)
   template <class Gradient>
   const report& operator()(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
@@ -98,11 +99,11 @@ class allreduce_plan {
   // ── the same, beside other work: as with MPI's persistent requests, each start() is followed by one wait() ──
 
   /// Begins what operator() does, without waiting for other ranks. The gradient belongs to the plan until wait() has
-  /// returned. Other ranks may call start() or operator(): it is the same reduction. Each start() must be matched by a
-  /// wait() on every rank that called it.
+  /// returned. Other ranks may call start() or operator(): both run the same reduction. A rank that calls start() must also
+  /// call wait().
   ///
-  /// Exchanges go on, and arithmetic is done, in start(), test() and wait(), on the caller's thread; between these calls
-  /// only the message layer may work. If something is wrong with the gradient, wait() throws it.
+  /// Exchanges and arithmetic make progress in start(), test() and wait(), on the caller's thread; between these calls, only
+  /// the message layer may work. If something is wrong with the gradient, wait() throws the error.
   /// @throws bad_input  this plan or another one on its communicator is in flight already; nothing has happened then
   template <class Gradient>
   void start(Gradient&& gradient) {
@@ -113,8 +114,8 @@ class allreduce_plan {
   /// For buffer().
   void start() { begin(state("start").buffer("start"), {}); }
 
-  /// Goes on as far as is possible without waiting for other ranks. If the communicator cannot post exchanges
-  /// (posting_communicator), that is not possible: the first test() waits for the other ranks and finishes the run.
+  /// Continues the reduction as far as is possible without waiting for other ranks. If the communicator cannot post exchanges
+  /// (posting_communicator), that is not possible; then the first test() waits for the other ranks and finishes the run.
   /// @return whether the reduction has ended, well or not: wait() returns or throws at once
   /// @throws bad_input  nothing was started
   bool test() {
@@ -133,9 +134,9 @@ class allreduce_plan {
   /// Whether a reduction was started that wait() has not ended.
   bool is_in_flight() const { return state_ && state_->is_in_flight(); }
 
-  /// Gradient memory that the plan owns: length() elements, uninitialised. Valid as long as the plan. Where the ranks
-  /// share memory and the schedule can use that, it lies there. All ranks call this, or none: the first call waits for
-  /// all of them, and afterwards gradients that lie elsewhere are reduced by messages.
+  /// Memory for a gradient, which the plan owns: length() elements, uninitialised, valid as long as the plan. If the ranks
+  /// share memory and the schedule can use it, the buffer lies in that memory. Either all ranks call this or none does: the
+  /// first call waits for all of them. Afterwards, gradients that lie elsewhere are reduced by messages.
   /// @throws what plan_allreduce throws
   std::span<T> buffer() { return state("buffer").buffer("buffer"); }
 
@@ -146,7 +147,7 @@ class allreduce_plan {
 
   /// How many elements a gradient has.
   std::size_t length() const { return state("length").setup().length(); }
-  /// How it is cut.
+  /// The segments into which it is cut.
   segments_view segments() const { return state("segments").setup().segments(); }
   /// The execution space, a copy of the one that was given.
   const Space& space() const { return state("space").setup().space(); }
@@ -272,24 +273,26 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 }  // namespace detail
 
 /// A plan for gradients of T that are cut into these segments, or of this length. Every rank makes one with the same
-/// arguments. After the segments follow, in any order and each at most once: a rule, a schedule, options, and a shard
-/// (combine_allreduce; ranks that have different shards may then give different lengths).
+/// arguments. After the segments may follow, in any order and each at most once: a rule, a schedule, options, and a shard
+/// (see combine_allreduce; ranks that have different shards may give different lengths).
 ///
 ///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, schedules::recursive_halving{}, {.wire = …});
 ///
-/// Collective, and waits for all ranks: in ⌈log₂P⌉ exchanges of one short message they tell each other that they are ready,
-/// and a hash of what they have made. So a rank on which anything fails, even for lack of memory, throws that, all others
-/// throw too, and none waits in a later run. If the schedule asks for it (schedules::shared_memory; automatic, where it
-/// pays), this makes memory that the ranks share. Where there is no room for that, automatic sends messages instead
-/// (last_report().schedule() says what ran).
+/// Collective, and waits for all ranks: in ⌈log₂P⌉ exchanges of one short message, the ranks tell each other that they are
+/// ready, and a hash of what they have made. So if anything fails on one rank, even for lack of memory, that rank throws the
+/// error, all others throw too, and none waits in a later run. If the schedule asks for it (schedules::shared_memory;
+/// automatic, where it saves time), the call makes memory that the ranks share. If there is no room for that memory,
+/// automatic sends messages instead (last_report().schedule() says what ran).
 /// @return an allreduce_plan
 /// @throws agreement_error      with options::check_agreement: the ranks are about to make different plans, or one of them
 ///                              got bad input; says what
-/// @throws communication_error  without it: the same; or a rank failed otherwise, which throws what happened there
+/// @throws communication_error  without that option, in the same cases; with or without it, another rank failed in some other
+///                              way, and throws the cause there
 /// @throws shared_memory_error  on all ranks: the schedule needs shared memory, and there is not enough room
-/// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
-///                    options::check_agreement an agreement_error); options::wire is for float gradients; not all ranks
-///                    share memory; a plan is in flight on this communicator
+/// @throws bad_input  the boundaries of the segments do not begin at 0, or decrease; the schedule cannot be built (with
+///                    options::check_agreement, this is an agreement_error); options::wire is given, but gradients are not
+///                    float; the schedule needs memory that all ranks share, and they share none; a plan is in flight on this
+///                    communicator
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments, A&& a = {},

@@ -9,9 +9,9 @@
 
 namespace adasum {
 
-/// A reduction whose result one rank gets, set up once and run many times: made by plan_reduce. Everything but where the
-/// result lies is as in allreduce_plan. In place: after a run, the gradient of the root is the result; those of the others
-/// are unspecified. So it is with buffer().
+/// A reduction whose result goes to one rank, set up once by plan_reduce and run many times. Everything except where the
+/// result lies is as in allreduce_plan. In place: after a run, the gradient of the root is the result, and those of the other
+/// ranks are unspecified. The same holds for buffer().
 template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
           class Schedule = schedules::automatic>
 class reduce_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
@@ -42,21 +42,21 @@ class reduce_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
   /// @endcond
 };
 
-/// The combination of all ranks' gradients under any rule, which one rank gets:
+/// The combination of all ranks' gradients under any rule, for one rank:
 ///
 ///     gradient ← Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ   on rank `root`
 ///
 /// In place on the root, with the same bits as combine_allreduce gives under the same schedule; the gradients of the other
-/// ranks are unspecified then. By all schedules but recursive_doubling, each rank combines a part, as in
-/// combine_reduce_scatter, and sends it to the root: N elements from each rank in all. The report is the same as
-/// combine_allreduce's, on all ranks. Collective: every rank calls it with the same arguments. Returns when the result is
-/// there, on other ranks when nobody needs their gradient any more.
+/// ranks are then unspecified. Under all schedules except recursive_doubling, each rank combines a part, as in
+/// combine_reduce_scatter, and sends it to the root, which makes N elements from each rank in total. All ranks get the same
+/// report as from combine_allreduce. Collective: every rank calls it with the same arguments. On the root it returns when the
+/// result is there; on the other ranks, when nobody needs their gradient any more.
 ///
-/// After the root follow, in any order and each at most once: segments, a rule, a schedule and options, as for
-/// combine_allreduce. Errors as there, and
-/// @throws bad_input        there is no rank `root` (on the other ranks an agreement_error that says so, with
-///                          options::check_agreement; a communication_error without)
-/// @throws agreement_error  the ranks name several roots
+/// After the root may follow, in any order and each at most once: segments, a rule, a schedule and options, as for
+/// combine_allreduce. It throws what combine_allreduce throws, and
+/// @throws bad_input        there is no rank `root`; the other ranks get an agreement_error that says so (with
+///                          options::check_agreement) or a communication_error (without it)
+/// @throws agreement_error  the ranks name different roots
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report combine_reduce(const Space& space, const Comm& comm, Gradient&& gradient, int root, A&& a = {}, B&& b = {},
@@ -69,10 +69,10 @@ report combine_reduce(const Space& space, const Comm& comm, Gradient&& gradient,
   }
 }
 
-/// The adaptive sum of all ranks' gradients (adasum_allreduce), which one rank gets, in place. Collective: every rank calls it
-/// with the same arguments. Returns when the result is there, on other ranks when nobody needs their gradient any more, and a
-/// report. Segments, a schedule and options may follow the root, in any order and each at most once. That is combine_reduce
-/// with rules::adasum, whose errors it has.
+/// The adaptive sum of all ranks' gradients (adasum_allreduce), for one rank, in place. Collective: every rank calls it with
+/// the same arguments. It returns a report: on the root, when the result is there; on the other ranks, when nobody needs
+/// their gradient any more. Segments, a schedule and options may follow the root, in any order and each at most once. It does
+/// what combine_reduce does with rules::adasum, and throws the same errors.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>
 report adasum_reduce(const Space& space, const Comm& comm, Gradient&& gradient, int root, A&& a = {}, B&& b = {},
@@ -85,11 +85,11 @@ report adasum_reduce(const Space& space, const Comm& comm, Gradient&& gradient, 
 }
 
 /// A plan for combine_reduce, of gradients of T that are cut into these segments, or of this length. Collective, and
-/// otherwise like plan_allreduce; after the root follow, in any order and each at most once: a rule, a schedule, options.
+/// otherwise like plan_allreduce. After the root may follow, in any order and each at most once: a rule, a schedule, options.
 ///
 ///     auto plan = adasum::plan_reduce<float>(exec, comm, segments, root, adasum::rules::mean{});
 ///
-/// Errors as in plan_allreduce and, for the root, as in combine_reduce.
+/// It throws what plan_allreduce throws and, for the root, what combine_reduce throws.
 /// @return a reduce_plan
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options>

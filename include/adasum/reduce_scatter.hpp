@@ -14,7 +14,7 @@ namespace adasum {
 
 /// A reduction whose result is dealt out among the ranks, set up once and run many times: made by plan_reduce_scatter.
 /// Everything but where the result lies is as in allreduce_plan. In place: after a run, the elements part() of the gradient
-/// are those of the result; the others are unspecified. So it is with buffer().
+/// are those of the result, and the others are unspecified. The same holds for buffer().
 ///
 /// Under the same schedule, a part has the same bits as these elements have after an allreduce.
 template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
@@ -58,23 +58,25 @@ destination parts_among(const As&... as) {
 
 }  // namespace detail
 
-/// The combination of all ranks' gradients under any rule, of which each rank gets its part:
+/// The combination of all ranks' gradients under any rule; each rank gets its part of it:
 ///
 ///     gradient[part of rank r] ← (Σᵢ cᵢ gᵢ)[part of rank r],   c = rule(G),   G(i, j) = gᵢ·gⱼ   on rank r
 ///
-/// In place: the result lies where the part does in the whole gradient; the rest of the gradient is unspecified then. That
-/// is combine_allreduce without sending the result to everybody: about half of its bytes by halving and all_to_all, and the
-/// same bits in each part under the same schedule. The report is the same as its, on all ranks: it is about all gradients and
-/// the whole result. Collective: every rank calls it with the same arguments. Returns when this rank's part is there.
+/// In place: the result lies where the part lies in the whole gradient; the rest of the gradient is then unspecified. This is
+/// combine_allreduce, except that the result is not sent to all ranks: by halving and all_to_all, about half as many bytes
+/// are sent. Under the same schedule, each part has the same bits. All ranks get the same report as from combine_allreduce:
+/// it is about all gradients and the whole result. Collective: every rank calls it with the same arguments. It returns when
+/// this rank's part is there.
 ///
-/// After the gradient follow, in any order and each at most once: parts (if absent, they are as nearly equal as can be:
-/// part_of_rank), segments, which may lie across parts, a rule, a schedule and options, as for combine_allreduce.
+/// After the gradient may follow, in any order and each at most once: parts (by default as equal as possible: part_of_rank),
+/// segments (which may extend over several parts), a rule, a schedule and options, as for combine_allreduce.
 ///
 ///     adasum::combine_reduce_scatter(space, comm, gradient, rules::mean{}, adasum::parts{1000, 500, 0, 1500}, segments);
 ///
-/// Errors as in combine_allreduce, and
-/// @throws bad_input  another number of parts than ranks, or parts that do not add up to the gradient (on the other ranks an
-///                    agreement_error that says so, with options::check_agreement; a communication_error without)
+/// It throws what combine_allreduce throws, and
+/// @throws bad_input  the number of parts is not that of the ranks, or the parts do not add up to the gradient; the other
+///                    ranks get an agreement_error that says so (with options::check_agreement) or a communication_error
+///                    (without it)
 /// @throws agreement_error  the ranks' parts differ
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options, class E = detail::unnamed_options>
@@ -89,10 +91,10 @@ report combine_reduce_scatter(const Space& space, const Comm& comm, Gradient&& g
   }
 }
 
-/// The adaptive sum of all ranks' gradients (adasum_allreduce), of which each rank gets its part, where that lies in the
-/// gradient. Collective: every rank calls it with the same arguments. Returns when this rank's part is there, and a report
-/// of the whole. Parts, segments, a schedule and options may follow, in any order and each at most once. That is
-/// combine_reduce_scatter with rules::adasum, whose errors it has.
+/// The adaptive sum of all ranks' gradients (adasum_allreduce). Each rank gets its part, at its place in the gradient.
+/// Collective: every rank calls it with the same arguments. It returns a report of the whole, when this rank's part is there.
+/// Parts, segments, a schedule and options may follow, in any order and each at most once. It does what
+/// combine_reduce_scatter does with rules::adasum, and throws the same errors.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
@@ -107,14 +109,14 @@ report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gr
 }
 
 /// A plan for combine_reduce_scatter, of gradients of T that are cut into these segments, or of this length. Collective, and
-/// otherwise like plan_allreduce; after the segments follow, in any order and each at most once: parts, a rule, a schedule,
-/// options.
+/// otherwise like plan_allreduce. After the segments may follow, in any order and each at most once: parts, a rule, a
+/// schedule, options.
 ///
 ///     auto plan = adasum::plan_reduce_scatter<float>(exec, comm, segments, adasum::parts(lengths));
 ///     plan(gradient);
 ///     use(std::span(gradient).subspan(plan.part().begin, plan.part().size()));
 ///
-/// Errors as in plan_allreduce and, for parts, as in combine_reduce_scatter.
+/// It throws what plan_allreduce throws and, for parts, what combine_reduce_scatter throws.
 /// @return a reduce_scatter_plan
 template <scalar T, class Space, class Comm, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
@@ -127,8 +129,8 @@ auto plan_reduce_scatter(const Space& space, const Comm& comm, const detail::seg
                                                         detail::parts_among(a, b, c, d), a, b, c, d);
 }
 
-/// The part of a rank where none are given: of `length` elements, the first `length / ranks` rounded down or up, and so on,
-/// so that two parts differ by one element at most.
+/// The part of a rank, if no parts are given: `length` elements are divided into consecutive parts of `length / ranks`,
+/// rounded down or up, so that no two parts differ by more than one element.
 inline index_range part_of_rank(std::size_t length, int ranks, int rank) {
   return detail::part_of({0, length}, static_cast<std::size_t>(ranks), static_cast<std::size_t>(rank));
 }

@@ -128,8 +128,8 @@ inline std::string csv_header() {
          "wire_vanished\n";
 }
 
-/// One line for each gradient in each segment. What was lost on the wire is of the whole, and the same on each line; the
-/// field is empty where that is not known. @param step  the caller's, to tell runs apart
+/// One line for each gradient in each segment. What was lost on the wire is counted for the whole reduction, so it is the
+/// same on each line; the field is empty if it is not known. @param step the caller's, to tell runs apart
 inline std::string to_csv(const report& r, long long step) {
   std::string text, lost = ",,";
   if (const auto& known = r.lost_on_wire()) {

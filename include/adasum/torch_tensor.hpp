@@ -41,7 +41,7 @@ constexpr at::ScalarType torch_type() {
 inline void require_elements_in_a_row(const at::Tensor& tensor, const char* call) {
   const auto refuse = [&](const std::string& why) { throw bad_input(std::string(call) + ": " + why); };
   if (!tensor.defined()) refuse("the tensor is undefined");
-  if (tensor.layout() != at::kStrided) refuse("the tensor is sparse, or has another layout than rows of elements");
+  if (tensor.layout() != at::kStrided) refuse("the tensor is not dense; give it tensor.to_dense()");
   if (!tensor.is_non_overlapping_and_dense())
     refuse("the tensor has gaps between its elements, or elements that share memory; give it tensor.contiguous()");
 }

@@ -16,13 +16,14 @@
 namespace adasum {
 
 /// The adaptive sum of any number of gradients of this process, segment by segment: rules::adasum along the tree of
-/// tree_order.hpp, ((g₀ ⊕ g₁) ⊕ (g₂ ⊕ g₃)) of four, where
+/// tree_order.hpp, for four gradients ((g₀ ⊕ g₁) ⊕ (g₂ ⊕ g₃)), where
 ///
 ///     a ⊕ b = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
 ///
-/// Gradients and `out` are contiguous arrays of one length and one type of elements; `out` may be one of them. Two passes over
-/// them, or three where they are many and long. Segments may follow; without them the whole gradient is one. Returns when out
-/// is complete, and a report. That is combine() with rules::adasum, whose errors it has. Source: rules::adasum.
+/// The gradients and `out` are contiguous arrays of the same length and element type; `out` may be one of the gradients. The
+/// call makes two passes over the gradients, or three if they are many and long. Segments may follow; without them, the whole
+/// gradient is one segment. It returns a report, when `out` is complete. It does what combine() does with rules::adasum, and
+/// throws the same errors. Source: rules::adasum.
 template <class Space, class Gradients, class Out, class... Segments>
 report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
   if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>()) {
@@ -36,14 +37,14 @@ report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const S
   }
 }
 
-/// The same for gradients of ranks on several nodes: along the tree over each node's gradients, in the order of the ranks,
-/// and then along that over the nodes, in the order of their lowest ranks. It is the tree by which schedules::automatic
-/// combines where it follows the nodes:
+/// The same for the gradients of ranks on several nodes: first along the tree over each node's gradients, in the order of the
+/// ranks, and then along the tree over the nodes, in the order of their lowest ranks. This is the tree that
+/// schedules::automatic uses where it follows the nodes:
 ///
 ///     adasum_tree_by_node(exec, gradients, adasum::node_groups(comm.nodes()), out, segments);
 ///
-/// Keeps one vector for each node meanwhile. Returns when out is complete.
-/// @throws bad_input  there are not as many gradients as ranks; and as adasum_tree
+/// Until it returns, it keeps one vector for each node. It returns when `out` is complete.
+/// @throws bad_input  there are not as many gradients as ranks; and where adasum_tree throws it
 template <class Space, class Gradients, class Out, class... Segments>
 void adasum_tree_by_node(const Space& space, Gradients&& gradients, const node_groups& nodes, Out&& out,
                          const Segments&... segments) {
@@ -75,9 +76,9 @@ void adasum_tree_by_node(const Space& space, Gradients&& gradients, const node_g
   }
 }
 
-/// Enqueues the adaptive sum of any number of gradients on the stream of the space (cuda_space) and returns at once;
-/// the host waits for nothing, so there is no report. Weights are computed on the device, and exec/cuda/weigh.hpp says
-/// what differs in extreme cases. Otherwise as adasum_tree.
+/// Enqueues the adaptive sum of any number of gradients on the stream of the space (cuda_space) and returns at once. The host
+/// waits for nothing, so there is no report. Weights are computed on the device; exec/cuda/weigh.hpp says what differs in
+/// extreme cases. Everything else is as in adasum_tree.
 template <class Space, class Gradients, class Out, class... Segments>
 void enqueue_adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
   if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>())

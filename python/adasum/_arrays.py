@@ -32,7 +32,7 @@ def type_number(dtype: Any, call: str) -> int:
         except TypeError:
             name = str(dtype)
     if name not in _types:
-        raise BadInput(f"{call}: gradients are {', '.join(_types)}, not {name}")
+        raise BadInput(f"{call}: the dtype is {name}; it must be one of {', '.join(_types)}")
     return _types[name]
 
 
@@ -48,9 +48,9 @@ class Elements:
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
             raise BadInput(f"{call}: the array has gaps between its elements (strides {array.strides}); give a contiguous copy")
         if not array.dtype.isnative:
-            raise BadInput(f"{call}: the array's bytes are in another order than this machine's")
+            raise BadInput(f"{call}: the array does not have this machine's byte order; give a copy that has")
         if written and not array.flags.writeable:
-            raise BadInput(f"{call}: the array is read-only, or a copy by DLPack, and the result is written to it")
+            raise BadInput(f"{call}: the array cannot take the result: it is read-only, or DLPack gave only a copy of it")
         self.array, self._keep = array, given
         self.address, self.count, self.type = array.__array_interface__["data"][0], array.size, _types[name]
 
@@ -69,14 +69,14 @@ def require_alike(arrays: Sequence[Elements], out: Elements, call: str) -> None:
         if one.type != first.type:
             raise BadInput(f"{call}: array 0 and {name} have different element types")
         if one.order != first.order:
-            raise BadInput(f"{call}: array 0 is in {first.order}'s order, {name} in {one.order}'s (strides "
+            raise BadInput(f"{call}: array 0 is in {first.order} order, {name} in {one.order} order (strides "
                            f"{first.array.strides} and {one.array.strides})")
 
 
 def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
     """A view as an array of numpy's, and the name of its element type. bfloat16 travels as 16-bit integers."""
     if isinstance(given, numpy.ma.MaskedArray):
-        raise BadInput(f"{call}: the array is masked, and masks are not heeded; give its data, such as one.filled(0)")
+        raise BadInput(f"{call}: the array is masked, and masks would be ignored; give its data, such as array.filled(0)")
     if isinstance(given, numpy.ndarray):
         return given, given.dtype.name
     if type(given).__module__.partition(".")[0] == "torch":
@@ -86,18 +86,18 @@ def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
             return view_of(given)
         except Exception as problem:  # of the producer's
             raise BadInput(f"{call}: the array cannot be read in place by DLPack: {problem}") from problem
-    raise BadInput(f"{call}: neither an array of numpy's nor one that offers DLPack, but {type(given).__name__}")
+    raise BadInput(f"{call}: expected a numpy array or an object that offers DLPack, not {type(given).__name__}")
 
 
 def _torch_as_numpy(tensor: Any, call: str) -> tuple[numpy.ndarray, str]:
     import torch
 
     if not isinstance(tensor, torch.Tensor):
-        raise BadInput(f"{call}: neither an array nor a tensor, but {type(tensor).__name__}")
+        raise BadInput(f"{call}: expected an array or a tensor, not {type(tensor).__name__}")
     if tensor.device.type != "cpu":
-        raise BadInput(f"{call}: the tensor is on {tensor.device}; this call is for memory of the host")
+        raise BadInput(f"{call}: the tensor is on {tensor.device}; this call takes tensors in host memory only")
     if tensor.layout != torch.strided:
-        raise BadInput(f"{call}: the tensor is sparse")
+        raise BadInput(f"{call}: the tensor is not dense; give it as tensor.to_dense()")
     name = str(tensor.dtype).removeprefix("torch.")
     tensor = tensor.detach()
     if tensor.dtype == torch.bfloat16:

@@ -52,7 +52,7 @@ def view_of(given: Any) -> tuple[numpy.ndarray, str]:
         capsule = given.__dlpack__()
     tensor, flags = _tensor_in(capsule)
     if tensor.device_type not in _in_host_memory:
-        raise BufferError(f"it is on a device (DLPack's type {tensor.device_type}); this call is for memory of the host")
+        raise BufferError(f"it is on a device (DLPack device type {tensor.device_type}); this call takes host memory only")
     name = _kinds.get(tensor.kind, f"DLPack's type {tensor.kind} of ") + str(tensor.bits)
     if tensor.lanes != 1 or name not in _formats:
         raise BufferError(f"it holds {name}{f' x {tensor.lanes}' if tensor.lanes != 1 else ''}; "
@@ -60,7 +60,7 @@ def view_of(given: Any) -> tuple[numpy.ndarray, str]:
     shape = tuple(tensor.shape[:tensor.ndim]) if tensor.ndim else ()
     if not tensor.data:
         if 0 not in shape:
-            raise BufferError("it has elements, but no memory")
+            raise BufferError("it has elements, but its data pointer is null")
         return numpy.empty(shape, _formats[name]), name
     size = tensor.bits // 8
     interface = {
@@ -79,8 +79,8 @@ def _tensor_in(capsule: Any) -> tuple[_Tensor, int]:
     if _is_valid(capsule, b"dltensor"):
         return ctypes.cast(_pointer(capsule, b"dltensor"), POINTER(_Tensor)).contents, 0
     if not _is_valid(capsule, b"dltensor_versioned"):
-        raise BufferError("its __dlpack__ gives no DLPack capsule, or one that was taken before")
+        raise BufferError("its __dlpack__() returned no DLPack capsule, or one that had already been used")
     managed = ctypes.cast(_pointer(capsule, b"dltensor_versioned"), POINTER(_Versioned)).contents
     if managed.major != 1:
-        raise BufferError(f"it speaks version {managed.major} of DLPack; this package knows version 1")
+        raise BufferError(f"it uses version {managed.major} of DLPack; this package reads version 1")
     return managed.tensor, managed.flags

@@ -86,7 +86,7 @@ def whole_number(value: Any) -> int:
 
 def require_no_bool(value: Any) -> None:
     if isinstance(value, (bool, numpy.bool_)):
-        raise TypeError("a bool is no number")
+        raise TypeError("a bool is not a number")
 
 
 def shown(number: int) -> str:
@@ -104,7 +104,7 @@ def lengths_of(segments: Iterable[int] | None) -> tuple[Any, int]:
         raise _errors.BadInput(f"adasum: the lengths of segments are not a list of integers: {problem}") from problem
     if lengths and not 0 <= min(lengths) <= max(lengths) < 1 << 63:
         wrong = min(lengths) if min(lengths) < 0 else max(lengths)
-        raise _errors.BadInput(f"adasum: the length of a segment is {shown(wrong)}")
+        raise _errors.BadInput(f"adasum: a segment has the length {shown(wrong)}; a length is at least 0 and below 2**63")
     return (c_size_t * max(1, len(lengths)))(*lengths), len(lengths)
 
 
@@ -113,16 +113,16 @@ def _encoded(text: str, what: str) -> bytes:
     try:
         encoded = text.encode()
     except UnicodeEncodeError as problem:
-        raise _errors.BadInput(f"adasum: {what} {text!r} is no text in Unicode: {problem}") from problem
+        raise _errors.BadInput(f"adasum: {what} {text!r} cannot be encoded as UTF-8: {problem}") from problem
     if 0 in encoded:
-        raise _errors.BadInput(f"adasum: {what} {text!r} has a NUL in it")
+        raise _errors.BadInput(f"adasum: {what} {text!r} contains a NUL character")
     return encoded
 
 
 def name_of(rule: str) -> bytes:
     """A rule as the library reads it."""
     if not isinstance(rule, str):
-        raise _errors.BadInput(f"adasum: the rule is no text, but {type(rule).__name__}")
+        raise _errors.BadInput(f"adasum: the rule must be a string, not {type(rule).__name__}")
     return _encoded(rule, "the rule")
 
 

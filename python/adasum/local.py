@@ -29,13 +29,13 @@ def pair(a: Array, b: Array, out: Array | None = None, *, segments: Iterable[int
     ``(1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b``.
 
     Args:
-        a: A contiguous array: numpy's, or what offers DLPack. It is not changed, unless it is ``out``.
-        b: Another one of the same shape, order (C's or Fortran's) and type.
+        a: A contiguous array from numpy or any library that offers DLPack. It is not changed, unless it is ``out``.
+        b: Another array of the same shape, order (C or Fortran) and type.
         out: Where the result goes, which may be ``a`` or ``b``.
         segments: The lengths of the segments (layers); without them, the whole array is one.
 
     Returns:
-        ``out``, or a new array of numpy's.
+        ``out``, or a new numpy array.
 
     Raises:
         BadInput: An argument cannot be used; nothing has changed.
@@ -51,17 +51,18 @@ def pair(a: Array, b: Array, out: Array | None = None, *, segments: Iterable[int
 
 def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str = "adasum",
             segments: Iterable[int] | None = None, **options: Any) -> tuple[Any, Report]:
-    """Any number of gradients, combined under a rule.
+    """Combines any number of gradients under a rule.
 
     Args:
         gradients: Arrays, as for :func:`pair`.
-        out: Where the result goes, which may be one of them.
-        rule: A name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`rules` lists them.
+        out: Where the result goes, which may be one of the gradients.
+        rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`rules` lists
+            them.
         segments: The lengths of the segments (layers); without them, the whole array is one.
         options: ``measure``, ``nonfinite``.
 
     Returns:
-        The result, which is ``out`` or a new array of numpy's, and a :class:`Report`.
+        The result, which is ``out`` or a new numpy array, and a :class:`Report`.
 
     Raises:
         BadInput: An argument cannot be used; nothing has changed.
@@ -69,10 +70,10 @@ def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str =
     """
     call = "adasum.combine"
     if not isinstance(gradients, Iterable):
-        raise BadInput(f"{call}: no list of gradients, but {type(gradients).__name__}")
+        raise BadInput(f"{call}: the gradients must be a list of arrays, not {type(gradients).__name__}")
     inputs = [Elements(one, call) for one in gradients]
     if not inputs:
-        raise BadInput(f"{call}: there is no gradient")
+        raise BadInput(f"{call}: the list of gradients is empty")
     out, target = _out_like(inputs[0], out, call)
     require_alike(inputs, target, call)
     found = Handle(0)
@@ -84,7 +85,7 @@ def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str =
 
 def tree(gradients: Iterable[Array], out: Array | None = None, *, segments: Iterable[int] | None = None,
          **options: Any) -> tuple[Any, Report]:
-    """Any number of gradients, combined by adaptive summation along the library's tree: :func:`combine` with the rule
+    """Combines any number of gradients by adaptive summation along the library's tree, as :func:`combine` does with the rule
     ``"adasum"``. Returns the result and a :class:`Report`."""
     return combine(gradients, out, rule="adasum", segments=segments, **options)
 

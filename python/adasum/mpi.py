@@ -34,8 +34,8 @@ def _prepare(call: str) -> None:
     declare(library, {"adasum_mpi_library": (c_char_p,)})
     ours, theirs = library.adasum_mpi_library().decode().strip(), MPI.Get_library_version().rstrip("\0").strip()
     if ours != theirs:
-        raise MPIError(f"{call}: this package uses the MPI library {ours!r}, mpi4py uses {theirs!r}; install both for one of "
-                       "them")
+        raise MPIError(f"{call}: this package uses the MPI library {ours!r}, but mpi4py uses {theirs!r}; install both for "
+                       "the same one")
     handle = c_int if MPI._sizeof(MPI.Comm) == ctypes.sizeof(c_int) else c_void_p
     lengths, result = ctypes.POINTER(c_size_t), ctypes.POINTER(Handle)
     declare(library, {
@@ -59,7 +59,7 @@ def _handle_of(comm: MPI.Comm, call: str) -> Any:
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):
-        raise BadInput(f"{call}: not a communicator of mpi4py's, but {type(comm).__name__}")
+        raise BadInput(f"{call}: the communicator must be an mpi4py.MPI.Comm, not {type(comm).__name__}")
     return _handle_type.from_address(MPI._addressof(comm))
 
 
@@ -68,9 +68,9 @@ def _count_of(given: Any, call: str) -> int:
     try:
         count = whole_number(given)
     except TypeError as problem:
-        raise BadInput(f"{call}: the number of elements is no integer: {problem}") from problem
+        raise BadInput(f"{call}: the number of elements must be an integer: {problem}") from problem
     if not 0 <= count < 1 << 63:
-        raise BadInput(f"{call}: the number of elements is {shown(count)}")
+        raise BadInput(f"{call}: the number of elements is {shown(count)}; it must be at least 0 and below 2**63")
     return count
 
 
@@ -78,13 +78,14 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
               **options: Any) -> Report:
     """Combines the arrays of all ranks of an mpi4py communicator under a rule, in place; all ranks get the same bits.
 
-    Collective over ``comm``. Blocks until the result is there; other threads of Python run meanwhile, and Ctrl-C is answered.
+    Collective over ``comm``. Blocks until the result is there; meanwhile, other Python threads run, and Ctrl-C works.
 
     Args:
-        array: Contiguous, of float64, float32, float16 or bfloat16: numpy's, or what offers DLPack.
+        array: A contiguous array of float64, float32, float16 or bfloat16, from numpy or any library that offers DLPack.
         comm: The ranks.
         segments: The lengths of the segments (layers); without them, the whole array is one.
-        rule: A name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`rules` lists them.
+        rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`rules` lists
+            them.
         options: ``check_agreement``, ``measure``, ``nonfinite``, ``wire``, ``timeout``, ``keep_plan``; see
             docs/guide/options.md.
 
@@ -93,8 +94,8 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
 
     Raises:
         BadInput: On a rank whose arguments cannot be used.
-        CommunicationError: On the others.
-        AgreementError: In place of that with ``check_agreement=True``; it names the rank, and no array is changed.
+        CommunicationError: On the other ranks.
+        AgreementError: On the other ranks with ``check_agreement=True``; it names the rank. No array has changed.
     """
     call = "adasum.allreduce"
     handle = _handle_of(comm, call)
@@ -123,13 +124,12 @@ class Plan:
         report = plan(array)                           # in place
         plan.start(array); ...; report = plan.wait()   # beside other work
 
-    A rule with a state goes on from run to run. Errors are those of :func:`allreduce`, for making a plan, and again for each
-    run.
+    A rule with state keeps it from run to run. Making a plan, and each run, raise the errors of :func:`allreduce`.
 
     Args:
         comm: The ranks.
         count: How many elements an array has.
-        dtype: Of numpy or PyTorch, or its name.
+        dtype: A dtype of numpy or PyTorch, or its name.
         segments: As for :func:`allreduce`; so are ``rule`` and ``options``.
     """
 
@@ -152,8 +152,8 @@ class Plan:
         check(library.adasum_plan_create(handle, elements, kind, *lengths, named, asked, byref(self._handle)))
 
     def start(self, array: Array) -> None:
-        """Begins to reduce the array in place, and waits for nobody. The array belongs to the plan until :meth:`wait` has
-        returned. What is wrong with it, :meth:`wait` raises."""
+        """Begins to reduce the array in place, without waiting for other ranks. The array belongs to the plan until
+        :meth:`wait` has returned. If something is wrong with the array, :meth:`wait` raises the error."""
         self._problem = None
         try:
             elements = Elements(array, "adasum.Plan.start", written=True)
@@ -165,7 +165,7 @@ class Plan:
         self._running = elements
 
     def test(self) -> bool:
-        """Goes on as far as that is possible without waiting. Returns whether :meth:`wait` will not wait."""
+        """Continues the reduction as far as is possible without waiting. Returns whether :meth:`wait` would return at once."""
         done = c_int(0)
         check(library.adasum_plan_test(self._handle, byref(done)))
         return bool(done.value)
@@ -190,7 +190,7 @@ class Plan:
         return self.wait()
 
     def free(self) -> None:
-        """Frees what the plan owns. One that is in flight withdraws, and the others' :meth:`wait` fails."""
+        """Frees what the plan owns. A plan in flight withdraws from its reduction; the other ranks' :meth:`wait` then fails."""
         if self._handle.id:
             check(library.adasum_plan_free(byref(self._handle)))
         self._running = None
@@ -207,14 +207,14 @@ class Plan:
 
 
 def set_timeout(comm: MPI.Comm, seconds: float) -> None:
-    """How long this rank waits for others at the most, in all calls on ``comm`` from now on; ``math.inf``, which it is at
-    first, for ever. After a :class:`TimeoutError`, ``comm`` and its plans are of no use any more, the arrays must not be
-    touched, and the program should end by ``comm.Abort()``."""
+    """Sets how long this rank waits for others at most, in all calls on ``comm`` from now on. The default, ``math.inf``, means
+    for ever. After a :class:`TimeoutError`, ``comm`` and its plans cannot be used any more, the arrays must not be touched,
+    and the program should end by ``comm.Abort()``."""
     call = "adasum.set_timeout"
     try:
         require_no_bool(seconds)
         limit = c_double(seconds)
     except (TypeError, OverflowError) as problem:
-        raise BadInput(f"{call}: the timeout is no number of seconds: {problem}") from problem
+        raise BadInput(f"{call}: the timeout must be a number of seconds: {problem}") from problem
     handle = _handle_of(comm, call)  # first: it tells whether there is such a function
     check(library.adasum_set_timeout(handle, limit))

@@ -16,8 +16,8 @@ class Report(Mapping[str, Any]):
     """What a reduction found, as the C++ library's report: norms, weights, and how orthogonal the gradients were.
 
     A read-only mapping: ``report["orthogonality"]`` and the other keys are those of the library's JSON (docs/guide/reports.md).
-    Nothing is computed before it is asked for. ``Report(text)`` makes one of a line that :meth:`json` gave; it can be copied
-    and pickled."""
+    Values are read only when they are asked for. ``Report(text)`` makes a report from a line that :meth:`json` returned.
+    Reports can be copied and pickled."""
 
     __slots__ = ("_handle", "_text", "_values")
 
@@ -29,9 +29,9 @@ class Report(Mapping[str, Any]):
         try:
             values = json.loads(text)
         except (TypeError, ValueError, RecursionError) as problem:
-            raise BadInput(f"adasum.Report: this is no text of a report: {problem}") from problem
+            raise BadInput(f"adasum.Report: the text is not a report: {problem}") from problem
         if not isinstance(values, dict) or not isinstance(text, str):
-            raise BadInput("adasum.Report: this is no text of a report, which is one object of JSON")
+            raise BadInput("adasum.Report: the text is not a report: a report is one JSON object")
         self._handle, self._text, self._values = None, text, values
 
     @classmethod

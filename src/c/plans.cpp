@@ -90,8 +90,8 @@ int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool h
     const auto entry = usable(plan, "adasum_plan_start");
     const auto problem = problem_of([&]() -> std::string {
       if (has_gaps)
-        return "adasum_plan_start: the array has gaps between its elements (it is a part of another): what the "
-               "compiler would copy it to is gone before the reduction ends";
+        return "adasum_plan_start: the array has gaps between its elements (it is a section of another), so the "
+               "compiler would pass a copy that is gone before the reduction ends; give a contiguous array";
       return problem_with(data, type, *entry, "adasum_plan_start");
     });
     if (!problem.empty())

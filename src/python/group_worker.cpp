@@ -74,7 +74,7 @@ group_worker::~group_worker() {
 void group_worker::submit(std::function<void()> work, std::function<void()> complete) {
   if (process_ != getpid())
     throw error("adasum.torch: this process was forked from the one that made the State, whose thread is not here");
-  if (interpreter().has_ended()) throw error("adasum.torch: the interpreter is about to end");
+  if (interpreter().has_ended()) throw error("adasum.torch: the Python interpreter is shutting down");
   {
     const std::lock_guard lock(state_->mutex);
     state_->jobs.push_back({std::move(work), std::move(complete)});

@@ -34,7 +34,7 @@ std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>&
   try {
     if (!tensor.device().is_cpu())
       return "the tensor is on " + tensor.device().str() +
-             "; a process group of this kind sends tensors of the CPU alone";
+             "; this process group sends CPU tensors only";
     visit_elements(tensor, [](auto) {});
     const auto total = sum_of(lengths);
     if (total != static_cast<std::size_t>(tensor.numel()))

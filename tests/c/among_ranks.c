@@ -99,8 +99,8 @@ static void check_plan(void) {
   CHECK(adasum_report_contributions(report) == (size_t)size);
 
   /* Beside other work. */
-  CHECK_ERROR(adasum_plan_test(plan, &done), ADASUM_BAD_INPUT, "nothing was started");
-  CHECK_ERROR(adasum_plan_wait(plan, NULL), ADASUM_BAD_INPUT, "nothing was started");
+  CHECK_ERROR(adasum_plan_test(plan, &done), ADASUM_BAD_INPUT, "no reduction is in flight");
+  CHECK_ERROR(adasum_plan_wait(plan, NULL), ADASUM_BAD_INPUT, "no reduction is in flight");
   fill(data, rank);
   CHECK_OK(adasum_plan_start(plan, data, length, ADASUM_FLOAT));
   CHECK_ERROR(adasum_plan_start(plan, data, length, ADASUM_FLOAT), ADASUM_BAD_INPUT, "in flight");

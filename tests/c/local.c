@@ -99,8 +99,8 @@ static void check_combine(void) {
   CHECK(strncmp(text, whole, sizeof text - 1) == 0);
 
   /* What there is not. */
-  CHECK(isnan(adasum_report_norm(report, 3, 0)) && strstr(adasum_last_error(), "contribution 3 of 3") != NULL);
-  CHECK(isnan(adasum_report_weight(report, 0, 1)) && strstr(adasum_last_error(), "segment 1 of 1") != NULL);
+  CHECK(isnan(adasum_report_norm(report, 3, 0)) && strstr(adasum_last_error(), "there is no contribution 3, only 3") != NULL);
+  CHECK(isnan(adasum_report_weight(report, 0, 1)) && strstr(adasum_last_error(), "there is no segment 1") != NULL);
   CHECK(isnan(adasum_report_result_norm(report, 1)) && isnan(adasum_report_orthogonality(report, 1)));
   CHECK(adasum_report_excluded(report, NULL, 1) == 0 && strstr(adasum_last_error(), "ranks is a null pointer") != NULL);
   CHECK(adasum_report_json(report, 0, NULL, 1) == 0 && strstr(adasum_last_error(), "text is a null pointer") != NULL);

@@ -93,7 +93,7 @@ TEST_CASE("named values: what cannot be used is named, and what there is") {
   CHECK(refusal("paint=blue") == "adasum: the test: paint is 'blue'; it must be red or green");
   named_values nothing("the rule mean", "x=1");
   CHECK_THROWS_WITH_AS(nothing.require_all_read(),
-                       "adasum: the rule mean: there is no 'x'; there is nothing to be given", bad_input);
+                       "adasum: the rule mean: there is no 'x'; nothing can be given", bad_input);
 }
 
 }  // namespace test_of_core_named_values

@@ -184,7 +184,8 @@ TEST_CASE("16-bit messages are for floats") {
   choices.wire = adasum::wire_format::bfloat16;
   CHECK_THROWS_WITH_AS(adasum::plan_allreduce<double>(adasum::serial_space{}, adasum::self_communicator{}, segs,
                                                       adasum::rules::adasum{}, adasum::schedules::automatic{}, choices),
-                       doctest::Contains("options::wire rounds float gradients; the elements are double"),
+                       doctest::Contains("options::wire needs float gradients and an execution space that rounds "
+                                         "them; here the elements are double and the space is "),
                        adasum::bad_input);
 }
 

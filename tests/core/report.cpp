@@ -67,10 +67,10 @@ TEST_CASE("orthogonality is 1 for orthogonal gradients and 1/n for equal ones") 
 
 TEST_CASE("indices out of range are refused with the sizes") {
   const auto r = adasum_of({{1, 2}, {3, 4}, {5, 6}}, {1, 1});
-  CHECK_THROWS_WITH_AS((void)r.norm(3, 0), doctest::Contains("contribution 3 of 3"), bad_input);
-  CHECK_THROWS_WITH_AS((void)r.weight(0, 2), doctest::Contains("segment 2 of 2"), bad_input);
-  CHECK_THROWS_WITH_AS((void)r.result_norm(9), doctest::Contains("segment 9 of 2"), bad_input);
-  CHECK_THROWS_WITH_AS((void)r.orthogonality(2), doctest::Contains("segment 2 of 2"), bad_input);
+  CHECK_THROWS_WITH_AS((void)r.norm(3, 0), doctest::Contains("there is no contribution 3, only 3"), bad_input);
+  CHECK_THROWS_WITH_AS((void)r.weight(0, 2), doctest::Contains("there is no segment 2, only 2"), bad_input);
+  CHECK_THROWS_WITH_AS((void)r.result_norm(9), doctest::Contains("there is no segment 9, only 2"), bad_input);
+  CHECK_THROWS_WITH_AS((void)r.orthogonality(2), doctest::Contains("there is no segment 2, only 2"), bad_input);
   CHECK_THROWS_AS((void)report{}.norm(0, 0), bad_input);
 }
 

@@ -204,7 +204,7 @@ def test_unused_parameters():
         adasum.torch.apply_to_fsdp(model, mesh)
         return model
 
-    with pytest.raises(adasum.BadInput, match="module '': not all of its parameters.*set_reduce_scatter_unused_params"):
+    with pytest.raises(adasum.BadInput, match="module '': some of its parameters.*set_reduce_scatter_unused_params"):
         backward(applied(lambda: Network(unused=True)))
     replica = torch.distributed.get_rank() // 2  # all hear of what is wrong in one replica
     with pytest.raises(adasum.BadInput if replica else adasum.Error):
@@ -222,10 +222,10 @@ def test_bad_input():
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
     row = torch.distributed.get_rank() // 2 * 2
     for model, on, message in [
-            (sharded(mesh["shard"]), mesh["shard"], "dimensions is 1; it needs two"),
-            (sharded(mesh["shard"]), None, "no DeviceMesh, but NoneType"),
-            (Network(), mesh, "no module with parameters that was given to fully_shard"),
-            (list(Network().parameters()), mesh, "no torch.nn.Module, but list"),
+            (sharded(mesh["shard"]), mesh["shard"], r"1 dimension\(s\); it needs two"),
+            (sharded(mesh["shard"]), None, "must be a DeviceMesh, not NoneType"),
+            (Network(), mesh, "no sharded parameters; call fully_shard first"),
+            (list(Network().parameters()), mesh, "must be a torch.nn.Module, not list"),
             (sharded(mesh), mesh, "module '': fully_shard got both dimensions of the mesh"),
             (sharded(mesh["replicate"]), mesh, rf"over the processes \[\d, \d\], but the mesh says \[{row}, {row + 1}\]")]:
         with pytest.raises(adasum.BadInput, match=message):
@@ -239,7 +239,7 @@ def test_bad_input():
 
 @pytest.mark.skipif(has_hook, reason="this PyTorch has FSDPModule.set_all_reduce_hook")
 def test_old_pytorch():
-    with pytest.raises(adasum.Error, match="has no FSDPModule.set_all_reduce_hook; 2.7 has"):
+    with pytest.raises(adasum.Error, match="has no FSDPModule.set_all_reduce_hook; use PyTorch 2.7 or later"):
         adasum.torch.apply_to_fsdp(torch.nn.Linear(2, 2), None)
 
 

@@ -162,7 +162,7 @@ def test_nonfinite():
 
 
 def test_communicators():
-    with pytest.raises(adasum.BadInput, match="not a communicator of mpi4py's, but int"):
+    with pytest.raises(adasum.BadInput, match="must be an mpi4py.MPI.Comm, not int"):
         adasum.allreduce(numpy.ones(3), 3)
     with pytest.raises(adasum.BadInput, match="MPI_COMM_NULL"):
         adasum.allreduce(numpy.ones(3), MPI.COMM_NULL)

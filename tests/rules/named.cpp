@@ -93,7 +93,7 @@ TEST_CASE("a name that is none, and parameters that are none, are refused with w
   CHECK(refused("median") == "adasum: there is no rule 'median'; there are " + all);
   CHECK(refused("") == "adasum: there is no rule ''; there are " + all);
   CHECK(refused("adasum ") == "adasum: there is no rule 'adasum '; there are " + all);
-  CHECK(refused("mean:x=1") == "adasum: the rule mean: there is no 'x'; there is nothing to be given");
+  CHECK(refused("mean:x=1") == "adasum: the rule mean: there is no 'x'; nothing can be given");
   CHECK(refused("centred_clipping:radios=1") ==
         "adasum: the rule centred_clipping: there is no 'radios'; there are radius, iterations, per_segment");
   CHECK(refused("centred_clipping:radius=wide") ==

@@ -153,7 +153,7 @@ TEST_CASE("elements that nobody has, and ranks whom nobody tells, are an error")
                        adasum::bad_input);
   const std::vector<rank_at_end> circular{{false, {}, 1}, {false, {}, 0}};
   const std::vector<index_range> none(2);
-  CHECK_THROWS_WITH_AS(exchange_of_parts(circular, none, {}).of(0, 2), doctest::Contains("nobody tells rank"),
+  CHECK_THROWS_WITH_AS(exchange_of_parts(circular, none, {}).of(0, 2), doctest::Contains("no rank sends rank"),
                        adasum::bad_input);
 }
 

@@ -243,8 +243,8 @@ TEST_CASE("faults in exchanges") {
   check_found(fault::other_contents, "arrives with other contents");
   check_found(fault::out_of_order, "five messages between every two ranks");
   check_found(fault::short_accepted, "no communication_error where a message is withheld");
-  check_found(fault::throws_another, "something else than a communication_error: something else");
-  check_found(fault::writes_too_much, "written behind the buffer");
+  check_found(fault::throws_another, "something other than a communication_error: something else");
+  check_found(fault::writes_too_much, "written past the end of the buffer");
   check_found(fault::stops_at_failure, "");
 }
 
@@ -255,12 +255,12 @@ TEST_CASE("faults in posted exchanges") {
 }
 
 TEST_CASE("faults in shared memory") {
-  check_found(fault::not_zero, "memory is not zero");
+  check_found(fault::not_zero, "new memory is not zero");
   check_found(fault::not_aligned, "not aligned");
   check_found(fault::not_shared, "does not hold what that rank has written");
   check_found(fault::one_memory, "");
-  check_found(fault::ranks_descend, "ranks() do not ascend");
-  check_found(fault::rank_absent, "lack the rank that asks");
+  check_found(fault::ranks_descend, "ranks() are not in ascending order");
+  check_found(fault::rank_absent, "lack the calling rank");
   check_found(fault::not_alive, "alive()");
   check_found(fault::all_have_left, "has_left()");
   check_found(fault::few_bytes, "bytes()");

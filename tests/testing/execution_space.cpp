@@ -201,7 +201,7 @@ TEST_CASE_TEMPLATE("faults of any element type", T, float, double) {
   check_found<T>(fault::weights_later, "mix: an element is");
   check_found<T>(fault::mix_by_address, "mix: the same vectors at other addresses");
   check_found<T>(fault::copies_less, "copy: ");
-  check_found<T>(fault::copies_more, "copy: it writes behind the end");
+  check_found<T>(fault::copies_more, "copy: it writes past the end");
   check_found<T>(fault::denies, "can_reach");
   check_found<T>(fault::pairs, "measure: for_pairs()");
 }

@@ -78,11 +78,11 @@ TEST_CASE("a weight too few, and one too many") {
   const of_all forgets{[](gram_view g, std::span<double> weights) {
     for (std::size_t i = 1; i < g.size(); ++i) weights[i] = 1;
   }};
-  check_refused([&] { check_rule(forgets); }, "unwritten");
+  check_refused([&] { check_rule(forgets); }, "does not write every weight");
   const of_all exceeds{[](gram_view g, std::span<double> weights) {
     for (std::size_t i = 0; i <= g.size(); ++i) weights.data()[i] = 1;
   }};
-  check_refused([&] { check_rule(exceeds); }, "behind the end");
+  check_refused([&] { check_rule(exceeds); }, "past the end");
 }
 
 TEST_CASE("claims that are not true") {

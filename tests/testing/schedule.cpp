@@ -103,11 +103,11 @@ TEST_CASE("faults in what the ranks make of a stage") {
   check_found(recursive_doubling{}, on_rank(3, [](auto& stages) { stages.pop_back(); }), "waits for ever");
   check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[0].held.end = 999; }),
               "neither a partition nor everything");
-  check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[1].members[0] = 4; }), "that there is not");
+  check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[1].members[0] = 4; }), "that does not exist");
   check_found(recursive_doubling{}, on_rank(1, [](auto& stages) { stages[1].self = 1 - stages[1].self; }),
               "not members[self]");
   check_found(recursive_doubling{}, on_rank(0, [](auto& stages) { stages[0].leaf_offsets[1] = 0; }),
-              "brings other gradients");
+              "brings the wrong gradients");
   check_found(recursive_doubling{},
               on_rank(0, [](auto& stages) { stages[0].survivors = 1, stages[0].parts.pop_back(); }), "disagree");
   check_found(all_to_all{},
@@ -132,7 +132,7 @@ TEST_CASE("faults that all ranks share") {
               }),
               "sum");
   check_found(schedules::all_to_all{}, everywhere([](stage& stage, int rank) { stage.sum_over.push_back(rank); }),
-              "not once in its own sum_over");
+              "not in its own sum_over exactly once");
   // The last stage is left out: every rank ends with a half of the gradients.
   check_found(schedules::recursive_doubling{}, [](std::vector<stage>& stages, int) { stages.pop_back(); }, "tree");
 }

@@ -17,17 +17,17 @@
 #include "segments.hpp"
 #include "stage.hpp"
 
-/// The four things that a user can supply: what to compute (rule), where (execution space), among whom (communicator),
-/// in what order (schedule). The library uses no other members of a type than those on this page, and tests hold it to
-/// that (tests/core/concepts/). What a concept requires comes first, then what is optional. An optional member with
-/// other parameters or another result than stated here is taken for absent.
+/// The four things that a user can supply: what to compute (rule), where (execution space), among which ranks (communicator),
+/// in what order (schedule). The library uses only the members listed on this page, and tests check this
+/// (tests/core/concepts/). What a concept requires comes first, then what is optional. An optional member whose parameters or
+/// result differ from those stated here is treated as absent.
 ///
-/// <adasum/testing.hpp> has a checker for each of the four, for what no compiler can see. docs/add_a_rule.md and the
-/// pages beside it show one of each, with its check.
+/// <adasum/testing.hpp> has a checker for each of the four, which finds what no compiler can see. docs/add_a_rule.md and the
+/// pages beside it show an example of each, with its check.
 ///
-/// The values that these types get and give are plain structs of their own, with all of their members public:
+/// The values that these types receive and return are plain structs whose members are all public:
 ///   gram_view, pair_gram, pair_weights      core/gram.hpp       inner products, and the weights made of them
-///   row_sums_view                           core/row_sums.hpp   their norms and row sums alone
+///   row_sums_view                           core/row_sums.hpp   norms and row sums only
 ///   segments_view, index_range, slice       core/segments.hpp   which elements a kernel works on
 ///   outgoing, incoming, memory_kind         core/message.hpp    one message: peer, bytes, where they lie
 ///   stage, schedule_input                   core/stage.hpp      one stage of a schedule, and what it was made for
@@ -39,43 +39,46 @@ namespace adasum {
 /// A function of inner products, called once per segment: a pairwise_rule or a gram_rule. A rule that is both is used as a
 /// pairwise one. The weights multiply the vectors.
 ///
-/// A rule runs on every rank, and must return the same (or throw) on each of them for the same numbers. Each plan, and each
-/// call that is not given a rule of the caller's to change, works on a copy, so a rule can be copied; its operator() need not
-/// be const. `name` identifies the rule in reports and, by its first 31 bytes, in the check that all ranks agree.
+/// A rule runs on every rank, and must return the same (or throw) on each of them for the same numbers. A plan works on a
+/// copy of its rule, and so does a call, unless the caller gives the rule as an lvalue to be updated. So a rule must be
+/// copyable; its operator() need not be const. `name` identifies the rule in reports and, by its first 31 bytes, in the check
+/// that all ranks agree.
 ///
-/// A pairwise rule that cannot throw says so by noexcept: among ranks, others are asked by one more short message where
-/// gradients are so nearly parallel that a rule might cancel them, so that one rank on which it throws is noticed. Gram
+/// A pairwise rule that cannot throw should say so by noexcept. Otherwise, if gradients are so nearly parallel that a rule
+/// might cancel them, the ranks exchange one more short message, to find out whether the rule has thrown on one of them. Gram
 /// matrices hold finite numbers; a zero vector is one whose square is 0, and its weight is finite.
 ///
 /// For calls that only enqueue (cuda_space::enqueue_combine, plan_enqueued_allreduce), a rule is copied to the device and
-/// called there: it is trivially copyable, and its operator() is marked ADASUM_HOST_DEVICE (core/config.hpp). nvcc also takes
-/// one that is constexpr and not marked, if it is given --expt-relaxed-constexpr.
+/// called there. So it must be trivially copyable, and its operator() must be marked ADASUM_HOST_DEVICE (core/config.hpp).
+/// With the option --expt-relaxed-constexpr, nvcc also accepts a constexpr operator() without the mark.
 ///
 /// Optional members:
 ///
-/// - `static constexpr bool needs_gram = false`: it looks at no inner product (a sum); it may be given zeros then.
+/// - `static constexpr bool needs_gram = false`: the rule uses no inner products (a sum, for example); it may then be given
+///   zeros.
 /// - `static constexpr bool left_fold = true`: a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not along the
 ///   tree.
 /// - `bool whole_model() const`: whether one set of weights, from the Gram matrix of all segments together, serves every
 ///   segment.
-/// - `static constexpr bool needs_accurate_gram = true`: it looks at differences of nearly equal numbers, such as a matrix's
-///   small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖, wherever the space can do that.
-/// - `static constexpr bool needs_distances = true`: for rules of n vectors: it asks for gram.squared_distance(i, j) and
-///   compares these, however short beside the vectors. Where inner products cannot give them, differences are measured. Implies
-///   needs_accurate_gram.
-/// - `static constexpr bool leaves_out_nonfinite = true`: for rules of n vectors: those that hold Inf or NaN, and those whose
-///   norms are beyond 2^400 (2^126 for narrower elements than double) while others' are not, have weight 0; the rule is asked
-///   about the others.
-/// - `int degree() const`: 1 (also if absent): gradients times s give the result times s; 0: the same result (rules that mix
-///   unit vectors). Asked for where squares leave the range of double, and vectors are rescaled.
-/// - `parameters() const`: what it was made with, as a std::array<double, n> or another range of doubles; part of the check
-///   that all ranks agree. A rule with members that make a difference has it: without it, the check compares its name alone,
-///   and ranks whose members differ go on, unnoticed, to different results.
-/// - `std::size_t fallbacks`: how often it has taken the mean in place of its own weights; for the report.
-/// - `chosen_name()`: a std::string_view of a text that stays: the name of the rule that runs, for one that stands for others;
-///   used in place of `name`.
-/// - `rule(gram, weights, k)`: in place of rule(gram, weights): is told the number k of the segment (0 for the whole model),
-///   for rules that keep state.
+/// - `static constexpr bool needs_accurate_gram = true`: the rule looks at differences of nearly equal numbers, such as a
+///   matrix's small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖, if the space supports that.
+/// - `static constexpr bool needs_distances = true`: for rules of n vectors that compare gram.squared_distance(i, j), even if
+///   distances are short compared with the vectors. If inner products are not accurate enough, differences of vectors are
+///   measured. Implies needs_accurate_gram.
+/// - `static constexpr bool leaves_out_nonfinite = true`: for rules of n vectors: vectors that hold Inf or NaN get weight 0,
+///   and so do those whose norms are beyond 2^400 (2^126 for elements narrower than double) if others' are not. The rule is
+///   asked about the other vectors.
+/// - `int degree() const`: how the result scales if all gradients are multiplied by s. 1 (the default): it is multiplied by
+///   s; 0: it stays the same (rules that mix unit vectors). The library asks for this when squares leave the range of double
+///   and vectors are rescaled.
+/// - `parameters() const`: the values that the rule was made with, as a std::array<double, n> or another range of doubles;
+///   part of the check that all ranks agree. A rule whose members affect the result should have it. Without it, the check
+///   compares only the rule's name, and ranks whose members differ get different results without noticing.
+/// - `std::size_t fallbacks`: how often the rule has used the mean in place of its own weights; for the report.
+/// - `chosen_name()`: for a rule that stands for others, the name of the rule that runs, used in place of `name`; a
+///   std::string_view of a text that stays valid.
+/// - `rule(gram, weights, k)`: in place of rule(gram, weights), for rules that keep state: k is the number of the segment (0
+///   for the whole model).
 
 /// A rule for two vectors; n vectors are combined along the tree of tree_order.hpp.
 template <class R>
@@ -107,11 +110,11 @@ concept weighs_from = requires(R& rule, Numbers numbers, std::span<double> weigh
 }  // namespace detail
 
 /// A refinement, for rules of n vectors that need norms and row sums alone (core/row_sums.hpp): rule(sums, weights) or
-/// rule(sums, weights, k) with a row_sums_view, which is called with a Gram matrix as well. Where ranks do not meet in
-/// one stage, such a rule runs by sums of vectors along the schedule's stages, whichever these are: see
-/// detail/collective/run_of_sums.hpp. (Not where the schedule has an inner rule.) Optional:
+/// rule(sums, weights, k) with a row_sums_view, which is called with a Gram matrix as well. If the ranks do not all meet in
+/// one stage, such a rule runs by sums of vectors along the stages of any schedule (detail/collective/run_of_sums.hpp),
+/// unless the schedule has an inner rule. Optional:
 ///
-/// - `static constexpr bool needs_row_sums = false`: it looks at norms alone, and must not ask for row sums.
+/// - `static constexpr bool needs_row_sums = false`: the rule uses only norms, and must not ask for row sums.
 template <class R>
 concept row_sum_rule = gram_rule<R> && !pairwise_rule<R> && !requires { requires R::leaves_out_nonfinite; } &&
                        !requires { requires R::needs_accurate_gram; } && detail::weighs_from<R, row_sums_view> &&
@@ -128,48 +131,48 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// matrix may be read after fence(). A space need not offer every element type: each call asks only for that of its gradients.
 ///
 /// - `name` identifies the space in messages and in the check that all ranks agree.
-/// - `allocate<T>(count)`: uninitialised elements in memory of the space, owned by what is returned, which is movable; its
-///   data() gives their address, and gives the same after a move. `count` may be 0.
+/// - `allocate<T>(count)`: uninitialised elements in memory of the space. The returned object owns them and is movable; its
+///   data() returns their address, which does not change when the object is moved. `count` may be 0.
 /// - `measure(slice, vectors, gram)`: gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of
 ///   segment k in the slice, for every segment k of the slice's view, 0 where it has none. Accumulated in double, or better
-///   than float. The same bits for the same values, wherever they lie in memory. A diagonal entry is 0 only where the vector
-///   is: where a square underflows, the smallest positive double is returned in its place. It is Inf or NaN where the vector
-///   holds one.
+///   than float. The same values give the same bits, wherever they lie in memory. A diagonal entry is 0 only if the vector is
+///   zero there: if a square underflows, it is the smallest positive double. It is Inf or NaN if the vector holds Inf or NaN.
 /// - `mix(slice, vectors, weights, out)`: out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k being the segment of x; nothing else is
-///   written. `out` may be one of the vectors. A vector of weight 0 is not read: NaN in it does not matter. A weight may be
-///   larger or smaller than any T: that of a short vector beside a long one is. The same bits for the same values, wherever
-///   they lie. The weights may be gone, or change, once mix has returned.
+///   written. `out` may be one of the vectors. A vector of weight 0 is not read, so NaN in it has no effect. A weight may be
+///   larger or smaller than any T, such as that of a short vector beside a long one. The same values give the same bits,
+///   wherever they lie. The weights may change or be freed once mix has returned.
 /// - `copy(from, to, count)`: to[i] = from[i] for i < count; the two do not overlap.
 /// - `fence()` returns when everything that was started has ended, so that the host may read the results.
 ///
-/// What is called first takes effect first. Each is called from one thread at a time for one object; copies of a space are used
-/// at the same time by ranks that are threads. All members are const: a space is asked through const references. Optional
-/// members:
+/// Calls take effect in the order in which they are made. The members of one object are called from one thread at a time, but
+/// ranks that are threads use copies of a space at the same time. All members are const, because a space is used through
+/// const references. Optional members:
 ///
 /// - `allocate<U>(count)`, `copy(from, to, count)`: the same for elements of U, a 16-bit scalar of the library's (described by
 ///   scalar_traits<U>::format), and copies from float to U and back, rounding to nearest even: for options::wire, which is
 ///   refused where a space does not offer it.
-/// - `copy(from, to, count, wire_losses&)`: as copy from float to U, and adds how many finite elements became infinite, and how
-///   many others than zero became zero. The sums may be read after fence(). If it is not there, nor is report::lost_on_wire().
-///   Not asked of a device_space.
-/// - `static constexpr round_bytes`: how many bytes of gradients one local round of measure and mix takes where it has several
-///   segments; if it is not there, all of them.
+/// - `copy(from, to, count, wire_losses&)`: as copy from float to U, and adds how many finite elements became infinite, and
+///   how many others than zero became zero. The sums may be read after fence(). Without it, report::lost_on_wire() is empty.
+///   Not used for a device_space.
+/// - `static constexpr round_bytes`: how many bytes of gradients one local round of measure and mix processes if there are
+///   several segments; without it, a round processes all of them.
 /// - `measure(slice, vectors, gram, bytes)`: as measure, told how many bytes all vectors have together from which the slice is
 ///   one round.
 /// - `mix(slice, vectors, weights, out, bytes)`: as mix, told the same, or 0 where nobody knows: for a space whose stores can
 ///   bypass the caches.
-/// - `arithmetic()`: a text that differs between spaces which round differently; part of the check that all ranks agree.
-/// - `bool can_reach(address)`: whether kernels can work there; if it is not there, every address is taken for good.
+/// - `arithmetic()`: a text that differs between spaces that round differently; part of the check that all ranks agree.
+/// - `bool can_reach(address)`: whether kernels can use that address; without this member, every address is considered
+///   usable.
 /// - `measure_in_double(slice, vectors, gram)`: as measure, with every product and sum in double: for rules that ask for it,
 ///   where measure does less.
 /// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double, of vectors of T and `out` of
 ///   double, and of vectors of double and `out` of T (of 16 bits: by way of float). Where it is there, with measure_in_double
 ///   and the elements double, many vectors are combined along a tree in groups, whose sums are kept in double.
-/// - `for_recombining(space)`: a function in the space's namespace: a space for double, which also copies from T to double and
-///   back, rounding to nearest even. Gradients that nearly cancel are combined there; if it is not there, in T, where rounding
-///   shows.
-/// - `==`: whether two spaces do the same. Where it is there, or the class has no members, and the space is no device_space,
-///   single calls keep their plans on it (kept_plans.hpp).
+/// - `for_recombining(space)`: a function in the space's namespace: a space for double, which also copies from T to double
+///   and back, rounding to nearest even. Gradients that nearly cancel are combined there; without it, they are combined in T,
+///   with larger rounding errors.
+/// - `==`: whether two spaces do the same. If the space has this operator, or its class has no members, single calls keep
+///   their plans on it (kept_plans.hpp), unless it is a device_space.
 /// - `for_pairs(space)`: a function in the space's namespace: a space with the same results, for at most two vectors at once. A
 ///   class that derives from such a space stands for itself if that function takes no derived classes, as serial_space's does.
 template <class E, class T = float>
@@ -234,36 +237,35 @@ concept stream_ordered_space =
 
 // ── communicator: among whom ────────────────────────────────────────────────────────────────────────────────────────
 
-/// Among whom a reduction takes place.
+/// The ranks among which a reduction takes place, and the messages between them.
 ///
 /// - `rank()`, `size()`: 0 <= rank() < size(), the same for the life of the communicator.
 /// - `exchange(space, out, in)` starts all messages together and returns when all have been sent and received. outgoing.bytes
-///   go to rank outgoing.peer; what rank incoming.peer sends is written to incoming.bytes. Between two ranks, messages match in
-///   the order of the exchanges, and within one in that of the spans. A peer is never this rank; a message may have no bytes;
-///   either span may be empty. A message of which outgoing.withheld is set is sent as one of no bytes: this rank has failed.
-///   When a message that arrives does not have the size of its buffer, exchange throws communication_error, once all its other
-///   messages have been sent and received. Later exchanges work all the same: a rank that fails goes on with them, so that no
-///   other waits for it. If exchange (or post) throws std::bad_alloc, nothing has been sent or received; it is called again,
-///   once. memory_kind says whether bytes lie in memory of the space, which makes a difference for a device_space alone; so
-///   does incoming.discarded.
+///   go to rank outgoing.peer; what rank incoming.peer sends is written to incoming.bytes. Between two ranks, messages match
+///   in the order of the exchanges, and within one in that of the spans. A peer is never this rank; a message may have no
+///   bytes; either span may be empty. If outgoing.withheld is set, this rank has failed, and the message is sent without
+///   bytes. If a message arrives whose size is not that of its buffer, exchange throws communication_error, once all its
+///   other messages have been sent and received. Later exchanges must still work: a rank that has failed goes on with them,
+///   so that no other rank waits for it. If exchange (or post) throws std::bad_alloc, nothing has been sent or received; it
+///   is called again, once. memory_kind says whether bytes lie in memory of the space, which makes a difference for a
+///   device_space alone; so does incoming.discarded.
 ///
-/// Messages of different element types, and those of different spaces, all come by these bytes. One thread at a time uses a
-/// communicator. Copies of it are handles to the same one. All members are const. Optional members, beside the refinements
-/// below:
+/// Messages of all element types and spaces are sent as bytes. Only one thread uses a communicator at a time. Copies of a
+/// communicator are handles to the same communicator. All members are const. Optional members, beside the refinements below:
 ///
 /// - `bool& reduction_in_flight()`: the same object for all handles of one rank, false at first. The library sets it while a
-///   plan is in flight, so that another reduction on this communicator, whose messages would be taken for that plan's, is
-///   refused.
+///   plan is in flight, and then refuses other reductions on this communicator, because their messages would be taken for
+///   those of the plan.
 /// - `reserve(messages, longest)` and, where there is post, `reserve(messages, longest, pending)`: called when a plan is made.
 ///   After that, an exchange of at most so many messages each way, each of at most so many bytes of the host's memory, does not
 ///   throw std::bad_alloc.
 /// - `nodes()`: a range of int: the node of each rank (any numbers, equal for ranks of one node), the same on all ranks, and
 ///   local: schedule_input::nodes.
 /// - `kept_plans()`, `without_kept_plans()`: for plans of single calls (plan_keeping_communicator in core/kept_plans.hpp).
-/// - `bool gave_up()`: whether this rank has waited for another in vain, so that messages may still be in flight: their memory
-///   is then kept for good, as far as it is the library's, and every exchange from then on throws a timeout_error at once.
-/// - `void require_usable(const char* call)`: throws bad_input where this thread must not use the communicator; asked by each
-///   call before anything else.
+/// - `bool gave_up()`: whether this rank has given up waiting for another. Messages may then still be in flight, so the
+///   library never frees its memory for them, and every later exchange throws a timeout_error at once.
+/// - `void require_usable(const char* call)`: throws bad_input if this thread must not use the communicator; each call does
+///   this first.
 /// - `note_activity(what)`: is told what this rank does, a detail::reduction_activity; for ranks that are simulated.
 ///
 /// A type `pending` in a communicator is that of the concept posting_communicator.
@@ -302,23 +304,23 @@ concept posting_communicator =
     requires(const C& comm, const E& space, std::span<const outgoing> out, std::span<const incoming> in,
              typename C::pending& pending) { comm.post(space, out, in, pending); };
 
-/// Memory that ranks share, as it is seen from one of them. std::atomic<std::uint64_t> works there between them.
+/// Memory that ranks share, as one of them sees it. std::atomic<std::uint64_t> works there between ranks.
 ///
-/// - `ranks()`: the ranks that share it, ascending; this one included. As long as the memory lives.
-/// - `of(i)`: the memory of ranks()[i], aligned to 64 bytes, zero when it was made. Each rank destroys its object when it
-///   likes, without waiting for the others; these still have all of the memory.
+/// - `ranks()`: the ranks that share it, in ascending order, including this one; the same as long as the memory exists.
+/// - `of(i)`: the memory of ranks()[i], aligned to 64 bytes, and zero at first. Each rank may destroy its object at any time,
+///   without waiting for the others, which can still use all of the memory.
 /// - `same_address_space`: whether any address of one rank is valid on the others (threads of one process).
 ///
 /// Optional members:
 ///
-/// - `bool has_left(i)`: whether that rank will never come again.
+/// - `bool has_left(i)`: whether ranks()[i] has left for good.
 /// - `bool alive()`: whether the memory can still be reached; asked before the last access.
 /// - `bytes()`: how many bytes each rank has, where that need not be what this one asked for.
 /// - `timeout()`: how long this rank waits there for others at the most, also at the beginning of a reduction: a
 ///   std::chrono::duration<double>.
 /// - `progress()`: called while a rank waits there for others, for communicators whose messages move only when they are called.
-/// - `rest()`: what a rank does between looks once it has looked often, in place of std::this_thread::yield(): where others
-///   need its processor, it sleeps.
+/// - `rest()`: what a rank that has waited for some time does between two looks at the memory, in place of
+///   std::this_thread::yield(): for example, sleep if others need its processor.
 /// - `most_looks`: how often a rank looks at most before it offers the processor to others, an unsigned: few where it waits for
 ///   ranks that run when it does not.
 template <class Memory>
@@ -332,8 +334,8 @@ concept shared_window = std::movable<Memory> && requires(const Memory& memory, s
 /// A refinement: `share(bytes)` gives every rank that many bytes, which the ranks that it shares memory with can read and write
 /// in place. Collective over all ranks; throws a shared_memory_error on all of them where there is no room. Optional:
 ///
-/// - `bool all_share_memory()`: whether all ranks share memory with each other, the same on all of them; asked before share(),
-///   so that none is made in vain. May be collective.
+/// - `bool all_share_memory()`: whether all ranks share memory with each other, the same on all of them; asked before
+///   share(), so that no memory is made for nothing. May be collective.
 template <class C>
 concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) {
   { comm.share(bytes) } -> shared_window;
@@ -341,14 +343,14 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 
 // ── schedule: in what order ─────────────────────────────────────────────────────────────────────────────────────────
 
-/// In what order ranks exchange their data.
+/// The order in which ranks exchange their data.
 ///
 /// - `name` identifies the schedule in reports and, by its first 31 bytes, in the check that all ranks agree.
-/// - `stages(rank, size, input)`: the stages in which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A pure
-///   function: every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone may
-///   have none; among several, each has at least one. It may throw bad_input. A rule that is applied along the tree of
-///   tree_order.hpp must find that tree in the stages. No compiler sees whether it does; check_schedule of <adasum/testing.hpp>
-///   says so, a chain of ranks, for example, is refused there.
+/// - `stages(rank, size, input)`: the stages in which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A
+///   pure function: every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone
+///   may have none; among several, each has at least one. It may throw bad_input. A rule that is applied along the tree of
+///   tree_order.hpp must find that tree in the stages. The compiler cannot see whether it does; check_schedule in
+///   <adasum/testing.hpp> checks it, and refuses, for example, a chain of ranks.
 /// - `supports_gram_rules`: whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not
 ///   counting stages marked `inner` before it; only then can a rule that is not pairwise, or one with left_fold, run on the
 ///   schedule. (A row_sum_rule can in any case, if there is no `inner`. Where schedule_input::sums is not 0, several stages are
@@ -362,13 +364,15 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 ///   or if it is `published`; so do stages that are `grouped`. Under `preferred` and `buffer_if_all`, a plan works in place if
 ///   all stages do and no rank has stayed behind at a grouped one before the last. If this member is static constexpr and says
 ///   `required`, calls with a communicator without shared memory do not compile.
-/// - `chosen_name(size, input)`: a std::string_view of a text that stays: the name of the schedule that runs, for one that
-///   chooses among others.
+/// - `chosen_name(size, input)`: for a schedule that chooses among others, the name of the schedule that runs; a
+///   std::string_view of a text that stays valid.
 /// - `inner`: a member object: the one rule for all stages that are marked `inner`.
-/// - `leaf_ranks(size, input)`: a std::vector<int>: which rank's gradient is which leaf; empty if each its own.
-/// - `parameters()`: what it was made with, as a std::vector<double> or another range of doubles; part of what ranks compare
-///   whenever they set something up. Stages tell most schedules of one name apart, but not how they would use shared memory.
-/// - `==`: single calls keep their plans by it (kept_plans.hpp); not needed without members.
+/// - `leaf_ranks(size, input)`: a std::vector<int>: which rank's gradient each leaf of the tree is; empty if leaf i is that
+///   of rank i.
+/// - `parameters()`: the values that the schedule was made with, as a std::vector<double> or another range of doubles; ranks
+///   compare them whenever they set something up. Stages tell most schedules of one name apart, but not how they would use
+///   shared memory.
+/// - `==`: single calls need it to keep their plans (kept_plans.hpp), unless the class has no members.
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
   { S::name } -> std::convertible_to<std::string_view>;

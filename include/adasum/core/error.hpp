@@ -9,7 +9,7 @@
 /// The exceptions of the library. Each message names what was wrong and the sizes involved.
 namespace adasum {
 
-/// Base of every exception that this library throws on its own account.
+/// Base of the library's own exceptions.
 class error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -25,29 +25,29 @@ class agreement_error : public error {
   using error::error;
 };
 
-/// A gradient holds Inf or NaN, and nonfinite_policy::raise was chosen. The same on every rank; nothing has changed.
+/// A gradient holds Inf or NaN, and nonfinite_policy::raise was chosen. Every rank throws it, and nothing has changed.
 class nonfinite_error : public error {
   using error::error;
 };
 
-/// The ranks cannot share so much memory. The same on every rank; what needs no such memory still works.
+/// The ranks cannot share as much memory as is needed. Every rank throws it. Reductions that need no such memory still work.
 class shared_memory_error : public error {
   using error::error;
 };
 
-/// A message did not arrive as the schedule foresaw: the peer withdrew, left, or the message layer failed.
-/// The gradient of the call in progress is then unspecified.
+/// A message did not arrive as expected: the other rank failed or left, or the message layer failed. The gradient of the call
+/// in progress is then unspecified.
 class communication_error : public error {
   using error::error;
 };
 
-/// Another rank did not come in time: within the communicator's timeout, or options::timeout in shared memory. It may have
-/// waited in vain itself.
+/// Another rank did not come within the communicator's timeout or, in shared memory, within options::timeout. That rank may
+/// itself have been waiting for another one.
 class timeout_error : public communication_error {
  public:
-  /// @param rank  for which this one has waited; the first of several; negative where it is not known
+  /// @param rank  the rank that this rank has waited for (the first of several); negative if it is not known
   timeout_error(const std::string& what, int rank) : communication_error(what), rank_(rank) {}
-  /// The rank that was waited for; negative where it is not known.
+  /// The rank that was waited for; negative if it is not known.
   int rank() const { return rank_; }
 
  private:

@@ -105,8 +105,8 @@ class named_values {
   void require_all_read() const {
     for (const auto& [name, value, is_read] : given_)
       if (!is_read)
-        throw bad_input("adasum: " + owner_ + ": there is no '" + std::string(name) + "'; there " +
-                        (known_.empty() ? "is nothing to be given" : "are " + known_));
+        throw bad_input("adasum: " + owner_ + ": there is no '" + std::string(name) + "'; " +
+                        (known_.empty() ? "nothing can be given" : "there are " + known_));
   }
 
  private:

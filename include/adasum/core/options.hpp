@@ -43,25 +43,25 @@ constexpr std::string_view to_string(wire_format format) {
   return "unknown";
 }
 
-/// What a call is told at run time. All ranks must choose the same.
+/// The options of a call, chosen at run time. All ranks must choose the same.
 /// @tparam CheckedByDefault  true in builds without NDEBUG. It is a parameter so that code built with and without NDEBUG
 ///                           can be linked together
 template <bool CheckedByDefault>
 struct basic_options {
-  /// Whether agreement is checked unless something else is said.
+  /// The default of check_agreement.
   static constexpr bool checked_by_default = CheckedByDefault;
 
-  /// Before anything changes, compare the ranks' lengths, segments, scalar types, rules, schedules and options, and
-  /// let every rank throw the same agreement_error when they differ or when one of them was given bad input.
-  /// Costs ⌈log₂P⌉ exchanges of one short message at each run of a plan. Making a plan, and a single call, has as many in
-  /// any case: without this check, ranks that are not ready or differ throw a communication_error there, which does not
-  /// say in what, and later runs of the plan check nothing. Where only some ranks choose it, all throw.
+  /// Whether the ranks compare their lengths, segments, scalar types, rules, schedules and options before anything changes.
+  /// If these differ, or if one rank was given bad input, every rank throws the same agreement_error. The check costs ⌈log₂P⌉
+  /// exchanges of one short message at each run of a plan. Making a plan, and a single call, has as many exchanges in any
+  /// case: without the check, ranks that differ or are not ready throw a communication_error there, which does not say what
+  /// differs, and later runs of the plan check nothing. If only some ranks choose the check, all throw.
   bool check_agreement = CheckedByDefault;
 
-  /// For rules that need no inner products: whether they are measured all the same, for the report.
+  /// For rules that need no inner products: whether inner products are measured anyway, for the report.
   measuring measure = measuring::always;
 
-  /// What happens to Inf and NaN: docs/inf_and_nan.md. The policies other than propagate read the gradient once more and
+  /// What happens to Inf and NaN: docs/inf_and_nan.md. The policies exclude and raise read the gradient once more, and
   /// exchange one small message in advance.
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
 
@@ -70,19 +70,21 @@ struct basic_options {
   ///     |x| ≥ 65520 (binary16), 2^128 (1 - 2^-9) (bfloat16)   becomes infinite
   ///     |x| ≤ 2^-25 (binary16), 2^-134 (bfloat16)             becomes zero
   ///
-  /// That is no error, under any nonfinite_policy: exclude and raise look at the gradients as they were given. Inf goes on
-  /// as under propagate. report::lost_on_wire() counts both, over all ranks: scale the loss where it is not zero. A vector is
-  /// rounded when it is sent (a gradient, or what is combined so far), with the part of it that its sender keeps where all
-  /// combine everything; and the result once more by those that computed it, so that all ranks have the same bits.
+  /// This is not an error under any nonfinite_policy: exclude and raise look at the gradients as they were given. Inf then
+  /// propagates. report::lost_on_wire() counts both cases, over all ranks; if it is not zero, scale the loss. Each vector is
+  /// rounded when it is sent, whether it is a gradient or a combination; if all ranks combine everything, the sender also
+  /// rounds the part that it keeps. The ranks that compute the result round it once more, so that all ranks have the same
+  /// bits.
   wire_format wire = wire_format::same;
 
-  /// In shared memory: how long a rank waits for another one that is in the same reduction before it throws. With
-  /// allreduce_plan::start, make it longer than a rank may compute between two calls of test(). test() itself never gives
-  /// up. At the beginning of a reduction, and for messages, the communicator's own timeout counts (set_timeout()).
+  /// In shared memory: how long a rank waits for another rank in the same reduction before it throws. With
+  /// allreduce_plan::start, make this longer than the time for which a rank may compute between two calls of test(). test()
+  /// itself never gives up. At the beginning of a reduction, and for messages, the communicator's own timeout applies
+  /// (set_timeout()).
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
 
-  /// Whether the communicator keeps the plan of a single call, for those that are made again (allreduce.hpp). Plans do not
-  /// look at it.
+  /// Whether the communicator keeps the plan of a single call, in case the same call is made again (allreduce.hpp). Plans
+  /// ignore this option.
   bool keep_plan = true;
 
   friend constexpr bool operator==(const basic_options&, const basic_options&) = default;
@@ -100,7 +102,7 @@ std::string describe(const basic_options<CheckedByDefault>& choices) {
 
 namespace detail {
 
-/// @throws bad_input  a timeout that is not positive, or a value that its enumeration does not have
+/// @throws bad_input  the timeout is not positive, or an option has a value that its enumeration does not have
 template <bool CheckedByDefault>
 void require_valid(const basic_options<CheckedByDefault>& choices, const char* call) {
   if (!(choices.timeout.count() > 0))  // nor NaN

@@ -20,8 +20,8 @@
 
 namespace adasum {
 
-/// How the result of a reduce_scatter is dealt out: so many elements to rank 0, the next so many to rank 1, and so on. One
-/// part for each rank; parts may be empty, and a segment may lie in several of them.
+/// How the result of a reduce_scatter is divided among the ranks: the first elements go to rank 0, the next ones to rank 1,
+/// and so on. There is one part for each rank. Parts may be empty, and a segment may extend over several parts.
 ///
 ///     adasum::parts{1024, 0, 4096};                       // lengths, of any integer types
 ///     adasum::parts(lengths.begin(), lengths.end());      // any iterators over integers

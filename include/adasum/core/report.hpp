@@ -28,11 +28,11 @@ struct nonfinite_input {
   friend constexpr bool operator==(const nonfinite_input&, const nonfinite_input&) = default;
 };
 
-/// What one combination found out on its way, without an extra pass over the data. Norms and weights are the same on every
-/// rank; the counters at the end are this rank's own. Only the library writes one (core/report_writer.hpp).
+/// What one combination found about its gradients, without an extra pass over the data. Norms and weights are the same on
+/// every rank; the counters at the end are those of this rank. Only the library writes reports (core/report_writer.hpp).
 class report {
  public:
-  /// An empty one: no gradients, no segments.
+  /// An empty report: no gradients, no segments.
   report() = default;
 
   /// How many segments the gradients have.
@@ -56,8 +56,8 @@ class report {
     return result_norms_[k];
   }
 
-  /// ‖result‖² / Σᵢ‖gᵢ‖² of segment k: 1 where the gradients are orthogonal, 1/n where they are equal (under Adasum).
-  /// 1 if all of them are zero; NaN if one that takes part is not finite, or none takes part. Maleki et al., MLSys 2021,
+  /// ‖result‖² / Σᵢ‖gᵢ‖² of segment k: 1 where the gradients are orthogonal, 1/n where they are equal (under Adasum). 1 if
+  /// all of them are zero; NaN if a gradient that takes part is not finite, or if none takes part. Maleki et al., MLSys 2021,
   /// section 4.
   double orthogonality(std::size_t k) const {
     require_segment(k);
@@ -71,7 +71,7 @@ class report {
   /// The gradients that were left out because they were not finite (nonfinite_policy::exclude). Their weights are 0, and
   /// their norms Inf in the segments that were not finite, 0 in the others.
   const std::vector<int>& excluded() const { return excluded_; }
-  /// Whether no gradient is left: the result is 0 then, and the orthogonality NaN.
+  /// Whether no gradient is left; then the result is 0 and the orthogonality is NaN.
   bool all_excluded() const { return contributions_ > 0 && excluded_.size() == contributions_; }
   /// The gradients and segments that held Inf or NaN, ordered by segment and then rank.
   std::vector<nonfinite_input> nonfinite() const {
@@ -85,19 +85,19 @@ class report {
 
   /// How often this rank combined a segment vector by vector, because inner products had lost too much.
   std::size_t recombined_segments() const { return recombined_segments_; }
-  /// How often the rule fell back on another (rules::adacons, rules::imtl_g: on the mean).
+  /// How often the rule used a fallback in place of its own weights (rules::adacons and rules::imtl_g use the mean).
   std::size_t fallbacks() const { return fallbacks_; }
-  /// How this rank's elements travelled: options::wire, or `same` where they did not travel, but were combined in memory
-  /// that ranks share.
+  /// How this rank's elements travelled: options::wire, or `same` if they were combined in memory that ranks share and did
+  /// not travel.
   wire_format wire() const { return wire_; }
-  /// How many elements overflowed or vanished when they were rounded on their way, on all ranks together: the same numbers
-  /// on all ranks where each gets the whole result; otherwise of the elements that this rank combined. None where some were
-  /// rounded by an execution space that does not count. What counts: docs/inf_and_nan.md.
+  /// How many elements overflowed or vanished when they were rounded for messages. If each rank gets the whole result, the
+  /// numbers are totals over all ranks, the same on each; otherwise they are about the elements that this rank combined.
+  /// Empty if an execution space that does not count has rounded some of them. docs/inf_and_nan.md says what is counted.
   const std::optional<wire_losses>& lost_on_wire() const { return lost_on_wire_; }
-  /// Bytes that this rank sent, small messages included, but not those of the agreement check.
+  /// Bytes that this rank sent, including small messages, but without those of the agreement check.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
-  /// What is known of one gradient in one segment.
+  /// The norm and weight of one gradient in one segment.
   struct entry {
     double norm = std::numeric_limits<double>::quiet_NaN();    ///< ‖gᵢ‖
     double weight = std::numeric_limits<double>::quiet_NaN();  ///< cᵢ
@@ -118,12 +118,14 @@ class report {
   const entry& at(std::size_t i, std::size_t k) const {
     require_segment(k);
     if (i >= contributions_)
-      throw bad_input("adasum::report: contribution " + std::to_string(i) + " of " + std::to_string(contributions_));
+      throw bad_input("adasum::report: there is no contribution " + std::to_string(i) + ", only " +
+                      std::to_string(contributions_) + ", numbered from 0");
     return entries_[i * segments_ + k];
   }
   void require_segment(std::size_t k) const {
     if (k >= segments_)
-      throw bad_input("adasum::report: segment " + std::to_string(k) + " of " + std::to_string(segments_));
+      throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " + std::to_string(segments_) +
+                      ", numbered from 0");
   }
 
   /// Norms are divided by the largest before they are squared, so that nothing overflows.

@@ -32,10 +32,10 @@ struct index_range {
   friend constexpr bool operator==(const index_range&, const index_range&) = default;
 };
 
-/// Boundaries of consecutive segments: segment k holds the elements [offsets[k], offsets[k + 1]). Does not own them.
+/// Boundaries of consecutive segments: segment k holds the elements [offsets[k], offsets[k + 1]). The view does not own them.
 class segments_view {
  public:
-  /// Of nothing: only to be assigned to.
+  /// A view of nothing, to which another can be assigned.
   constexpr segments_view() = default;
   /// @pre offsets is non-empty and does not decrease.
   constexpr explicit segments_view(std::span<const std::size_t> offsets) : offsets_(offsets) {}
@@ -57,8 +57,8 @@ class segments_view {
   std::span<const std::size_t> offsets_;
 };
 
-/// How a flat gradient is cut into segments, one per layer or tensor; rules weigh each by itself. Segments may be
-/// empty.
+/// How a flat gradient is cut into segments, for example one for each layer or tensor. Rules weigh each segment separately.
+/// Segments may be empty.
 ///
 ///     adasum::segments{1024, 10, 4096};                       // lengths, of any integer types
 ///     adasum::segments(lengths.begin(), lengths.end());       // any iterators over integers
@@ -103,7 +103,7 @@ class segments {
   /// Where segment k begins in the gradient.
   std::size_t offset(std::size_t k) const { return offsets_[k]; }
 
-  /// For calls that take a view.
+  /// Converts to a view, for calls that take one.
   operator segments_view() const { return segments_view{offsets_}; }
   friend bool operator==(const segments&, const segments&) = default;
 

@@ -39,7 +39,7 @@ struct length_in_braces {
   template <std::integral Length>
   constexpr length_in_braces(Length) {
     static_assert(is_never<Length>,
-                  "write adasum::segments{600, 400} (or parts): only then numbers are taken for lengths");
+                  "write adasum::segments{600, 400} (or parts): only then are numbers taken for lengths");
   }
   friend constexpr bool operator==(const length_in_braces&, const length_in_braces&) = default;
 };
@@ -110,7 +110,7 @@ consteval bool is_known_argument() {
         "write pair_weights operator()(const pair_gram&), or void operator()(gram_view, std::span<double>): a "
         "rule has one of these");
   else if constexpr (std::ranges::range<A> || std::is_integral_v<A>)
-    static_assert(known, "write adasum::segments(lengths) (or parts): only then numbers are taken for lengths");
+    static_assert(known, "write adasum::segments(lengths) (or parts): only then are numbers taken for lengths");
   else
     static_assert(known, "adasum: this argument is neither segments, a rule, a schedule nor options");
   return false;

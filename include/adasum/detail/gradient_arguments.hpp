@@ -57,7 +57,7 @@ consteval bool check_gradient() {
   static_assert(fault != gradient_fault::packed_bits,
                 "write std::vector<float> or std::vector<double>: the elements of std::vector<bool> are bits");
   static_assert(fault != gradient_fault::eigen_expression,
-                "write expression.eval(), or assign it to a vector or matrix: an expression of Eigen's has no elements "
+                "write expression.eval(), or assign it to a vector or matrix: an Eigen expression has no elements "
                 "in memory");
   static_assert(fault != gradient_fault::eigen_gaps,
                 "write the elements to a vector or matrix of their own: the type of this Eigen object allows gaps "
@@ -67,7 +67,7 @@ consteval bool check_gradient() {
   static_assert(
       fault != gradient_fault::not_an_array,
       "write a contiguous array (std::vector, std::array, std::span(pointer, length), an Eigen::VectorXf), or "
-      "specialise adasum::gradient_traits: this argument is no array that adasum can read");
+      "specialise adasum::gradient_traits: adasum cannot read this argument as an array");
   static_assert(fault != gradient_fault::element_type,
                 "write float or double elements, or specialise adasum::scalar_traits for 16-bit ones: adasum does not "
                 "know this element type");
@@ -102,7 +102,7 @@ template <class A>
 consteval bool is_gradient_list_argument() {
   constexpr bool is_rule = rule<std::remove_cvref_t<A>>;
   constexpr bool is_several = std::ranges::forward_range<A> && !is_range_of_numbers<std::remove_cvref_t<A>>;
-  static_assert(!is_rule, "write the rule behind the gradients and the output: combine(space, gradients, out, rule)");
+  static_assert(!is_rule, "write the rule after the gradients and the output: combine(space, gradients, out, rule)");
   static_assert(is_rule || is_several,
                 "write a range of gradients, such as std::vector<std::vector<float>> or std::array{a, b}");
   if constexpr (is_rule || !is_several)
@@ -123,7 +123,7 @@ consteval bool have_elements_of() {
 template <class Space, class T>
 consteval bool is_space_argument() {
   static_assert(execution_space<Space, T>,
-                "write an execution space for these elements: the first argument lacks something that one has");
+                "write an execution space for these elements: the first argument lacks something that an execution space has");
   return execution_space<Space, T>;
 }
 
@@ -131,7 +131,7 @@ consteval bool is_space_argument() {
 template <class Space, class T>
 consteval bool is_stream_ordered_argument() {
   constexpr bool has_stream = stream_ordered_space<Space, T, rules::adasum>;
-  static_assert(has_stream, "write the call without enqueue_: the first argument is no execution space with a stream");
+  static_assert(has_stream, "write the call without enqueue_: the first argument is not an execution space with a stream");
   return has_stream;
 }
 
@@ -145,7 +145,7 @@ consteval bool is_communicator_argument() {
       "call: the second argument is a bare handle");
   if constexpr (!is_handle)
     static_assert(communicator_for<Comm, Space>,
-                  "write a communicator for this execution space: the second argument lacks something that one has");
+                  "write a communicator for this execution space: the second argument lacks something that a communicator has");
   return communicator_for<Comm, Space>;
 }
 
@@ -154,7 +154,7 @@ template <class Comm, class Space>
 consteval bool is_stream_ordered_communicator_argument() {
   constexpr bool has_stream = stream_ordered_communicator<Comm, Space>;
   static_assert(has_stream,
-                "write the call without enqueue: the second argument is no communicator that works on a stream");
+                "write the call without enqueue: the second argument is not a communicator that works on a stream");
   return has_stream;
 }
 

@@ -11,9 +11,9 @@ namespace adasum::rules {
 
 /// Adaptive summation: (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b.
 ///
-/// The sum of orthogonal vectors, the arithmetic mean of collinear ones, 1-homogeneous, symmetric, not associative.
-/// A zero vector is neutral. Source: Maleki et al., "Scaling Distributed Training with Adaptive Summation", MLSys 2021
-/// (arXiv 2006.02924), section 3; n vectors along the tree of tree_order.hpp. No parameters.
+/// It gives the sum of orthogonal vectors, and the arithmetic mean of collinear ones. It is 1-homogeneous and symmetric, but
+/// not associative. A zero vector has no effect. Source: Maleki et al., "Scaling Distributed Training with Adaptive
+/// Summation", MLSys 2021 (arXiv 2006.02924), section 3; n vectors along the tree of tree_order.hpp. No parameters.
 ///
 /// The error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about 1e-15 times the sum of Σ|cᵢ|‖gᵢ‖/‖node‖ over the nodes of the
 /// tree, and grows with the ratio of lengths where a node is shorter than its partner. A node that is shorter than 2⁻¹² of

@@ -16,19 +16,19 @@
 
 namespace adasum::rules {
 
-/// The mean of the m gradients that lie closest to their neighbours. Up to f ranks may send anything at all, Inf and NaN
-/// too: such a gradient is left out, and n is the number of the others then.
+/// The mean of the m gradients that lie closest to their neighbours. Up to f ranks may send anything, even Inf and NaN: a
+/// gradient that holds these is left out, and n is then the number of the others.
 ///
 ///     score(i) = Σ of the n - f - 2 smallest ‖gᵢ - gⱼ‖², j ≠ i;     cᵢ = 1/m for the m lowest scores, 0 for the others
 ///
-/// What it promises, for n ≥ 2f + 3 ranks and m ≤ n - f: each of the m gradients scores no worse than the worst honest one,
-/// and at least two of the neighbours that count for its score are honest. So it lies about as near to honest gradients as
-/// these lie to each other. The paper proves more for m = 1.
+/// The guarantee, for n ≥ 2f + 3 ranks and m ≤ n - f: each of the m gradients scores no worse than the worst honest one, and
+/// at least two of the neighbours that count for its score are honest. So it lies about as near to honest gradients as these
+/// lie to each other. The paper proves more for m = 1.
 ///
-/// Other numbers are taken, but nothing is promised then. m is cut to 1 … n. At least the nearest neighbour counts: alone,
-/// where n ≤ f + 3 (f + 2 with neighbourhood::byzfl). The two gradients nearest to each other have the same score then, and
-/// of equal scores the lower index wins: of two gradients, the first is taken. With m > n - f, one of the f gradients may be
-/// among those taken, whatever it is, unless it was left out.
+/// Other numbers are accepted, but without this guarantee. m is limited to 1 … n. At least the nearest neighbour counts:
+/// alone, where n ≤ f + 3 (f + 2 with neighbourhood::byzfl). The two gradients nearest to each other have the same score
+/// then, and of equal scores the lower index wins: of two gradients, the first is taken. With m > n - f, one of the f
+/// gradients may be among those taken, whatever it is, unless it was left out.
 ///
 /// Other implementations add up one neighbour more, or distances that are not squared: `neighbours` and `distance`.
 /// Distances have a relative error of about 1e-8, however large a part all gradients have in common: where inner products do

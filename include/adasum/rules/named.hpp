@@ -96,14 +96,14 @@ any_rule find(rule_list<Rules...> list, std::string_view text, const Wrap& wrap)
 }  // namespace named_rules
 /// @endcond
 
-/// The rule of a list that the text names, with its parameters: a name, and after a colon what named_values reads, the names
-/// of the parameters being those of the rule's members.
+/// The rule that the text names, from a list of rules. The text is the rule's name and, after a colon, its parameters in the
+/// form that named_values reads. Parameters have the names of the rule's members.
 ///
 ///     "adasum"   "centred_clipping:radius=2,per_segment=yes"
 ///     "nearest_neighbour_mixing:byzantine=1,rule=multi_krum:byzantine=1,selected=3"
 ///
-/// The last takes a rule, which comes last, with its own parameters.
-/// @throws bad_input  there is no such rule, no such parameter, or a value cannot be used; says what there is
+/// nearest_neighbour_mixing takes another rule, with that rule's own parameters; it must come last.
+/// @throws bad_input  a rule or a parameter does not exist, or a value cannot be used; the message lists what exists
 template <rule... Rules>
 any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
   const auto [name, parameters] = named_rules::cut(text);
@@ -115,7 +115,7 @@ any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
   std::string_view mixed;
   if (!given.read("rule", mixed))
     throw bad_input("adasum: the rule " + std::string(name) +
-                    " is applied before another: give that one last, as in rule=geometric_median; there are " +
+                    " needs another rule to apply afterwards: give it last, as in rule=geometric_median; there are " +
                     named_rules::names_of(list));
   given.require_all_read();
   return named_rules::find(list, mixed, [byzantine]<class Rule>(Rule made) {
@@ -123,8 +123,8 @@ any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
   });
 }
 
-/// The rule that the text names, of those in <adasum/adasum.hpp>. rules/eigen/named.hpp has all. A plan or a call takes it
-/// so:
+/// The rule that the text names, among those in <adasum/adasum.hpp>. (rules/eigen/named.hpp knows all rules.) Pass it to a
+/// plan or a call in this way:
 ///
 ///     auto rule = rules::named(text);
 ///     std::visit([&](auto& any) { combine_allreduce(exec, comm, gradient, any, segs); }, rule);

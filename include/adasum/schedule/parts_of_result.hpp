@@ -122,19 +122,20 @@ class exchange_of_parts {
       best = from;
     }
     if (!least)
-      throw bad_input("adasum: by the stages of the schedule, no rank has element " + std::to_string(element) +
-                      " of the result at the end");
+      throw bad_input("adasum: after the stages of the schedule, no rank has element " + std::to_string(element) +
+                      " of the result");
     return best;
   }
 
   /// Who tells a rank that stayed behind: who went on from there or, where that one stayed behind later, who went on then.
   std::size_t told_by(std::size_t rank) const {
+    std::size_t who = rank;
     for (std::size_t steps = 0; steps < ranks_.size(); ++steps) {
-      rank = static_cast<std::size_t>(ranks_[rank].told_by);
-      if (ranks_[rank].has_result) return rank;
+      who = static_cast<std::size_t>(ranks_[who].told_by);
+      if (ranks_[who].has_result) return who;
     }
-    throw bad_input("adasum: by the stages of the schedule, nobody tells rank " + std::to_string(rank) +
-                    " what is known of the gradients");
+    throw bad_input("adasum: by the stages of the schedule, no rank sends rank " + std::to_string(rank) +
+                    " the norms and weights of the gradients");
   }
 
   std::span<const rank_at_end> ranks_;

@@ -45,7 +45,7 @@ struct recursive_halving {
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     if (radix < 2)
       throw bad_input("adasum::schedules::recursive_halving: the radix " + std::to_string(radix) + " is less than 2");
-    if (most_parts < 1) throw bad_input("adasum::schedules::recursive_halving: vectors cannot be cut into 0 parts");
+    if (most_parts < 1) throw bad_input("adasum::schedules::recursive_halving: most_parts is 0; it must be at least 1");
     return detail::level_walk(rank, size, radix, {0, input.length}, most_parts).stages();
   }
 };

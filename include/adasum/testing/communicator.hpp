@@ -79,7 +79,7 @@ class message_check {
     } catch (const communication_error&) {
       return true;
     } catch (const std::exception& other) {
-      note(std::string("an exchange throws something else than a communication_error: ") + other.what());
+      note(std::string("an exchange throws something other than a communication_error: ") + other.what());
     }
     return false;
   }

@@ -85,7 +85,7 @@ class memory_check {
                " (from " + std::string(to_string(format_of<From>)) + " to " + std::string(to_string(format_of<To>)) +
                ")");
     }
-    if (to_double(got[count]) != 7) refuse("copy: it writes behind the end");
+    if (to_double(got[count]) != 7) refuse("copy: it writes past the end");
   }
 
   /// Where the space counts what conversions lose, and the host can read it.

@@ -60,7 +60,7 @@ class measure_check {
     const auto n = vectors.size();
     const placed_vectors<T, Space> at(space_, vectors, window);
     const auto gram = measured_by(space_, at, window);
-    if (gram.back() != 1e99) refuse("it writes behind the last Gram matrix");
+    if (gram.back() != 1e99) refuse("it writes past the last Gram matrix");
     check_values(vectors, window, gram, "");
     if constexpr (!InDouble &&
                   requires { space_.measure(window, at.all(), static_cast<double*>(nullptr), std::size_t{}); }) {

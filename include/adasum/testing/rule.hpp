@@ -98,7 +98,7 @@ class rule_check {
     if (!needs_gram<Rule>)
       require(near(weights_of(usual), weights_of(usual.times(0)), 0) &&
                   near(weights_of(usual), weights_of(sample_gram(n, 40, 2)), 0),
-              "the weights follow the inner products, though needs_gram is false");
+              "the weights depend on the inner products, though needs_gram is false");
     if (claims_.symmetric) check_symmetric(usual);
   }
 
@@ -126,9 +126,9 @@ class rule_check {
         rule(gram.view(), room, std::size_t{});
       else
         rule(gram.view(), room);
-      require(weights.back() == untouched, "it writes behind the end of the weights");
+      require(weights.back() == untouched, "it writes past the end of the weights");
       weights.pop_back();
-      require(std::ranges::find(weights, untouched) == weights.end(), "it leaves a weight unwritten");
+      require(std::ranges::find(weights, untouched) == weights.end(), "it does not write every weight");
       return weights;
     }
   }

@@ -67,7 +67,7 @@ class sample_exchange {
       const auto& [message, arrives] = expected_[i];
       const auto [found, behind] = received(in_[i]);
       const auto wanted = message.contents();
-      if (behind) return "something is written behind the buffer of " + message.described();
+      if (behind) return "something is written past the end of the buffer of " + message.described();
       if (arrives && !std::ranges::equal(found, wanted)) return message.described() + " arrives with other contents";
     }
     return {};

@@ -85,7 +85,7 @@ class schedule_simulation {
       if (!rank.stages.empty() && !rank.stages.back().survives()) continue;
       if (tree.empty()) tree = rank.tree;
       require(rank.tree == tree, rank_number(r) + " ends with the tree " + rank.tree + " instead of " + tree);
-      require(rank.leaves == index_range{0, ranks_.size()}, rank_number(r) + " ends with a part of the gradients");
+      require(rank.leaves == index_range{0, ranks_.size()}, rank_number(r) + " ends with only some of the gradients");
       held.push_back(rank.held);
     }
     std::ranges::sort(held, {}, [](index_range r) { return std::pair(r.begin, r.end); });
@@ -105,7 +105,7 @@ class schedule_simulation {
            // Nothing is sent back then.
            if (stage.replicated())
              require(std::ranges::all_of(stage.parts, [&](index_range part) { return part == stage.held; }),
-                     "a survivor does not combine all that is held, and gets nothing of the others");
+                     "a survivor of a replicated stage does not combine all elements that are held");
            for (std::size_t i = 0; i < stage.members.size(); ++i) {
              auto& member = at(stage.members[i]);
              if (i < stage.survivors) require(member.held == stage.parts[i], "a survivor has not got its part back");
@@ -123,12 +123,12 @@ class schedule_simulation {
       for (const auto& stage : ranks_[r].stages) {
         if (!stage.survives()) continue;
         require(std::ranges::count(stage.sum_over, static_cast<int>(r)) == 1,
-                rank_number(r) + " is not once in its own sum_over");
+                rank_number(r) + " is not in its own sum_over exactly once");
         std::vector<index_range> parts;
         for (const int peer : stage.sum_over) {
           const auto& theirs = stage_with_leaves(peer, stage.leaf_offsets);
-          require(theirs.survives(), "a sum over a rank that waits");
-          require(theirs.sum_over == stage.sum_over, "ranks disagree over whom to sum");
+          require(theirs.survives(), "a sum includes a rank that waits");
+          require(theirs.sum_over == stage.sum_over, "ranks disagree on which ranks to sum over");
           parts.push_back(theirs.part());
         }
         std::ranges::sort(parts, {}, [](index_range p) { return std::pair(p.begin, p.end); });
@@ -160,7 +160,7 @@ class schedule_simulation {
       if (ranks.empty()) return leaves;
       std::vector<int> sorted = ranks, each(leaves.begin(), leaves.end());
       std::ranges::sort(sorted);
-      require(sorted == each, "leaf_ranks does not name each rank once");
+      require(sorted == each, "leaf_ranks does not name each rank exactly once");
       for (std::size_t leaf = 0; leaf < ranks.size(); ++leaf) leaves[static_cast<std::size_t>(ranks[leaf])] = leaf;
     }
     return leaves;
@@ -171,12 +171,12 @@ class schedule_simulation {
     const auto count = stage.members.size();
     const auto is_rank = [&](int member) { return member >= 0 && static_cast<std::size_t>(member) < ranks_.size(); };
     require(std::ranges::all_of(stage.members, is_rank) && std::ranges::all_of(stage.sum_over, is_rank),
-            rank_number(rank) + " has a stage with a rank that there is not");
+            rank_number(rank) + " has a stage with a rank that does not exist");
     require(stage.self < count && stage.members[stage.self] == static_cast<int>(rank),
             rank_number(rank) + " is not members[self] in one of its stages");
-    require(stage.leaf_offsets.size() == count + 1, "a stage has not one subtree for each member");
-    require(stage.survivors >= 1 && stage.survivors <= count, "a stage has no survivor, or more than members");
-    require(stage.parts.size() == stage.survivors, "a stage has not one part for each survivor");
+    require(stage.leaf_offsets.size() == count + 1, "a stage does not have one subtree for each member");
+    require(stage.survivors >= 1 && stage.survivors <= count, "a stage has no survivor, or more survivors than members");
+    require(stage.parts.size() == stage.survivors, "a stage does not have one part for each survivor");
     const bool each_has_all = std::ranges::all_of(stage.parts, [&](index_range p) { return p == stage.held; });
     require(each_has_all || partition(stage.parts, stage.held), "the parts are neither a partition nor everything");
     require(!stage.published || (each_has_all && ranks_[rank].stages.size() == 1),
@@ -195,7 +195,7 @@ class schedule_simulation {
       for (const int member : stages[i].members) {
         const auto& theirs = ranks_[static_cast<std::size_t>(member)].stages;
         require(i < theirs.size() && theirs[i].members == stages[i].members,
-                "ranks that meet at a grouped stage have not had equally many before");
+                "ranks that meet at a grouped stage have been through different numbers of stages");
       }
       if (i == 0) continue;
       for (const int one : stages[i - 1].sum_over) {
@@ -235,9 +235,9 @@ class schedule_simulation {
                   theirs.inner == stage.inner && theirs.grouped == stage.grouped,
               "the members of a stage disagree");
       require(member.leaves == index_range{stage.leaf_offsets[i], stage.leaf_offsets[i + 1]},
-              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings other gradients to a stage");
+              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings the wrong gradients to a stage");
       require(member.held == stage.held,
-              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings other elements to a stage");
+              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings the wrong elements to a stage");
       trees.push_back(member.tree);
     }
     const auto tree = combined(trees);
@@ -257,7 +257,7 @@ class schedule_simulation {
   const stage& stage_with_leaves(int rank, const std::vector<std::size_t>& leaves) const {
     for (const auto& stage : ranks_[static_cast<std::size_t>(rank)].stages)
       if (stage.leaf_offsets == leaves) return stage;
-    throw bad_input("a sum over a rank that holds no part of the same subtrees");
+    throw bad_input("a sum includes a rank that holds no part of the same subtrees");
   }
 
   index_range all_;

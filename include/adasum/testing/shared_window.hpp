@@ -102,13 +102,14 @@ class shared_window_check {
 
   void check_ranks(const window& memory) {
     const std::span<const int> ranks = memory.ranks();
-    if (std::ranges::adjacent_find(ranks, std::ranges::greater_equal{}) != ranks.end()) note("ranks() do not ascend");
+    if (std::ranges::adjacent_find(ranks, std::ranges::greater_equal{}) != ranks.end())
+      note("ranks() are not in ascending order");
     if (ranks.empty() || ranks.front() < 0 || ranks.back() >= comm_.size())
-      throw bad_input("ranks() are none, or not all ranks of the communicator");
-    if (self(memory, comm_.rank()) == ranks.size()) throw bad_input("ranks() lack the rank that asks");
+      throw bad_input("ranks() are empty, or name a rank that the communicator does not have");
+    if (self(memory, comm_.rank()) == ranks.size()) throw bad_input("ranks() lack the calling rank");
     if constexpr (requires { comm_.all_share_memory(); })
       if (comm_.all_share_memory() != (ranks.size() == static_cast<std::size_t>(comm_.size())))
-        note("all_share_memory() does not fit ranks()");
+        note("all_share_memory() contradicts ranks()");
     if constexpr (requires { memory.alive(); })
       if (!memory.alive()) note("alive() is false while the memory is in use");
     if constexpr (requires { memory.has_left(std::size_t{}); })
@@ -118,13 +119,13 @@ class shared_window_check {
 
   void check_zero(const window& memory, std::size_t bytes) {
     if constexpr (requires { memory.bytes(); })
-      if (memory.bytes() < bytes) note("bytes() are fewer than all ranks have asked for");
+      if (memory.bytes() < bytes) note("bytes() are fewer than the ranks asked for");
     for (std::size_t i = 0; i < std::size(memory.ranks()); ++i) {
       const auto* const at = memory.of(i);
       if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 64 != 0)
         throw bad_input("the memory of a rank is not aligned to 64 bytes");
       if (std::ranges::any_of(std::span(at, bytes), [](std::byte one) { return one != std::byte{0}; }))
-        note("memory is not zero when it was made");
+        note("new memory is not zero");
     }
   }
 

@@ -16,23 +16,24 @@ from .hooks import State
 
 
 class DeltaOptimizer(torch.optim.Optimizer):
-    """Wraps an optimizer of torch.optim. :meth:`step` lets it change the parameters by this process's own gradients, and then
-    replaces the change by the rule's combination of all processes' changes: what is combined is what the optimizer has
-    made of gradients (Adam, LAMB, momentum), as section 3.3 of the paper does for these::
+    """Wraps an optimizer of torch.optim. :meth:`step` first lets it change the parameters by this process's own gradients, and
+    then replaces that change by the rule's combination of all processes' changes. So what is combined is the optimizer's steps
+    (Adam, LAMB, momentum), not gradients, as in section 3.3 of the paper::
 
         optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters(), lr=1e-3))
         loss.backward()      # of the model itself, not of DistributedDataParallel
         optimizer.step()
 
-    All processes begin with the same parameters, which the first step checks, and end each step with the same bits. The
-    optimizer's own state (its moments) stays each process's own, and so does ``state_dict()``.
+    All processes must begin with the same parameters, which the first step checks, and end each step with the same bits. Each
+    process keeps its own state of the optimizer (its moments), and its own ``state_dict()``.
 
-    It is an optimizer itself, for schedulers and scalers: its ``param_groups``, ``state``, ``defaults`` and ``state_dict()``
-    are those of the wrapped one, as are hooks of ``state_dict()`` and ``load_state_dict()``, and all that is not listed here.
-    Hooks of ``step()`` run around the combined step. It belongs to this process, and cannot be pickled or copied.
+    It is itself an optimizer, for schedulers and scalers. Its ``param_groups``, ``state``, ``defaults`` and ``state_dict()``
+    are those of the wrapped optimizer, and so are hooks of ``state_dict()`` and ``load_state_dict()`` and everything that is
+    not listed here. Hooks of ``step()`` run around the combined step. It belongs to this process, and cannot be pickled or
+    copied.
 
     Args:
-        optimizer: The one that is wrapped.
+        optimizer: The optimizer to wrap.
         process_group: As for :class:`State`; so are ``rule`` and ``options``.
         per_layer: Each parameter is a segment of its own. If False, all parameters of one type are one segment.
     """
@@ -42,7 +43,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
     def __init__(self, optimizer: torch.optim.Optimizer, process_group: torch.distributed.ProcessGroup | None = None,
                  rule: str = "adasum", *, per_layer: bool = True, **options: Any) -> None:
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise BadInput("adasum.torch.DeltaOptimizer: this wraps an optimizer of torch.optim, which is no "
+            raise BadInput("adasum.torch.DeltaOptimizer: the optimizer to wrap must be a torch.optim.Optimizer, not "
                            f"{type(optimizer).__name__}")
         # The hooks of a step are this optimizer's own. What else the base class makes is not kept: it is the wrapped one's.
         super().__init__(optimizer.param_groups, optimizer.defaults)
@@ -62,8 +63,8 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """One step of the optimizer, combined. Collective; blocks until it is done. Where it raises an exception, on all
-        processes, no parameter has changed; what the wrapped optimizer keeps may have."""
+        """Takes one combined step. Collective; blocks until it is done. If it raises an exception, it does so on all processes,
+        and no parameter has changed; the wrapped optimizer's state may have changed."""
         of_type = self._parameters()
         if self._state.step == 0:
             _require_equal_parameters(of_type, self._group)
@@ -153,8 +154,8 @@ def _require_equal_parameters(of_type: dict[torch.dtype, list[torch.Tensor]],
     torch.distributed.all_gather(sums, torch.tensor([checksum]), group=group)
     for process, other in enumerate(sums):
         if other != sums[0]:
-            raise BadInput(f"adasum.torch.DeltaOptimizer: process {process} has other parameters than process 0; begin with the "
-                           "same seed or checkpoint, or broadcast them")
+            raise BadInput(f"adasum.torch.DeltaOptimizer: process {process} and process 0 have different parameters; "
+                           "begin with the same seed or checkpoint, or broadcast them")
 
 
 def _attribute_of_wrapped(name: str) -> property:

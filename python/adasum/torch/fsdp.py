@@ -22,7 +22,7 @@ _call = "adasum.torch.apply_to_fsdp"
 def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum", *, per_layer: bool = True,
                   report_every: int = 0, on_report: Callable[[int, list[Report]], object] | None = None,
                   **options: Any) -> State:
-    """From now on, the backward pass of a model that was given to fully_shard combines the gradients of its replicas::
+    """Makes the backward pass of a model that was given to fully_shard combine the gradients of its replicas::
 
         mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("replicate", "shard"))
         for layer in model.layers:
@@ -30,25 +30,25 @@ def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum"
         fully_shard(model, mesh=mesh["shard"])   # one dimension of the mesh: with both, PyTorch averages over replicas itself
         adasum.torch.apply_to_fsdp(model, mesh)
 
-    Within a replica, PyTorch averages gradients over its processes as always, and leaves each with a part of the average. Then
-    each process combines its part with the same part of the other replicas, under weights that are those of whole gradients:
-    inner products are added over the parts. All replicas begin with equal parameters, and keep them equal. Collective over the
-    mesh.
+    Within a replica, PyTorch averages gradients over its processes as usual, and gives each process a part of the average.
+    Then each process combines its part with the same part of the other replicas. The weights are those of the whole gradients,
+    because inner products are added over the parts. All replicas must begin with equal parameters, and keep them equal.
+    Collective over the mesh.
 
     Args:
         model: The model.
-        mesh: Of two dimensions; the first counts replicas, the second is the one over which the model is sharded.
+        mesh: A mesh of two dimensions: replicas, and the processes over which each replica is sharded.
         rule: As for :class:`State`; so are ``report_every``, ``on_report`` and ``options``. There is a report for each module
             that was given to fully_shard.
-        per_layer: One set of weights for each parameter. A single one for the whole model (False, or a rule that has no other)
-            needs all gradients at once: the model must then be one module for fully_shard.
+        per_layer: Whether each parameter gets its own weights. Weights for the whole model (False, or a rule that allows
+            nothing else) need all gradients at once, so fully_shard must then have been called for the model as one module.
 
     Returns:
         A :class:`State`, for its reports.
 
     Raises:
-        BadInput: The model or the mesh is not like this.
-        Error: PyTorch has no ``FSDPModule.set_all_reduce_hook`` (2.7 has).
+        BadInput: The model or the mesh does not meet these conditions.
+        Error: PyTorch has no ``FSDPModule.set_all_reduce_hook`` (PyTorch 2.7 and later have it).
     """
     # All that may be wrong comes before processes meet.
     module_class = _module_class()
@@ -80,7 +80,7 @@ def _module_class() -> Any:
     except Exception:  # not only ImportError: importing that of Debian 12 fails under its own Python
         FSDPModule = None
     if not hasattr(FSDPModule, "set_all_reduce_hook"):
-        raise Error(f"{_call}: PyTorch {torch.__version__} has no FSDPModule.set_all_reduce_hook; 2.7 has")
+        raise Error(f"{_call}: PyTorch {torch.__version__} has no FSDPModule.set_all_reduce_hook; use PyTorch 2.7 or later")
     return FSDPModule
 
 
@@ -89,15 +89,15 @@ def _place_in(mesh: DeviceMesh) -> tuple[int, int]:
     from torch.distributed.device_mesh import DeviceMesh
 
     if not isinstance(mesh, DeviceMesh):
-        raise BadInput(f"{_call}: the mesh is no DeviceMesh, but {type(mesh).__name__}")
+        raise BadInput(f"{_call}: the mesh must be a DeviceMesh, not {type(mesh).__name__}")
     if mesh.ndim != 2:
-        raise BadInput(f"{_call}: the number of the mesh's dimensions is {mesh.ndim}; it needs two: replicas, and the parts of "
+        raise BadInput(f"{_call}: the mesh has {mesh.ndim} dimension(s); it needs two: the replicas, and the parts of "
                        "each")
     if mesh.device_type != "cpu":
-        raise BadInput(f"{_call}: the mesh is for {mesh.device_type}; gradients are combined on the CPU alone so far")
+        raise BadInput(f"{_call}: the mesh is for {mesh.device_type}; so far, gradients can be combined on the CPU only")
     place = mesh.get_coordinate()
     if place is None:
-        raise BadInput(f"{_call}: process {torch.distributed.get_rank()} is not in the mesh")
+        raise BadInput(f"{_call}: process {torch.distributed.get_rank()} is not in the mesh; give a mesh that contains it")
     return place[0], place[1]
 
 
@@ -133,7 +133,7 @@ class _Module:
 
 def _modules_of(model: torch.nn.Module, module_class: Any) -> list[_Module]:
     if not isinstance(model, torch.nn.Module):
-        raise BadInput(f"{_call}: the model is no torch.nn.Module, but {type(model).__name__}")
+        raise BadInput(f"{_call}: the model must be a torch.nn.Module, not {type(model).__name__}")
     found: dict[int, _Module] = {}
     for name, module in model.named_modules():
         if not isinstance(module, module_class):
@@ -141,12 +141,12 @@ def _modules_of(model: torch.nn.Module, module_class: Any) -> list[_Module]:
         state = module._get_fsdp_state()
         groups = state._fsdp_param_groups if hasattr(state, "_fsdp_param_groups") else [state._fsdp_param_group]
         if len(groups) > 1:
-            raise BadInput(f"{_call}: module {name!r}: its parameters are sharded over several meshes")
+            raise BadInput(f"{_call}: module {name!r}: its parameters are sharded over several meshes; they must share one")
         for group in groups:
             if group is not None and group.fsdp_params:
                 found.setdefault(id(group), _Module(name, module, group))
     if not found:
-        raise BadInput(f"{_call}: the model has no module with parameters that was given to fully_shard")
+        raise BadInput(f"{_call}: the model has no sharded parameters; call fully_shard first")
     return list(found.values())
 
 
@@ -179,6 +179,6 @@ class _Hook:
         except Error as problem:
             if not missing:
                 raise
-            raise BadInput(f"adasum.torch: module {self._module.name!r}: not all of its parameters that require gradients have "
-                           "got one. Call set_reduce_scatter_unused_params(True) of the module, if this PyTorch has that, or "
+            raise BadInput(f"adasum.torch: module {self._module.name!r}: some of its parameters that require gradients have "
+                           "none. Call the module's set_reduce_scatter_unused_params(True), if this PyTorch has it, or "
                            "use all parameters") from problem

@@ -42,30 +42,31 @@ def _timeout_of(group: torch.distributed.ProcessGroup) -> float:
 
 
 class State:
-    """What `hook` keeps: the rule and the plans. Buckets are reduced on a thread while the backward pass goes on; all States
-    of a process group share it, and take turns in the order in which reductions are asked for.
+    """The rule and the plans that :func:`hook` uses. A thread reduces buckets while the backward pass goes on. All States of a
+    process group share this thread; their reductions run in the order in which they were requested.
 
-    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result: not
-    divided by the number of processes.
+    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result,
+    which is not divided by the number of processes.
 
     Args:
-        process_group: One whose backend sends tensors of the CPU, such as gloo; the default group if None. It may be used for
-            other things meanwhile, but for messages with the tags 24301 and 24302. Its timeout is how long a process waits for
-            another.
-        rule: A name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules` lists
-            them.
-        per_layer: One set of weights for each parameter. If False, one for the whole model: all buckets wait for the last.
-        report_every: After each so many steps, ``on_report`` is called.
+        process_group: A group whose backend sends CPU tensors, such as gloo; if None, the default group. It may be used for
+            other things meanwhile, except for messages with the tags 24301 and 24302. Its timeout is how long a process waits
+            for another.
+        rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules`
+            lists them.
+        per_layer: Whether each parameter gets its own weights. If False, the whole model gets one set of weights, and all
+            buckets wait for the last one.
+        report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
-        shard: ``(replica, part)``, where gradients are cut over several processes: whose gradient, and which part of it, this
-            process has. The group's processes are then replicas x parts, and the weights are those of whole gradients. Segment
-            k of each part belongs to segment k of the whole; its length may differ from part to part, and be zero.
+        shard: ``(replica, part)``, if gradients are cut over several processes: whose gradient this process has, and which part
+            of it. The group then has replicas x parts processes, and the weights are those of the whole gradients. Segment k of
+            each part belongs to segment k of the whole gradient; its length may differ from part to part, and may be zero.
         options: ``check_agreement``, ``measure``, ``nonfinite`` (``"propagate"``, ``"exclude"``, ``"raise"``), ``wire``
             (``"same"``, ``"bfloat16"``, ``"binary16"``).
 
     Raises:
-        BadInput: On a process that gives what cannot be used.
-        CommunicationError: On the others; with ``check_agreement=True``, an ``AgreementError``.
+        BadInput: On a process whose arguments cannot be used.
+        CommunicationError: On the other processes; with ``check_agreement=True``, this is an ``AgreementError``.
     """
 
     def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
@@ -77,7 +78,8 @@ class State:
         if process_group is None:
             process_group = torch.distributed.distributed_c10d._get_default_group()
         if not isinstance(process_group, torch.distributed.ProcessGroup):
-            raise BadInput(f"adasum.torch.State: no process group, or not one of this process: {process_group!r}")
+            raise BadInput("adasum.torch.State: the process group must be one that contains this process, not "
+                           f"{process_group!r}")
         rule_text, options_text, problem = "", "", ""
         try:
             options_text = text_of(options).decode()  # first: they say how the others are told
@@ -99,17 +101,17 @@ class State:
         the same order on all processes. To be called between two calls of :meth:`begin_step`; without any, each reduction is a
         step."""
         if not isinstance(tensor, torch.Tensor):
-            return self._reducer.refuse(f"no tensor, but {type(tensor).__name__}")
+            return self._reducer.refuse(f"expected a tensor, not {type(tensor).__name__}")
         try:
             lengths = [tensor.numel()] if segments is None else [_length(one) for one in segments]
         except (TypeError, ValueError) as problem:
-            return self._reducer.refuse(f"the lengths of segments are not a list of integers from 0 on: {problem}")
+            return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {problem}")
         return self._reducer.reduce(tensor, lengths)
 
     def begin_step(self) -> None:
-        """A new step of the training begins: for those who call :meth:`reduce` themselves. :func:`hook` does so with the first
-        bucket.
-        Reductions of equal segments are told apart by their order in the step, where a rule keeps something about each."""
+        """Begins a new step of the training, for programs that call :meth:`reduce` themselves. (:func:`hook` does this with the
+        first bucket.) If a rule keeps state for each reduction, reductions of equal segments are told apart by their order in
+        the step."""
         self._begin_step()
 
     def reports(self) -> list[Report]:
@@ -172,12 +174,12 @@ def _length(one: Any) -> int:
 def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
     call = "adasum.torch.State"
     if not isinstance(report_every, int) or report_every < 0:
-        raise BadInput(f"{call}: report_every is a number of steps, or 0, not {report_every!r}")
+        raise BadInput(f"{call}: report_every must be a number of steps, or 0, not {report_every!r}")
     if bool(report_every) != callable(on_report):
-        raise BadInput(f"{call}: report_every and on_report, a function, belong together")
+        raise BadInput(f"{call}: give both report_every above 0 and on_report, a function, or neither")
     if shard is not None and not (isinstance(shard, tuple) and len(shard) == 2 and
                                   all(isinstance(one, int) and 0 <= one < 1 << 31 for one in shard)):
-        raise BadInput(f"{call}: shard is (replica, part), two numbers from 0 on, not {shard!r}")
+        raise BadInput(f"{call}: shard must be (replica, part), two integers of at least 0, not {shard!r}")
 
 
 def hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -312,7 +312,7 @@ TEST_CASE("unchecked: plans that differ are an error on all ranks, before memory
     for (const auto& rank : ranks) {
       REQUIRE_MESSAGE(rank.value, rank.description());
       CHECK_MESSAGE(rank.value->how == way::communication_error, to_string(rank.value->how), rank.value->message);
-      CHECK(rank.value->message.find("check_agreement tells what") != std::string::npos);
+      CHECK(rank.value->message.find("set the option check_agreement to learn") != std::string::npos);
     }
   };
   const auto make = [](auto zero, const auto& comm, const segments& cut) {

@@ -128,7 +128,7 @@ TEST_CASE("too many blocks are refused by name, none are nothing to do") {
                          detail::cuda::argument_values{}, 0, nullptr);
   };
   never(0);
-  CHECK_THROWS_WITH_AS(never(std::size_t{1} << 31), doctest::Contains("too many segments"), bad_input);
+  CHECK_THROWS_WITH_AS(never(std::size_t{1} << 31), doctest::Contains("combine fewer vectors or fewer segments"), bad_input);
 }
 
 TEST_CASE("first_tiles counts the tiles before each segment") {

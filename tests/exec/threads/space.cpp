@@ -263,7 +263,7 @@ TEST_CASE("several threads use one object and its copies at once") {
 
 TEST_CASE("numbers of threads: what is refused, and which spaces are equal") {
   check_refused([] { threads_space(std::size_t{0}); }, "0 threads");
-  check_refused([] { threads_space(threads_space::most_threads + 1); }, "4097 threads; there can be 1 to 4096");
+  check_refused([] { threads_space(threads_space::most_threads + 1); }, "4097 threads were asked for; there can be 1 to 4096");
   CHECK(threads_space().threads() == detail::threads_backend::processors());
   CHECK(threads_space(3).threads() == 3);
   CHECK(threads_space(3) == threads_space(3));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect only: write adasum::segments.600, 400. .or parts.: only then numbers are taken for lengths
+// expect only: write adasum::segments.600, 400. .or parts.: only then are numbers taken for lengths
 #include <adasum/adasum.hpp>
 
 #ifdef __clang__

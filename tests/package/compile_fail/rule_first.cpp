@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect only: write the rule behind the gradients
+// expect only: write the rule after the gradients
 #include <adasum/combine.hpp>
 #include <adasum/exec/serial.hpp>
 

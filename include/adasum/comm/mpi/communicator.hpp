@@ -96,9 +96,9 @@ class mpi_communicator {
   /// Whether a plan is in flight; see the concept communicator_for.
   bool& reduction_in_flight() const { return get().reduction_in_flight; }
 
-  /// How long this rank waits for others at the most, at each step of a reduction, of making a plan, and of waiting in
-  /// memory that ranks share, from now on; without it, for ever. Local: ranks may have different ones. It must be longer
-  /// than one rank's gradient may take after another's, and than any pause of a rank. (test() does not wait.)
+  /// How long this rank waits for others at the most, at each step of a reduction, of making a plan, and of waiting in memory
+  /// that ranks share, from now on; without it, for ever. Local: ranks may have different ones. It must be longer than the
+  /// time by which one rank's gradient may come after another's, and than any pause of a rank. (test() does not wait.)
   ///
   /// When the time is over, this rank throws a timeout_error, which says for which rank it waited and what it was doing.
   /// The others that need it throw theirs. After a wait in memory that ranks share, that is all. MPI cannot take messages

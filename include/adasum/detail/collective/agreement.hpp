@@ -155,7 +155,7 @@ class agreement {
              " has failed before the reduction could begin; it throws what happened";
     if (all.has(readiness::compares) && all.has(readiness::does_not))
       return "adasum: the option check_agreement is on for some ranks and off for others";
-    return "adasum: the ranks are about to do different things; the option check_agreement tells what";
+    return "adasum: the ranks are making different calls; set the option check_agreement to learn how they differ";
   }
 
   /// @return whether the ranks find out what is wrong
@@ -234,7 +234,7 @@ class agreement {
       if (all[r].plan_is_kept != all[0].plan_is_kept)
         problem_ = "adasum: " + rank_name(all[0].plan_is_kept ? 0 : r) + " has kept a plan of this call, " +
                    rank_name(all[0].plan_is_kept ? r : 0) +
-                   " has not: a call before has failed there alone. All ranks have forgotten theirs now";
+                   " has not, because an earlier call failed there alone. All ranks have now dropped theirs: call again";
   }
 
   std::size_t middle() const { return equal_ + (different_ - equal_) / 2; }

@@ -59,7 +59,7 @@ class destination {
   /// @throws bad_input  another number of parts than ranks, parts that do not add up to the gradient, no such root
   void require_valid(std::size_t length, int size, const std::string& call) const {
     if (what_ == kind::one_rank && (root_ < 0 || root_ >= size))
-      throw bad_input(call + ": the root is rank " + std::to_string(root_) + ", and there are " + std::to_string(size) +
+      throw bad_input(call + ": the root is rank " + std::to_string(root_) + ", but there are " + std::to_string(size) +
                       (size == 1 ? " rank" : " ranks"));
     if (offsets_.empty()) return;
     const auto count = offsets_.size() - 1, total = offsets_.back();

@@ -23,8 +23,8 @@ void require_no_reduction(const Comm& comm, const char* object, const char* call
   if constexpr (knows_of_reductions<Comm>)
     if (comm.reduction_in_flight())
       throw bad_input(std::string(object) + call +
-                      ": another plan is in flight on this communicator, and messages of the two would be mixed up; "
-                      "call its wait() first, or use a communicator for each");
+                      ": another plan is in flight on this communicator, and their messages would be mixed up; "
+                      "call its wait() first, or give each plan a communicator of its own");
 }
 
 /// @throws bad_input  this thread must not use the communicator; nothing has been sent

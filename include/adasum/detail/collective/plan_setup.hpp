@@ -175,7 +175,7 @@ class plan_setup {
       if (shard_) {
         if (use == shared_memory_use::required)
           throw bad_input(std::string(call_) + ": " + std::string(Schedule::name) +
-                          " works in shared memory only, and shards are reduced by messages");
+                          " works in shared memory only, but shards are reduced by messages; choose another schedule");
         return shared_memory_use::none;
       }
       // In pieces, one stage of all ranks or none. Beside shared memory, some stages would send messages: who fails in one
@@ -268,8 +268,8 @@ class plan_setup {
   /// For each rank only where that says something: several nodes, one of which has several ranks.
   void remember_nodes(std::span<const int> node_of_rank) {
     if (node_of_rank.size() != static_cast<std::size_t>(comm_.size()))
-      throw bad_input(std::string(call_) + ": the communicator's nodes() are " + std::to_string(node_of_rank.size()) +
-                      " for " + std::to_string(comm_.size()) + " ranks");
+      throw bad_input(std::string(call_) + ": the communicator's nodes() has " + std::to_string(node_of_rank.size()) +
+                      " entries for " + std::to_string(comm_.size()) + " ranks");
     if (std::ranges::all_of(node_of_rank, [&](int node) { return node == node_of_rank.front(); })) return;
     apart_ = node_groups(node_of_rank).size() == node_of_rank.size();
     if (!apart_) nodes_.assign(node_of_rank.begin(), node_of_rank.end());
@@ -319,7 +319,7 @@ class plan_setup {
     if (!meet_alike(found, of_longest))
       refuse("makes different stages for shards of different lengths (it should choose by schedule_input::of_whole())");
     if (!asked.along_tree && std::ranges::count(found, false, &stage::inner) > 1)
-      refuse("has no stage of all gradients, which the rule needs where they are cut into shards");
+      refuse("has no stage that combines all gradients at once, which the rule needs for gradients in shards");
     for (auto& one : found) one = grid_.widen(std::move(one), shard_->index);
     return found;
   }

@@ -39,8 +39,10 @@ class plan_state {
       : setup_(std::move(setup)), rule_(std::move(rule)) {
     setup_.purpose = purpose;
     if (setup_.choices().wire != wire_format::same && !packs<Space, T>)
-      throw bad_input(std::string(setup_.call()) + ": options::wire rounds float gradients; the elements are " +
-                      std::string(to_string(format_of<T>)) + ", or the execution space does not offer it");
+      throw bad_input(std::string(setup_.call()) +
+                      ": options::wire needs float gradients and an execution space that rounds them; here the "
+                      "elements are " +
+                      std::string(to_string(format_of<T>)) + " and the space is " + std::string(Space::name));
     setup_.learn_shards(rule_, of_caller, [&] { meet(together); });
     auto messages = setup_.settings(false);  // tells what is wrong with the schedule
     const auto use = shared_memory_use_of_schedule();
@@ -120,11 +122,11 @@ class plan_state {
   void refuse(std::exception_ptr problem) { in_flight("refuse").refuse(std::move(problem)); }
 
   void require_idle(const char* call) const {
-    if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; wait() ends it");
+    if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; call wait() first");
   }
   engine_type& in_flight(const char* call) const {
     require_usable(setup_.comm(), setup_.to().names().type);
-    if (!in_flight_) throw bad_input(call_name(call) + ": nothing was started");
+    if (!in_flight_) throw bad_input(call_name(call) + ": no reduction is in flight; call start() first");
     return *in_flight_;
   }
 

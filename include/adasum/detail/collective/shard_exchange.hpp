@@ -53,10 +53,10 @@ class shard_exchange {
     for (std::size_t i = 0; i < mine.replicated.size(); ++i) {
       const auto k = mine.replicated[i];
       if (k >= segments.size())
-        throw bad_input(call_ + ": segment " + std::to_string(k) + " is to be replicated, of " +
+        throw bad_input(call_ + ": the shard lists segment " + std::to_string(k) + " as replicated, but there are only " +
                         std::to_string(segments.size()) + (segments.size() == 1 ? " segment" : " segments"));
       if (i > 0 && k <= mine.replicated[i - 1])
-        throw bad_input(call_ + ": the replicated segments do not ascend: " + std::to_string(k) + " follows " +
+        throw bad_input(call_ + ": the replicated segments must be in ascending order: " + std::to_string(k) + " follows " +
                         std::to_string(mine.replicated[i - 1]));
     }
     entries().resize(static_cast<std::size_t>(comm.size()));
@@ -144,9 +144,9 @@ class shard_exchange {
     if (a.length == b.length && a.segments_hash == b.segments_hash) return;
     throw bad_input(call_ + ": rank " + std::to_string(first) + " and rank " + std::to_string(rank) + " have shard " +
                     std::to_string(a.place.index) + " of replicas " + std::to_string(a.place.replica) + " and " +
-                    std::to_string(b.place.replica) + ", which are cut alike; " +
+                    std::to_string(b.place.replica) + ", which must be cut alike; " +
                     (a.length != b.length
-                         ? "theirs have " + std::to_string(a.length) + " and " + std::to_string(b.length) + " elements"
+                         ? "they have " + std::to_string(a.length) + " and " + std::to_string(b.length) + " elements"
                          : "the boundaries of their segments differ"));
   }
 

@@ -67,7 +67,7 @@ cudaError_t try_launch(void (*kernel)(Parameters...), const launch_shape& shape,
   if (shape.blocks > most_blocks)
     throw bad_input("adasum::cuda_space: " + std::to_string(shape.blocks) +
                     " blocks are needed, and a launch has at most " + std::to_string(most_blocks) +
-                    ": too many segments for so many vectors");
+                    ": combine fewer vectors or fewer segments at once");
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;

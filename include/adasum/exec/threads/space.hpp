@@ -34,12 +34,12 @@ namespace adasum {
 /// with the last copy; while there is nothing to do, they look for work for some tenths of a millisecond at the most, and
 /// then sleep. They never call MPI or a rule: MPI_THREAD_FUNNELED is enough.
 ///
-/// Any number of threads may call one object, or its copies, at once (ranks that are threads do): whoever finds the workers
-/// at another's work does its own alone. Where a child of fork() uses the space of its parent, it must not be the last owner:
-/// it has none of the workers that the destructor waits for.
+/// Any number of threads may call one object, or its copies, at the same time (ranks that are threads do). A call that finds
+/// the workers busy does its work on its own thread. If a child of fork() uses its parent's space, it must not be the last
+/// owner, because the workers for which the destructor waits do not exist in the child.
 ///
-/// Holds the contract of the concept execution_space for every scalar. Calls throw std::bad_alloc as serial_space's do, and
-/// an error if a worker cannot be started; nothing has changed then.
+/// It fulfils the contract of the concept execution_space for every scalar. Calls throw std::bad_alloc as serial_space's do,
+/// and an error if a worker cannot be started; nothing has changed then.
 class threads_space {
  public:
   static constexpr std::string_view name = "threads";
@@ -136,7 +136,7 @@ class threads_space {
  private:
   static std::size_t checked(std::size_t threads) {
     if (threads < 1 || threads > most_threads)
-      throw bad_input("adasum::threads_space: " + std::to_string(threads) + " threads; there can be 1 to " +
+      throw bad_input("adasum::threads_space: " + std::to_string(threads) + " threads were asked for; there can be 1 to " +
                       std::to_string(most_threads));
     return threads;
   }
