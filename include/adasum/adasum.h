@@ -32,7 +32,7 @@
  * - `measure=always`, when_needed: the report of sum and mean holds no norms.
  * - `nonfinite=propagate`, exclude, raise: what happens to Inf and NaN.
  * - `wire=same`, bfloat16, binary16: how float elements travel.
- * - `timeout=60`: seconds, in memory that ranks share; adasum_set_timeout is for messages.
+ * - `timeout=60`: seconds that a rank waits in shared memory in the middle of a reduction; otherwise adasum_set_timeout counts.
  * - `keep_plan=yes`, no: a single call is set up anew each time.
  *
  * All ranks must give the same rule and options. An unknown name is an error, whose message lists the known names.
