@@ -129,7 +129,7 @@ class Plan:
     Args:
         comm: The ranks.
         count: How many elements an array has.
-        dtype: A dtype of numpy or PyTorch, or its name.
+        dtype: An element type of numpy or PyTorch, or its name.
         segments: As for :func:`allreduce`; so are ``rule`` and ``options``.
     """
 
