@@ -56,3 +56,4 @@ if tags.has("spelling"):  # scripts/docs spelling
     spelling_warning = True
     spelling_word_list_filename = "docs/site/words.txt"
     spelling_filters = ["spelling.Formulas"]
+    spelling_exclude_patterns = ["examples/studies/results/word2vec*"]  # its table is of words from Shakespeare
