@@ -24,7 +24,7 @@ def main(chosen):
                          evaluations=16, beyond=1), chosen)
     alone = Setting(1, 4, "adam", "mean", 8e-3, 1, 0)
     best_alone = runner.tune([alone], "rates of one worker")[alone]
-    settings = {(way, k): dataclasses.replace(best_alone, workers=8, method=method, rate=4e-3, local_steps=k, **more)
+    settings = {(way, k): dataclasses.replace(best_alone, workers=8, method=method, rate=1e-3 if more else 4e-3, local_steps=k, **more)
                 for way, (method, more) in ways.items() for k in local_steps}
     best = runner.tune(settings.values(), "rates of eight workers")
 
