@@ -98,7 +98,7 @@ TEST_CASE("a name that is none, and parameters that are none, are refused with w
         "adasum: the rule centred_clipping: there is no 'radios'; there are radius, iterations, per_segment");
   CHECK(refused("centred_clipping:radius=wide") ==
         "adasum: the rule centred_clipping: radius is 'wide'; it must be a number");
-  CHECK(refused("nearest_neighbour_mixing:byzantine=1").find("give that one last") != std::string::npos);
+  CHECK(refused("nearest_neighbour_mixing:byzantine=1").find("give it last") != std::string::npos);
   CHECK(refused("nearest_neighbour_mixing:rule=median") == "adasum: there is no rule 'median'; there are " + all);
   CHECK(refused("nearest_neighbour_mixing:f=1,rule=mean") ==
         "adasum: the rule nearest_neighbour_mixing: there is no 'f'; there are byzantine, rule");

@@ -144,7 +144,7 @@ TEST_CASE("unchecked: ranks whose schedules differ in a parameter are told that 
       for (const auto& rank : ranks) {
         REQUIRE_MESSAGE(rank.value, rank.description());
         CHECK(rank.value->how == way::communication_error);
-        CHECK_MESSAGE(rank.value->message.find("different things") != std::string::npos, rank.value->message);
+        CHECK_MESSAGE(rank.value->message.find("different calls") != std::string::npos, rank.value->message);
       }
     }
   };
