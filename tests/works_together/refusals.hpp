@@ -31,7 +31,7 @@ struct refusal {
 };
 /// The words of the compiler are those of a test of their own, tests/package/compile_fail/schedule_for.cpp.
 inline constexpr refusal pair_by_pair{true, "schedule_for"},
-    of_float_only{false, "options::wire rounds float gradients"},
+    of_float_only{false, "options::wire needs float gradients"},
     shards_by_messages{false, "works in shared memory only, but shards are reduced by messages"},
     no_stage_of_all{false, "has no stage that combines all gradients at once, which the rule needs for gradients in shards"},
     no_shared_memory{false, "needs ranks that all share memory", "share no memory"};
