@@ -56,7 +56,10 @@ def main(chosen):
                                   **style(way, theme))
             run = known[with_seeds(best[settings[way, 32]])[0]]
             row[1].plot([e.round for e in run], [e.loss for e in run], **style(way, theme))
+        rounds = [known[with_seeds(best[settings["mean", k]])[0]][-1].rounds for k in local_steps]
         row[0].set_xscale("log")
+        row[0].set_xticks(rounds, [str(count) for count in rounds])
+        row[0].minorticks_off()
         row[0].set_xlabel("rounds of communication in all")
         row[0].set_ylabel("loss on held-out text")
         row[0].set_title("at the end, 1 to 32 local steps")
