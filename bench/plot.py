@@ -9,18 +9,13 @@ import sys
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from report import si
+
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
 import picture_style  # noqa: E402
 
 # The name of a row of the results, how it is called, its colour.
 PLANS = [("messages", "messages", "steps"), ("automatic", "automatic", "adasum"), ("shared_memory", "in place", "other")]
-
-
-def size_name(count, _=None):
-    for unit, name in ((1 << 20, "Mi"), (1 << 10, "Ki")):
-        if count >= unit:
-            return f"{count // unit:.0f} {name}"
-    return f"{count:.0f}"
 
 
 def draw_case(axes, rows, theme):
@@ -34,7 +29,7 @@ def draw_case(axes, rows, theme):
                           linewidth=0)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(lengths[::2]))
-    axes.xaxis.set_major_formatter(FuncFormatter(size_name))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda length, _: si(int(length))))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("floats")
     axes.set_ylim(bottom=0)

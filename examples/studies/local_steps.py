@@ -24,7 +24,9 @@ def main(chosen):
                          evaluations=16, beyond=1), chosen)
     alone = Setting(1, 4, "adam", "mean", 8e-3, 1, 0)
     best_alone = runner.tune([alone], "rates of one worker")[alone]
-    settings = {(way, k): dataclasses.replace(best_alone, workers=8, method=method, rate=1e-3 if more else 4e-3, local_steps=k, **more)
+    # An outer optimizer lengthens steps, so its search begins lower.
+    settings = {(way, k): dataclasses.replace(best_alone, workers=8, method=method, rate=1e-3 if more else 4e-3,
+                                              local_steps=k, **more)
                 for way, (method, more) in ways.items() for k in local_steps}
     best = runner.tune(settings.values(), "rates of eight workers")
 
@@ -50,13 +52,11 @@ def main(chosen):
             label=way, linestyle="--" if more else "-", marker="D" if more else "o")
 
     def draw(figure, row, theme):
+        rounds = [known[with_seeds(best[settings["mean", k]])[0]][-1].rounds for k in local_steps]  # the same for all ways
         for way in ways:
-            runs = [best[settings[way, k]] for k in local_steps]
-            reporting.draw_spread(row[0], [known[with_seeds(run)[0]][-1].rounds for run in runs], [losses(run) for run in runs],
-                                  **style(way, theme))
+            reporting.draw_spread(row[0], rounds, [losses(best[settings[way, k]]) for k in local_steps], **style(way, theme))
             run = known[with_seeds(best[settings[way, 32]])[0]]
             row[1].plot([e.round for e in run], [e.loss for e in run], **style(way, theme))
-        rounds = [known[with_seeds(best[settings["mean", k]])[0]][-1].rounds for k in local_steps]
         row[0].set_xscale("log")
         row[0].set_xticks(rounds, [str(count) for count in rounds])
         row[0].minorticks_off()

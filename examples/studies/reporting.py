@@ -60,10 +60,11 @@ def draw_rates(axes, known, settings, value, theme):
     axes.set_xlabel("highest learning rate")
 
 
-def errors_axis(axes, lowest, ticks=(1, 2, 5, 10, 20, 50, 100)):
+def errors_axis(axes, lowest):
     """For errors in per cent."""
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100) if tick >= lowest]
     axes.set_yscale("log")
-    axes.set_yticks([tick for tick in ticks if tick >= lowest], [str(tick) for tick in ticks if tick >= lowest])
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set_ylim(lowest, 100)
 

@@ -35,7 +35,8 @@ def main(chosen):
     def with_seeds(setting):
         return [dataclasses.replace(setting, seed=seed) for seed in seeds]
 
-    known = runner.run(many + [run for setting in [*best_alone.values(), *best.values()] for run in with_seeds(setting)], "seeds")
+    known = runner.run(many + [run for setting in [*best_alone.values(), *best.values()] for run in with_seeds(setting)],
+                       "seeds")
 
     def losses(setting):
         return [known[run][-1].loss for run in with_seeds(setting)]

@@ -15,6 +15,11 @@ namespace adasum {
 
 namespace detail {
 
+template <class Plan>
+inline constexpr bool is_allreduce_plan = false;
+template <class T, class Space, class Comm, class Rule, class Schedule>
+inline constexpr bool is_allreduce_plan<allreduce_plan<T, Space, Comm, Rule, Schedule>> = true;
+
 /// @param start  the weights before; @param now  after the optimizer's step
 template <class Plan, class T>
 const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> now) {
@@ -86,7 +91,7 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
 /// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
 template <class Plan, class Before, class Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
-  constexpr bool gives_all = requires(const std::string& problem) { plan.refuse(problem); };
+  constexpr bool gives_all = detail::is_allreduce_plan<Plan>;
   static_assert(gives_all, "write a plan of plan_allreduce: the others do not give every rank all of the combined step");
   if constexpr (gives_all && detail::is_gradient_argument<Before>() && detail::is_output_argument<Weights>())
     if constexpr (detail::have_elements_of<element_t<Weights>, Before>())

@@ -125,7 +125,7 @@ constexpr std::string_view to_string(element type) {
   return names[static_cast<std::size_t>(type)];
 }
 
-enum class host_space { serial, threads, count };
+enum class host_space { serial, threads };
 constexpr std::string_view to_string(host_space space) {
   return space == host_space::serial ? "serial_space" : "threads_space";
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
-#include <variant>
+#include <type_traits>
 
 #include "erased_rule.hpp"
 
@@ -15,13 +15,12 @@ trial_result try_one(const any_communicator& comm, const setting& where, const c
   if (one.type != element::of_float || one.space != host_space::serial) return try_plan_of_other_types(comm, where, one);
   if (one.by_node) return try_plan_by_node(comm, where, one);
   if (!has_every_call(one.rule_name())) return try_plan_of_floats(comm, where, one);
-  const auto rule = rule_named(one.rule);
-  if (const auto* const adaptive = std::get_if<rules::adasum>(&rule))
-    return try_every_call(comm, where, one, erased_tree_rule{*adaptive});
-  if (const auto* const sum = std::get_if<rules::sum>(&rule)) return try_every_call(comm, where, one, erased_tree_rule{*sum});
-  if (const auto* const mean = std::get_if<rules::mean>(&rule))
-    return try_every_call(comm, where, one, erased_tree_rule{*mean});
-  return try_every_call(comm, where, one, erased_gram_rule{rule});
+  return visit_erased(rule_named(one.rule), [&]<class Rule>(const Rule& rule, const auto&) -> trial_result {
+    if constexpr (std::is_same_v<Rule, rules::adasum_linear>)
+      return {trial_result::kind::wrong, "is compiled with plans alone"};
+    else
+      return try_every_call(comm, where, one, rule);
+  });
 }
 
 /// "recursive_halving" of "recursive_halving{.radix = 4}", and what is around it.
