@@ -132,7 +132,7 @@ def text_of(options: Mapping[str, Any]) -> bytes:
 
 
 def readable_text_of(options: Mapping[str, Any]) -> bytes:
-    """The same for those options that have a text. For a call that only tells the other ranks that this one cannot take part:
+    """The same for those options that have a text. For a call in which this rank only tells the others that it cannot take part:
     how it tells them depends on check_agreement."""
     texts = []
     for name, value in options.items():

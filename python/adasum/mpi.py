@@ -18,7 +18,6 @@ from .report import Report
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_no_type = 0
 _unfinished: list[Any] = []
 """Arrays of reductions that ended by a timeout, or by Ctrl-C: messages may still arrive in them, so they are never freed."""
 _handle_type: Any = None  # an MPI_Comm is a number for one MPI library, and an address for another
@@ -47,6 +46,8 @@ def _prepare(call: str) -> None:
         "adasum_plan_test": (c_int, Handle, ctypes.POINTER(c_int)),
         "adasum_plan_wait": (c_int, Handle, result),
         "adasum_plan_free": (c_int, result),
+        "adasum_python_refuse": (c_int, handle, c_char_p, c_char_p),
+        "adasum_python_refuse_start": (c_int, Handle, c_char_p),
     })
     answer_signals()
     _handle_type = handle
@@ -72,6 +73,11 @@ def _count_of(given: Any, call: str) -> int:
     if not 0 <= count < 1 << 63:
         raise BadInput(f"{call}: the number of elements is {shown(count)}; it must be at least 0 and below 2**63")
     return count
+
+
+def _told(problem: Exception) -> bytes:
+    """As the other ranks hear of it."""
+    return (str(problem) or repr(problem)).encode(errors="backslashreplace").replace(b"\0", b"\\0")
 
 
 def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = None, rule: str = "adasum",
@@ -104,9 +110,8 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
         elements = Elements(array, call, written=True)
         lengths = lengths_of(segments)
         named = name_of(rule)
-    except Exception:
-        # The others are about to wait for this rank: a call that cannot be carried out tells them.
-        library.adasum_allreduce(handle, None, 0, _no_type, None, 0, None, readable_text_of(options), None)
+    except Exception as problem:  # the others are about to wait for this rank
+        library.adasum_python_refuse(handle, readable_text_of(options), _told(problem))
         raise
     found = Handle(0)
     error = library.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
@@ -146,8 +151,8 @@ class Plan:
             lengths = lengths_of(segments)
             named = name_of(rule)
             elements = _count_of(count, call)
-        except Exception:
-            library.adasum_plan_create(handle, 0, _no_type, None, 0, None, readable_text_of(options), None)
+        except Exception as problem:
+            library.adasum_python_refuse(handle, readable_text_of(options), _told(problem))
             raise
         check(library.adasum_plan_create(handle, elements, kind, *lengths, named, asked, byref(self._handle)))
 
@@ -158,7 +163,7 @@ class Plan:
         try:
             elements = Elements(array, "adasum.Plan.start", written=True)
         except Exception as problem:
-            check(library.adasum_plan_start(self._handle, None, 0, _no_type))
+            check(library.adasum_python_refuse_start(self._handle, _told(problem)))
             self._problem = problem
             return
         check(library.adasum_plan_start(self._handle, elements.address, elements.count, elements.type))

@@ -101,6 +101,10 @@ int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool h
   });
 }
 
+int refuse_start(adasum_plan plan, const char* problem) noexcept {
+  return error_of([&] { usable(plan, "adasum_plan_start")->plan->refuse_start(problem, nullptr); });
+}
+
 int buffer_of_plan(adasum_plan plan, const int* type, void** buffer) noexcept {
   return error_of([&] {
     const auto entry = usable(plan, "adasum_plan_buffer");

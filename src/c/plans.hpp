@@ -37,6 +37,8 @@ class plan_place {
 
 /// adasum_plan_start. @param has_gaps  between the array's elements: then it is refused
 int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool has_gaps) noexcept;
+/// The same for an array that the caller knows to be unusable.
+int refuse_start(adasum_plan plan, const char* problem) noexcept;
 /// adasum_plan_buffer. @param type  null if the caller has none
 int buffer_of_plan(adasum_plan plan, const int* type, void** buffer) noexcept;
 

@@ -83,8 +83,9 @@ def test_plan():
 
 @pytest.mark.parametrize("call", ["allreduce", "plan", "new plan"])
 @pytest.mark.parametrize("check_agreement", [False, True])
-@pytest.mark.parametrize("wrong", [lambda a: a[::2], lambda a: a.astype("i4"), lambda a: None])
-def test_what_one_rank_does_wrong_all_hear(call, check_agreement, wrong):
+@pytest.mark.parametrize("wrong, words", [(lambda a: a[::2], "has gaps"), (lambda a: a.astype("i4"), "holds int32"),
+                                          (lambda a: None, "expected a numpy array")])
+def test_what_one_rank_does_wrong_all_hear(call, check_agreement, wrong, words):
     comm = world.Dup()
     good = numpy.ones(64, "f4")
     mine = wrong(good) if rank == size - 1 else good
@@ -102,6 +103,9 @@ def test_what_one_rank_does_wrong_all_hear(call, check_agreement, wrong):
         run(mine)
     heard = adasum.AgreementError if check_agreement else adasum.CommunicationError
     assert type(raised.value) is (adasum.BadInput if rank == size - 1 else heard)
+    if rank == size - 1 or check_agreement:
+        assert ("number of elements" if call == "new plan" else words) in str(raised.value)
+        assert str(raised.value).count("adasum") == 1 and "type 0" not in str(raised.value), raised.value
     assert (good == 1).all()
     run(good)  # and afterwards all is well
     if call == "plan":
