@@ -127,7 +127,7 @@ std::string breaks(explorer& by, const call_sites& sites, std::size_t site) {
 /// @param page  where it says of an order that nothing breaks without it, that is taken for granted: to see it takes as long
 ///              as all that is explored with all orders as they are
 std::string table_of(explorer& by, const call_sites& sites, const std::string& page) {
-  std::string table = "| in | of a rank's | order | without it |\n|---|---|---|---|\n";
+  std::string table = "| in | word | order | without it |\n|---|---|---|---|\n";
   std::vector<std::pair<std::string, std::string>> rows;
   const auto count = sites.all().size();
   for (std::size_t i = 0; i < count; ++i) {

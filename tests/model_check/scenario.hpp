@@ -71,9 +71,9 @@ inline const char* to_text(point where) {
                                    "after the first barrier",
                                    "after the sum",
                                    "before the last barrier",
-                                   "impatient at the first barrier",
-                                   "impatient at the sum",
-                                   "impatient at the last barrier"};
+                                   "by giving up at the first barrier",
+                                   "by giving up at the sum",
+                                   "by giving up at the last barrier"};
   return texts[static_cast<std::size_t>(where)];
 }
 inline std::string to_text(const scenario& one) {
