@@ -16,7 +16,8 @@ version = ".".join(re.findall(r"define ADASUM_VERSION_M?\w+ (\d+)", (root / "inc
 html_title = f"adasum {version}"
 
 extensions = ["myst_parser", "breathe", "sphinx_external_toc", "sphinx_copybutton", "sphinx_design",
-              "sphinx.ext.autodoc", "sphinx.ext.napoleon", "source_pages", "pictures"]
+              "sphinx.ext.autodoc", "sphinx.ext.napoleon", "source_pages", "pictures",
+              "python_signatures"]
 include_patterns = ["docs/**.md", "*.md", "examples/README.md", "examples/studies/results/*.md",
                     "tests/emulated_cuda/README.md"]
 exclude_patterns = ["build*"]
