@@ -34,6 +34,12 @@ function(adasum_hide_symbols target)
 endfunction()
 adasum_hide_symbols(adasum_calls)
 
+# The functions of C that need no MPI, for who has none.
+add_library(adasum_c_without_mpi OBJECT EXCLUDE_FROM_ALL src/c/errors.cpp src/c/local.cpp src/c/reports.cpp)
+target_compile_definitions(adasum_c_without_mpi PUBLIC ADASUM_WITHOUT_MPI)
+target_link_libraries(adasum_c_without_mpi PUBLIC adasum_calls)
+adasum_hide_symbols(adasum_c_without_mpi)
+
 if(NOT TARGET adasum::mpi)
   if(ADASUM_C)
     message(FATAL_ERROR "adasum: ADASUM_C and ADASUM_FORTRAN need MPI, and there is none to be found")

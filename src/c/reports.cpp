@@ -91,6 +91,7 @@ size_t adasum_report_excluded(adasum_report report, int* ranks, size_t room) {
   });
 }
 size_t adasum_report_json(adasum_report report, int64_t step, char* text, size_t room) {
+  if (text && room > 0) *text = '\0';  // of a report that cannot be used, too
   return read_or<size_t>(0, report, __func__, [&](const auto& r) {
     if (room > 0) require_pointer(text, "adasum_report_json", "text");
     const std::string line = adasum::to_json(r, step);

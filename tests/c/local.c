@@ -64,6 +64,7 @@ static void check_combine(void) {
   const double bad[] = {0, HUGE_VAL, 0};
   const void *all[] = {a, b, c}, *with_bad[] = {a, bad, c};
   double out[3];
+  const adasum_report none = ADASUM_NULL;
   adasum_report report = ADASUM_NULL, copy;
   int ranks[2] = {-1, -1};
   char text[40], whole[4096];
@@ -103,6 +104,8 @@ static void check_combine(void) {
   CHECK(isnan(adasum_report_weight(report, 0, 1)) && strstr(adasum_last_error(), "there is no segment 1") != NULL);
   CHECK(isnan(adasum_report_result_norm(report, 1)) && isnan(adasum_report_orthogonality(report, 1)));
   CHECK(adasum_report_excluded(report, NULL, 1) == 0 && strstr(adasum_last_error(), "ranks is a null pointer") != NULL);
+  memset(text, 'x', sizeof text);
+  CHECK(adasum_report_json(none, 0, text, sizeof text) == 0 && text[0] == '\0');
   CHECK(adasum_report_json(report, 0, NULL, 1) == 0 && strstr(adasum_last_error(), "text is a null pointer") != NULL);
 
   CHECK_OK(adasum_report_free(&report));
