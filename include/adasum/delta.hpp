@@ -92,7 +92,7 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
 template <class Plan, class Before, class Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
   constexpr bool gives_all = detail::is_allreduce_plan<Plan>;
-  static_assert(gives_all, "write a plan of plan_allreduce: the others do not give every rank all of the combined step");
+  static_assert(gives_all, "write a plan of plan_allreduce: other plans do not give every rank the whole combined step");
   if constexpr (gives_all && detail::is_gradient_argument<Before>() && detail::is_output_argument<Weights>())
     if constexpr (detail::have_elements_of<element_t<Weights>, Before>())
       return detail::reduce_deltas(plan, detail::const_span_of(before), detail::span_of(weights));

@@ -15,6 +15,7 @@ PAGE = ROOT / "docs" / "works_together.md"
 NUMBERS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 CODE = ["adasum", "sum", "mean", "adacons", "pcgrad", "gradvac", "upgrad", "dualproj", "cagrad", "fairgrad", "automatic",
         "hierarchical", "float", "double", "nonfinite", "wire", "measure"]
+IN_WORDS = {"start test wait": "`start` to `wait`", "beside other work": "a reduction beside other work"}
 
 
 def reason(word):
@@ -28,7 +29,12 @@ def reason(word):
 
 def names(some):
     """Names of C++ in the font of code, and what a person calls things as it is."""
-    return ", ".join(re.sub(rf"\b(?:\w+[._]\w+|{'|'.join(CODE)})\b", r"`\g<0>`", name) for name in some)
+    return ", ".join(IN_WORDS.get(name) or re.sub(rf"\b(?:\w+[._]\w+|{'|'.join(CODE)})\b", r"`\g<0>`", name) for name in some)
+
+
+def all_of(some):
+    """The same in a sentence."""
+    return " and ".join(names(some).rsplit(", ", 1))
 
 
 class Notes:
@@ -47,7 +53,9 @@ def cell(words, notes):
     if words is None:
         return "–"
     reasons = [word for word in words if word != "right"]
-    return ("yes" if "right" in words else "no") + "".join(notes.mark(reason(word)) for word in reasons)
+    if "right" not in words:
+        return "no" + "".join(notes.mark(reason(word)) for word in reasons)
+    return "yes" + "".join(notes.mark("with some parameters: " + reason(word)) for word in reasons)
 
 
 def rendered(table, most=6):
@@ -55,7 +63,7 @@ def rendered(table, most=6):
     rows = sorted(table.alike(), key=lambda group: len(group[0]) > most)  # all others come last
     columns = sorted((together for together, _ in table.turned().alike()), key=lambda group: len(group) > most)
     if len(rows) == len(columns) == 1 and rows[0][1][columns[0][0]] == ["right"]:
-        return textwrap.fill(f"Each of {names(rows[0][0])} works with each of {names(columns[0])}.", 128) + "\n"
+        return textwrap.fill(f"Each of {all_of(rows[0][0])} works with each of {all_of(columns[0])}.", 128) + "\n"
     notes = Notes()
 
     def label(some, all_of_them):

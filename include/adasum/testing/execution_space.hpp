@@ -113,8 +113,8 @@ class memory_check {
       const auto each = (values.size() + std::size(samples) - 1) / std::size(samples);  // 143: 1000 = 142 · 7 + 6
       if (lost != wire_losses{each + 1, each + 2})
         refuse("copy: of " + std::to_string(each) + " elements that overflow in " +
-               std::string(to_string(format_of<U>)) + " and as many that vanish, it adds " +
-               std::to_string(lost.overflowed) + " - 1 and " + std::to_string(lost.vanished) + " - 2");
+               std::string(to_string(format_of<U>)) + " and as many that vanish, it counts " +
+               std::to_string(lost.overflowed - 1) + " and " + std::to_string(lost.vanished - 2) + " more than before");
     }
   }
 
@@ -151,10 +151,10 @@ inline constexpr bool has_measure_in_double =
 ///   * mix: against long double, in the same windows; nothing else is written; in place; vectors of weight 0 are not
 ///     read; weights may be larger or smaller than any T; they are read before it returns; the same bits wherever the
 ///     vectors lie;
-///   * measure_in_double and mix_in_double, where the space offers them: the same, with the accuracy of doubles; where it
-///     combines vectors of T in groups, also those of the doubles that their sums are;
-///   * allocate, copy, also between float and 16 bits where the space offers that, with the counts of what is lost, and the
-///     other optional members.
+///   * measure_in_double and mix_in_double, where the space offers them: the same, with the accuracy of doubles; where
+///     it combines vectors of T in groups, also those for doubles, in which the groups' sums are kept;
+///   * allocate, and copy, also between float and 16 bits where the space offers that, with the counts of what is lost,
+///     and the other optional members.
 ///
 /// Does not see whether copies of the space may be used by several threads at the same time.
 /// @throws bad_input  saying what is wrong first

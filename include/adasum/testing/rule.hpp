@@ -183,8 +183,9 @@ class rule_check {
       auto weights = weights_of(usual.times(scale));
       for (double& weight : weights) weight *= std::pow(scale, 1 - degree);
       require(near(expected, weights, claims_.accuracy),
-              "vectors times " + std::to_string(scale) +
-                  " do not give the result times that to the power of degree(), " + std::to_string(degree));
+              "where all vectors are multiplied by " + std::to_string(scale) +
+                  ", the result is not multiplied by that to the power of degree(), which is " +
+                  std::to_string(degree));
     }
   }
 

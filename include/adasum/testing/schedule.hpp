@@ -67,7 +67,7 @@ class schedule_check {
                a.published == b.published && a.inner == b.inner && a.grouped == b.grouped;
       };
       require(std::ranges::equal(first, second, same),
-              "stages() gives " + rank_number(static_cast<std::size_t>(rank)) + " others when it is asked again");
+              "stages() gives " + rank_number(static_cast<std::size_t>(rank)) + " other stages when it is asked again");
     }
   }
 

@@ -53,8 +53,8 @@ class simulated_communicator {
   void point() const { world_->point(rank_); }
   /// Waits for all other ranks that have not ended, without a message. @return whether all of them said true
   bool all(bool mine) const { return world_->meet(rank_, mine); }
-  /// Whether the simulation's fault may come on this rank from here on, as it may at first. What it counts, it counts while
-  /// it may come.
+  /// Says whether the simulation's fault may come on this rank from here on; at first it may. What the fault counts, it
+  /// counts only while it may come.
   void arm(bool armed) const { world_->arm(rank_, armed); }
 
   /// Whether the simulation's fault has come, on whichever rank.
@@ -159,8 +159,8 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
     throw bad_input("adasum::simulate: nodes are given for " + std::to_string(settings.nodes.size()) + " of " +
                     std::to_string(size) + " ranks");
   if (settings.fault.rank < 0 || settings.fault.rank >= size)
-    throw bad_input("adasum::simulate: rank " + std::to_string(settings.fault.rank) + " is to fail, of " +
-                    std::to_string(size));
+    throw bad_input("adasum::simulate: the fault is for rank " + std::to_string(settings.fault.rank) +
+                    ", but there are " + std::to_string(size) + " ranks");
   detail::simulated::world world(size, settings);
   simulated_run run;
   run.thrown.resize(static_cast<std::size_t>(size));

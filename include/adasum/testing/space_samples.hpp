@@ -109,8 +109,8 @@ class placed_vectors {
   std::vector<const T*> at_;
 };
 
-/// Windows to try: the whole, and such as begin and end inside segments, have elements before them or are empty; and some
-/// of the segments alone, as they lie in the whole vector.
+/// Windows to try: the whole, and some that begin and end inside segments, have elements before them or are empty; and
+/// some of the segments alone, as they lie in the whole vector.
 class sample_windows {
  public:
   std::vector<slice> all() const {

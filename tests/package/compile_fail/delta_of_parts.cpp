@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect only: write a plan of plan_allreduce: the others do not give every rank all of the combined step
+// expect only: write a plan of plan_allreduce: other plans do not give every rank the whole combined step
 #include <adasum/comm/self.hpp>
 #include <adasum/delta.hpp>
 #include <adasum/exec/serial.hpp>
