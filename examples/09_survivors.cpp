@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t length = 100'000;
 using vector = std::vector<float>;
 
-/// The gradient of ½‖weights − target‖², with a target of each worker's own.
+/// The gradient of ½‖weights − target‖², each worker having a target of its own.
 vector gradient_of(const vector& weights, int worker) {
   vector gradient(length);
   for (std::size_t x = 0; x < length; ++x)
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     } catch (const adasum::communication_error&) {
       good = false;
     }
-    if (!adasum::all_succeeded(comm, good)) {  // the same answer on all ranks: the weights have changed on none
+    if (!adasum::all_succeeded(comm, good)) {  // the same answer on all ranks: none has changed its weights yet
       plan = {};                               // what was made with the old communicator goes with it
       comm = adasum::survivors_of(comm);
       std::erase(workers, victim);

@@ -2,8 +2,8 @@
 //
 // Gradients that are split across ranks. A rod is heated. From temperatures that are measured later, the program estimates the
 // temperatures at the beginning, and by how much all instruments read too high. Each replica has its own measurements, and
-// works with the gradient of their misfit. Inside a replica, the rod is cut over several ranks, which exchange the temperatures
-// at their ends. So each rank has one shard of a gradient.
+// works with the gradient of their misfit. Inside a replica, the rod is split over several ranks, which exchange the
+// temperatures at their ends. So each rank has one shard of a gradient.
 //     mpirun -n 6 10_domain_decomposition 3      # two replicas, each on three ranks
 #include <adasum/mpi.hpp>
 
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     measured[static_cast<std::size_t>(i)] += 0.5 + 0.01 * std::sin(17.0 * (replica + 1) * (i + 1));
 
   // A gradient has two segments: the rod, of which each rank has a shard, and the instruments' error, which all ranks of a
-  // replica have. Replicated, it counts once.
+  // replica have. Being replicated, it counts once.
   const adasum::mpi_communicator comm(MPI_COMM_WORLD);
   auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, {cells_of_rank, 1},
                                              adasum::shard{.replica = replica, .index = index, .replicated = {1}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A communicator of one's own. The ranks are processes, and each two of them are connected by a socket.
+// A communicator of one's own. The ranks are processes, and every two of them are connected by a socket.
 //     ./11_sockets 5      # five ranks
 #include <adasum/adasum.hpp>
 #include <adasum/testing.hpp>
@@ -179,7 +179,7 @@ int main(int argc, char** argv) {
   }
   const auto count = static_cast<std::size_t>(ranks);
   std::vector<std::vector<int>> sockets(count,
-                                        std::vector<int>(count, -1));  // sockets[i][j]: the end of rank i to rank j
+                                        std::vector<int>(count, -1));  // sockets[i][j]: rank i's end towards rank j
   for (std::size_t i = 0; i < count; ++i)
     for (std::size_t j = 0; j < i; ++j) {
       int ends[2];
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
       break;
     }
   for (std::size_t i = 0; i < count;
-       ++i)  // the ends of others: a rank that ends is noticed only if all copies are closed
+       ++i)  // the other ranks' sockets: a rank that ends is noticed only if all copies are closed
     if (static_cast<int>(i) != rank)
       for (const int end : sockets[i])
         if (end >= 0) close(end);

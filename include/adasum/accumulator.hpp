@@ -23,7 +23,7 @@
 
 namespace adasum {
 
-/// Combines the gradients of micro-batches, one at a time, into a single gradient before that is communicated: total ←
+/// Combines the gradients of micro-batches, one at a time, into a single gradient before it is communicated: total ←
 /// rule(total, gradient), segment by segment. With rules::adasum the result is rules::adasum_linear of all of them; with
 /// rules::sum or rules::mean, their sum or mean. It needs the memory of one gradient, however many are added.
 ///
@@ -95,8 +95,8 @@ class accumulator {
   std::size_t count_ = 0;
 };
 
-/// An accumulator of gradients of T that are cut into these segments, or of this length. A pairwise rule may follow
-/// (rules::adasum). It does not communicate.
+/// An accumulator of gradients of T that are cut into these segments, or of this length. A pairwise rule may follow (by
+/// default rules::adasum). It does not communicate.
 /// @return an accumulator
 /// @throws bad_input if the boundaries of the segments do not begin at 0 or decrease
 template <scalar T, class Space, class... Rules>

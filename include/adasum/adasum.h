@@ -16,9 +16,10 @@
  * the ranks of an MPI communicator. Link libadasum (CMake: adasum::c). docs/c_and_fortran.md is a short introduction; what the
  * calls compute is in docs/algorithms.md, the rules are in docs/rules.md.
  *
- * **Errors.** Functions that return int return ADASUM_SUCCESS, or say what went wrong by one of the numbers below; they never
- * end the program. adasum_last_error() has the message. If something is wrong on one rank, the others are told: no rank waits
- * for one that has failed. (The exception is a call that cannot even start: its communicator or plan cannot be used.)
+ * **Errors.** Functions that return int, other than adasum_report_finite, return ADASUM_SUCCESS, or say what went wrong by
+ * one of the numbers below; they never end the program. adasum_last_error() has the message. If something is wrong on one
+ * rank, the others are told: no rank waits for one that has failed. (The exception is a call that cannot even start: its
+ * communicator or plan cannot be used.)
  *
  * **Arrays.** An array is contiguous, and has `count` elements of one type. It is cut into segments, one for each layer, whose
  * lengths add up to `count`; lengths = NULL and segments = 0 make the whole array one segment.
@@ -29,16 +30,17 @@
  * come first here:
  *
  * - `check_agreement=no`, yes: ranks compare lengths, segments, rules and options at each call, and say in what they differ.
- * - `measure=always`, when_needed: the report of sum and mean holds no norms.
+ * - `measure=always`, when_needed: reports of the rules sum and mean then hold no norms.
  * - `nonfinite=propagate`, exclude, raise: what happens to Inf and NaN.
  * - `wire=same`, bfloat16, binary16: how float elements travel.
- * - `timeout=60`: seconds that a rank waits in shared memory in the middle of a reduction; otherwise adasum_set_timeout counts.
+ * - `timeout=60`: seconds that a rank waits in shared memory in the middle of a reduction; elsewhere,
+ *   adasum_set_timeout counts.
  * - `keep_plan=yes`, no: a single call is set up anew each time.
  *
  * All ranks must give the same rule and options. An unknown name is an error, whose message lists the known names.
  *
- * **Threads.** A communicator and its plans serve one thread at a time, which MPI must allow to call it. Messages of errors are
- * kept for each thread. Everything else may be called from any thread. */
+ * **Threads.** A communicator and its plans serve one thread at a time, which must be allowed to call MPI. Error
+ * messages are kept for each thread. Everything else may be called from any thread. */
 
 #if defined(__GNUC__)
 #define ADASUM_API __attribute__((visibility("default")))
@@ -72,15 +74,15 @@ enum adasum_type {
   ADASUM_BFLOAT16 = 4 /**< 16 bits, the upper half of a float */
 };
 
-/** An opaque handle of a plan, like MPI's. It is an error to use one that is ADASUM_NULL, that was freed, or that is a copy of
- * one that was freed:  adasum_plan plan = ADASUM_NULL; */
+/** An opaque handle of a plan, like MPI's. It is an error to use one that is ADASUM_NULL, that was freed, or that is a
+ * copy of one that was freed. Begin with  adasum_plan plan = ADASUM_NULL; */
 typedef struct adasum_plan {
   uint64_t id; /**< not for users */
 } adasum_plan;
 /** An opaque handle of a report, likewise. A call that is given the address of a handle fills in what it found: a new report
  * where the handle is ADASUM_NULL, else that report is overwritten. So one handle serves a whole loop, and is freed at its
- * end. If the call fails, nothing changes. Of a report that cannot be used, or an index that does not exist, numbers are NaN,
- * counts 0 and texts "", and adasum_last_error() says what was wrong. */
+ * end. If the call fails, nothing changes. For a report that cannot be used, or an index that does not exist, numbers
+ * are NaN, counts 0 and texts "", and adasum_last_error() says what was wrong. */
 typedef struct adasum_report {
   uint64_t id; /**< not for users */
 } adasum_report;
@@ -135,7 +137,7 @@ ADASUM_API const char* adasum_mpi_library(void);
  *     adasum_allreduce(comm, data, count, ADASUM_FLOAT, lengths, segments, "adasum", NULL, NULL);
  *
  * Collective over comm; returns when the result is there. Messages travel in a duplicate of comm, which the first call on comm
- * makes (MPI_Comm_dup, so that call is collective in any case), and MPI_Comm_free(&comm) or MPI_Finalize frees. Calls
+ * makes (by MPI_Comm_dup; that call is collective in any case), and MPI_Comm_free(&comm) or MPI_Finalize frees. Calls
  * with the same arguments reuse a plan that is kept there, if the rule has no parameters; for other rules, make a plan
  * yourself. A rule with state (the momentum of adacons, for instance) starts afresh in each call; in a plan, it keeps its
  * state from run to run.
@@ -148,9 +150,9 @@ ADASUM_API const char* adasum_mpi_library(void);
 ADASUM_API int adasum_allreduce(MPI_Comm comm, void* data, size_t count, int type, const size_t* lengths,
                                 size_t segments, const char* rule, const char* options, adasum_report* report);
 
-/** Sets how long this rank waits for others at most, in seconds, in all calls on comm from now on. The default, INFINITY, means
- * for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans cannot be used any more, the
- * data must neither be changed nor freed, and the program should end by MPI_Abort. */
+/** Sets how many seconds at most this rank waits for others, in all calls on comm from now on. The default, INFINITY,
+ * means for ever. After an ADASUM_TIMEOUT_ERROR, messages may still be in flight: comm and its plans cannot be used any
+ * more, the data must neither be changed nor freed, and the program should end by MPI_Abort. */
 ADASUM_API int adasum_set_timeout(MPI_Comm comm, double seconds);
 
 /** From now on, a rank that waits for others calls requested() on its thread, some twenty times a second. If that returns
@@ -201,9 +203,9 @@ ADASUM_API const char* adasum_report_rule(adasum_report report);
 /** The name of the schedule that was chosen to run; "" for a combination on one process. The text stays until the report is
  * overwritten or freed. */
 ADASUM_API const char* adasum_report_schedule(adasum_report report);
-/** |result|^2 / sum of |g_i|^2: under Adasum 1 where gradients are orthogonal, 1/n where they are equal. */
+/** |result|^2 / sum of |g_i|^2: under Adasum, 1 where gradients are orthogonal, 1/n where they are equal. */
 ADASUM_API double adasum_report_orthogonality(adasum_report report, size_t segment_or_all);
-/** |g_i| in a segment, g_i being the gradient of this number. */
+/** |g_i| in a segment, g_i being the gradient with this number. */
 ADASUM_API double adasum_report_norm(adasum_report report, size_t contribution, size_t segment);
 /** The weight c_i in a segment: result = sum of c_i g_i. */
 ADASUM_API double adasum_report_weight(adasum_report report, size_t contribution, size_t segment);
@@ -211,11 +213,12 @@ ADASUM_API double adasum_report_weight(adasum_report report, size_t contribution
 ADASUM_API double adasum_report_result_norm(adasum_report report, size_t segment);
 /** 1 if every gradient was finite, else 0. */
 ADASUM_API int adasum_report_finite(adasum_report report);
-/** How many gradients were left out (nonfinite=exclude). Their numbers are written to ranks, of the first `room` at most. */
+/** How many gradients were left out (nonfinite=exclude). The numbers of the first of them, `room` at most, are written
+ * to ranks. */
 ADASUM_API size_t adasum_report_excluded(adasum_report report, int* ranks, size_t room);
-/** All of it as one line of JSON, its keys listed in docs/guide/reports.md, with `step` for the caller's own count. Returns its
- * length without the final '\0', as snprintf does, and writes as much as has room, always with a '\0'; text = NULL and
- * room = 0 ask for the length. */
+/** The whole report as one line of JSON, whose keys are listed in docs/guide/reports.md; `step` is the caller's own
+ * count. Returns its length without the final '\0', as snprintf does, and writes as much as there is room for, always
+ * with a '\0'; text = NULL and room = 0 ask for the length. */
 ADASUM_API size_t adasum_report_json(adasum_report report, int64_t step, char* text, size_t room);
 /** Frees the report and sets it to ADASUM_NULL. */
 ADASUM_API int adasum_report_free(adasum_report* report);

@@ -35,8 +35,8 @@ inline std::string problem_with_segments(segments_view segments, std::size_t len
   return {};
 }
 
-/// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks go by
-/// their segments: those of this rank may be others. @throws what joint_set_up::refuse throws
+/// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks act
+/// on their segments: this rank's may differ from theirs. @throws what joint_set_up::refuse throws
 template <scalar T, class Space, class Comm>
 void refuse_bad_gradient(joint_set_up<Space, Comm>& together, const char* call, const Space& space,
                          std::span<const T> elements, segments_view segments) {
@@ -60,9 +60,9 @@ constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Sp
                              has_equality<Schedule> && std::is_empty_v<Rule>;
 
 /// combine_allreduce for the call that is named in messages, by a plan that is kept with the communicator. All ranks that
-/// make the same calls keep the same plans: what is kept changes where all of them have set up something together, or all
-/// have failed to. Should one have a plan that another has not, they find that they are about to do different things, and
-/// forget all of them.
+/// make the same calls keep the same plans: what is kept changes only where all of them have set something up together,
+/// or all have failed to. Should one have a plan that another has not, they find that they are about to do different
+/// things, and forget all of them.
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 report allreduce_as_before(const char* call, const Space& space, const Comm& comm, const Rule& rule,
                            std::span<T> elements, segments_view segments, const Schedule& schedule,
@@ -114,8 +114,8 @@ report allreduce_once(const char* call, const Space& space, const Comm& comm, co
   return found;
 }
 
-/// A single call with the arguments that follow its data: the combination under the rule among them, or rules::adasum. A rule
-/// with state is updated where it is not const.
+/// A single call with the arguments that follow its data: the combination under the rule that is among them, or else
+/// under rules::adasum. A rule with state is updated where it is not const.
 template <class Space, class Comm, class Gradient, class... As>
 report combine_once(const char* call, const Space& space, const Comm& comm, Gradient& gradient, const destination& to,
                     As&... as) {
@@ -150,14 +150,14 @@ consteval bool is_collective_call() {
 /// node_groups.hpp. All ranks end with the same bits. Collective: every rank calls it with the same arguments. It returns
 /// when the result is there.
 ///
-/// After the gradient may follow, in any order and each at most once: segments (by default, the whole gradient is one
+/// These may follow the gradient, in any order and each at most once: segments (by default, the whole gradient is one
 /// segment), a rule (by default rules::adasum; a rule with state is updated if it is given as an lvalue), a schedule (by
 /// default schedules::automatic), options and a shard.
 ///
-/// With a shard, each gradient is cut over several ranks, and i runs over the replicas (core/shard.hpp). Each rank gets its
-/// shard of the result, gᵢ·gⱼ is added over the shards, and the report is about the replicas' whole gradients. All ranks that
-/// have the same shard get the same bits. Ranks that have different shards may give different lengths. Such a call sends
-/// messages, and keeps no plan.
+/// With a shard, each gradient is split over several ranks, and i runs over the replicas (core/shard.hpp). Each rank
+/// gets its shard of the result, gᵢ·gⱼ is added over the shards, and the report is about the replicas' whole gradients.
+/// All ranks that have the same shard get the same bits. Ranks that have different shards may give different lengths.
+/// Such a call sends messages, and keeps no plan.
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///
@@ -165,9 +165,10 @@ consteval bool is_collective_call() {
 /// differ only in the numbers of the gradient run this plan. They cost what running the plan costs, and ⌈log₂P⌉ exchanges of
 /// one short message, by which the ranks find out if one of them makes another call. The communicator keeps the plans of the
 /// last 64 different calls, as long as their gradients together have at most 256 MiB or, if that is more, four times the size
-/// of the longest (core/kept_plans.hpp). Each plan holds memory of about one or two gradients. Plans are not kept if the rule
-/// has members, if memory is that of a device, or if the schedule or the execution space has no ==. Then each call makes its
-/// own plan, for which automatic chooses messages. It throws what allreduce_plan::operator() throws, and
+/// of the longest (core/kept_plans.hpp). Each plan holds memory of about one or two gradients. Plans are not kept if
+/// the rule has data members, if the gradient lies in memory of a device, or if the schedule or the execution space has
+/// no ==. Then each call makes its own plan, for which schedules::automatic chooses messages. It throws what
+/// allreduce_plan::operator() throws, and
 /// @throws bad_input  shards that do not fit together: two ranks have the same shard of the same replica, a shard is missing,
 ///                    the same shard of two replicas has different lengths or boundaries, or replicated segments differ; on
 ///                    all ranks, and nothing has changed
@@ -188,12 +189,12 @@ report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradie
 ///     gradient ← (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
 ///
 /// and for more ranks along the tree (see combine_allreduce). The gradients are contiguous arrays, of the same length and
-/// element type on all ranks. Collective: every rank calls it with the same arguments. It returns a report, when the result
-/// is there, with the same bits on all ranks. Segments, a schedule, options and a shard may follow, in any order and each at
-/// most once.
+/// element type on all ranks. Collective: every rank calls it with the same arguments. When the result is there, with
+/// the same bits on all ranks, it returns a report. Segments, a schedule, options and a shard may follow, in any order
+/// and each at most once.
 ///
-/// It does what combine_allreduce does with rules::adasum; see there for when a plan is kept and what is thrown. Source:
-/// rules::adasum.
+/// It does what combine_allreduce does with rules::adasum; see there for when a plan is kept and what is thrown.
+/// Source: see rules::adasum.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},

@@ -42,24 +42,25 @@ namespace adasum {
 /// this order, one at a time, so that all ranks start the same reductions, whatever the order in which a rank computes. The
 /// result of each bucket has the same bits as that of a blocking plan for the bucket's segments.
 ///
-/// Under a rule that weighs the whole model at once (its whole_model()), buckets are brought to where they are measured as
-/// they become complete. When the last one has been measured, all of them are weighed together,
+/// Under a rule that weighs the whole model at once (its whole_model() is true), each bucket is brought to where it is
+/// measured as soon as it is complete. When the last one has been measured, all of them are weighed together,
 ///
 ///     G = Σ over all segments of their Gram matrices,   result = Σ weights(G)[i]·gradient i   in every bucket,
 ///
 /// and then mixed and delivered. Rules that run by sums of vectors (row_sum_rule) take the mean of each bucket as it becomes
 /// complete, and the weighted sum when all are there.
 ///
-/// The result is that of one plan for the whole gradient, bitwise by sums of vectors. In one stage of all ranks, each bucket
-/// is cut into slices, not the whole, so that G is added up in another order: it is bitwise the same on one rank, and where G
-/// is exact. Otherwise rules::adacons, for one, differs by up to 5e-16 of the largest element in double, and 1e-7 in float
-/// with two ranks (docs/guide/overlap.md has the figures).
+/// The result is that of one plan for the whole gradient, bitwise where the rule runs by sums of vectors. In one stage
+/// of all ranks, each bucket is cut into slices, and not the gradient as a whole, so that G is added up in another
+/// order: the result is then bitwise the same on one rank, and where G is exact. Otherwise rules::adacons, for one,
+/// differs by up to 5e-16 of the largest element in double, and 1e-7 in float with two ranks (docs/guide/overlap.md has
+/// the figures).
 ///
 /// Under such a rule, a pass is a single reduction: its report is about the whole model, a rank that nonfinite_policy leaves
 /// out is left out of all buckets, and if anything fails, none of the caller's gradients has changed. (Under
-/// nonfinite_policy::exclude and raise, a pass begins when the last bucket is complete if it works in memory that ranks
-/// share, or combines gradients before the rule is asked, by sums of vectors or by hierarchical. The latter works by
-/// messages.)
+/// nonfinite_policy::exclude and raise, a pass begins only when the last bucket is complete if it works in memory that
+/// ranks share, or if it combines gradients before the rule is asked, by sums of vectors or by schedules::hierarchical.
+/// The latter works by messages.)
 ///
 /// Communication makes progress in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
@@ -68,10 +69,10 @@ class bucketed {
   static constexpr bool posts = posting_communicator<Comm, Space>;  // else ready() would wait for other ranks
 
  public:
-  /// Where a parameter's gradient is, and what is said of it.
+  /// Where a parameter's gradient is, and where the report on it is.
   struct location {
     std::size_t bucket;    ///< in which bucket
-    std::size_t segment;   ///< the first of its segments in that report
+    std::size_t segment;   ///< the first of its segments in its report
     index_range elements;  ///< of the bucket
     std::size_t report;    ///< which one of those that wait() returns
   };
@@ -167,7 +168,7 @@ class bucketed {
   /// @return a report for each bucket, or under such a rule one for all (location::report); overwritten by the next pass
   /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too
   /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified where they lie in gradient(i),
-  ///         and those of the caller's are as they were
+  ///         and the caller's own are as they were
   std::span<const report* const> wait() {
     if (is_one_run_ && !buckets_.empty()) finish_run();
     for (; at_ < buckets_.size(); ++at_) finish_one();
@@ -229,7 +230,7 @@ class bucketed {
     return segments(lengths);
   }
 
-  /// All ranks have made as many buckets; those that are weighed together, the same.
+  /// All ranks have made the same number of buckets and, where these are weighed together, the same buckets.
   void meet_at_the_end(detail::joint_set_up<Space, Comm>& together, bool compares, std::size_t bucket_bytes) const {
     detail::call_signature mine;
     mine.set(mine.activity, "making buckets");
@@ -359,8 +360,8 @@ std::vector<segments> segments_of_each(const Parameters& parameters) {
 }  // namespace detail
 
 /// Makes buckets for parameters of these lengths, or cut into these segments; every rank calls it with the same arguments.
-/// After these may follow, in any order and each at most once: a rule (by default rules::adasum), a schedule (by default
-/// schedules::automatic), options. Collective, and waits for all ranks, as plan_allreduce does.
+/// These may be followed, in any order and each at most once, by a rule (by default rules::adasum), a schedule (by
+/// default schedules::automatic), options. Collective, and waits for all ranks, as plan_allreduce does.
 /// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
 ///                      range of segments, one for each parameter
 /// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large

@@ -122,8 +122,8 @@ consteval bool is_local_call() {
 /// otherwise. A segment in which inner products lose too much (by cancellation, or because squares leave the range of double)
 /// is combined vector by vector. It returns when `out` is complete.
 ///
-/// After the data may follow, in any order and each at most once: segments (by default, the whole gradient is one segment), a
-/// rule (by default rules::adasum; a rule with state is updated if it is given as an lvalue) and options.
+/// These may follow the data, in any order and each at most once: segments (by default, the whole gradient is one
+/// segment), a rule (by default rules::adasum; a rule with state is updated if it is given as an lvalue) and options.
 ///
 ///     adasum::combine(space, gradients, out, rules::mean{}, segments, {.nonfinite = nonfinite_policy::exclude});
 ///

@@ -12,7 +12,7 @@
 #include "exec/serial.hpp"
 #include "rules/adasum.hpp"
 
-/// The calls that the library adasum::compiled holds beside the kernels (exec/serial/compiled.hpp), as explicit
+/// The calls that the library adasum::compiled holds besides the kernels (exec/serial/compiled.hpp), as explicit
 /// instantiations: with `extern` before them, they are compiled elsewhere. Within namespace adasum.
 #define ADASUM_COMPILED_PAIR(EXTERN, T)                                                                         \
   EXTERN template void detail::combine_segments<T>(const detail::serial_pair_space&, rules::adasum&,            \

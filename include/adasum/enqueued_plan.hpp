@@ -28,9 +28,9 @@ namespace adasum {
 /// some launches; it waits for nothing, and from the second run on it allocates nothing. Differences from allreduce_plan:
 ///
 ///   * there is no report, for the host never learns what was computed;
-///   * only rules that are applied along the tree can be used; they are copied to the device, and always measured
-///     (exec/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that segment NaN on all
-///     ranks; there is no other policy;
+///   * only rules that are applied along the tree can be used; they are copied to the device, and inner products are
+///     always measured (exec/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that
+///     segment NaN on all ranks; there is no other policy;
 ///   * a rank that throws has enqueued nothing, and the other ranks' streams wait for it, as with any NCCL call. With
 ///     options::check_agreement, all ranks compare what they are about to do when the plan is made and before each run,
 ///     and for that the host does wait: if one throws, all do, and none has enqueued anything.
@@ -61,8 +61,8 @@ class enqueued_allreduce_plan {
   /// @throws bad_input           the gradient's length is not that of the plan, or the device cannot reach the gradient; or
   ///                             another plan is in flight on this communicator
   /// @throws agreement_error      with options::check_agreement: the same on all ranks, nothing has changed
-  /// @throws communication_error  what could not be sent
-  /// @throws cuda_error  what could not be enqueued
+  /// @throws communication_error  something could not be sent
+  /// @throws cuda_error  something could not be enqueued
   template <class Gradient>
   void operator()(Gradient&& gradient) {
     if constexpr (detail::is_output_argument<Gradient>()) {
@@ -124,9 +124,9 @@ auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Co
 }  // namespace detail
 
 /// A plan that is enqueued, for gradients of T that are cut into these segments, or of this length. Every rank makes one with
-/// the same arguments; after the segments follow, in any order and each at most once: a rule, a schedule, options. With
-/// options::check_agreement it is collective and waits for all ranks, as plan_allreduce does: if it throws on one rank, it
-/// throws on all of them. Without that option, it waits for nobody.
+/// the same arguments; these may follow the segments, in any order and each at most once: a rule, a schedule, options.
+/// With options::check_agreement it is collective and waits for all ranks, as plan_allreduce does: if it throws on one
+/// rank, it throws on all of them. Without that option, it waits for nobody.
 /// @return an enqueued_allreduce_plan, which cannot be moved
 /// @throws bad_input  boundaries of the segments that do not begin at 0 or decrease; the schedule cannot be built (with
 ///                    options::check_agreement an agreement_error); an option that needs the host (nonfinite, wire); a

@@ -169,7 +169,7 @@ inline std::string machine_text(const schedules::machine& on) {
   return text.str();
 }
 
-/// Writes a file that read_machine reads. On one rank, mostly.
+/// Writes a file that read_machine reads. Usually called on one rank.
 /// @throws bad_input  a constant is negative or not finite; the file cannot be written
 inline void write_machine(const schedules::machine& on, const std::string& path) {
   if (const auto bad = schedules::bad_constant_of(on); !bad.empty())
@@ -181,7 +181,7 @@ inline void write_machine(const schedules::machine& on, const std::string& path)
   if (!file) throw bad_input("adasum::write_machine: " + path + " cannot be written" + detail::why_it_failed());
 }
 
-/// @throws bad_input  the file cannot be read or is no machine; names the file, the line and the key
+/// @throws bad_input  the file cannot be read or does not hold a machine; names the file, the line and the key
 inline schedules::machine read_machine(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);

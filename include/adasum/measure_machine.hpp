@@ -26,7 +26,7 @@
 namespace adasum {
 namespace detail {
 
-/// Between nodes, no longer messages are timed: the caches make no difference there.
+/// Between nodes, messages longer than this are not timed: the caches make no difference there.
 inline constexpr std::size_t longest_across = schedules::rate::lengths[1];
 
 /// Where ranks share memory: reductions there, of gradients that are copied. Collective.

@@ -42,7 +42,7 @@ std::array<const element_t<Out>*, 2> vectors_of_pair(const Space& space, A& a, B
 /// a, b and `out` are contiguous arrays of the same length and element type; `out` may be a or b. Segments may follow;
 /// without them, the whole gradient is one segment. Inf or NaN in a segment of a or b makes that whole segment of `out` NaN.
 /// The call allocates nothing, except where the squares of double elements leave the range of double. It returns when `out`
-/// is complete. Source: rules::adasum.
+/// is complete. Source: see rules::adasum.
 /// @throws bad_input  lengths differ, the segments do not add up to the length, or the output overlaps an input in part;
 ///                    nothing has changed then
 template <class Space, class A, class B, class Out, class... Segments>

@@ -31,7 +31,7 @@ class mpi_communicator;
 
 namespace detail {
 
-/// Whether a schedule says so at compile time; of others, the plan finds out.
+/// Whether a schedule says at compile time that it works in shared memory only; of others, the plan finds out.
 template <class Schedule>
 constexpr bool works_in_shared_memory_only = [] {
   if constexpr (requires {
@@ -273,16 +273,17 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 }  // namespace detail
 
 /// A plan for gradients of T that are cut into these segments, or of this length. Every rank makes one with the same
-/// arguments. After the segments may follow, in any order and each at most once: a rule, a schedule, options, and a shard
-/// (see combine_allreduce; ranks that have different shards may give different lengths).
+/// arguments. These may follow the segments, in any order and each at most once: a rule, a schedule, options, and a
+/// shard (see combine_allreduce; ranks that have different shards may give different lengths).
 ///
 ///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, schedules::recursive_halving{}, {.wire = …});
 ///
-/// Collective, and waits for all ranks: in ⌈log₂P⌉ exchanges of one short message, the ranks tell each other that they are
-/// ready, and a hash of what they have made. So if anything fails on one rank, even for lack of memory, that rank throws the
-/// error, all others throw too, and none waits in a later run. If the schedule asks for it (schedules::shared_memory;
-/// automatic, where it saves time), the call makes memory that the ranks share. If there is no room for that memory,
-/// automatic sends messages instead (last_report().schedule() says what ran).
+/// Collective, and waits for all ranks: in ⌈log₂P⌉ exchanges of one short message, the ranks tell each other that they
+/// are ready, and compare a hash of what they have made. So if anything fails on one rank, even for lack of memory,
+/// that rank throws the error, all others throw too, and none waits in a later run. If the schedule asks for it
+/// (schedules::shared_memory; schedules::automatic, where it saves time), the call makes memory that the ranks share.
+/// If there is no room for that memory, schedules::automatic sends messages instead (last_report().schedule() says what
+/// ran).
 /// @return an allreduce_plan
 /// @throws agreement_error      with options::check_agreement: the ranks are about to make different plans, or one of them
 ///                              got bad input; says what

@@ -48,11 +48,11 @@ class reduce_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
 ///
 /// In place on the root, with the same bits as combine_allreduce gives under the same schedule; the gradients of the other
 /// ranks are then unspecified. Under all schedules except recursive_doubling, each rank combines a part, as in
-/// combine_reduce_scatter, and sends it to the root, which makes N elements from each rank in total. All ranks get the same
-/// report as from combine_allreduce. Collective: every rank calls it with the same arguments. On the root it returns when the
-/// result is there; on the other ranks, when nobody needs their gradient any more.
+/// combine_reduce_scatter, and sends it to the root, so that each rank sends N elements in total. All ranks get the
+/// same report as from combine_allreduce. Collective: every rank calls it with the same arguments. On the root it
+/// returns when the result is there; on the other ranks, when nobody needs their gradient any more.
 ///
-/// After the root may follow, in any order and each at most once: segments, a rule, a schedule and options, as for
+/// These may follow the root, in any order and each at most once: segments, a rule, a schedule and options, as for
 /// combine_allreduce. It throws what combine_allreduce throws, and
 /// @throws bad_input        there is no rank `root`; the other ranks get an agreement_error that says so (with
 ///                          options::check_agreement) or a communication_error (without it)
@@ -85,7 +85,8 @@ report adasum_reduce(const Space& space, const Comm& comm, Gradient&& gradient, 
 }
 
 /// A plan for combine_reduce, of gradients of T that are cut into these segments, or of this length. Collective, and
-/// otherwise like plan_allreduce. After the root may follow, in any order and each at most once: a rule, a schedule, options.
+/// otherwise like plan_allreduce. These may follow the root, in any order and each at most once: a rule, a schedule,
+/// options.
 ///
 ///     auto plan = adasum::plan_reduce<float>(exec, comm, segments, root, adasum::rules::mean{});
 ///

@@ -68,8 +68,9 @@ destination parts_among(const As&... as) {
 /// it is about all gradients and the whole result. Collective: every rank calls it with the same arguments. It returns when
 /// this rank's part is there.
 ///
-/// After the gradient may follow, in any order and each at most once: parts (by default as equal as possible: part_of_rank),
-/// segments (which may extend over several parts), a rule, a schedule and options, as for combine_allreduce.
+/// These may follow the gradient, in any order and each at most once: parts (by default as equal as possible:
+/// part_of_rank), segments (which may extend over several parts), a rule, a schedule and options, as for
+/// combine_allreduce.
 ///
 ///     adasum::combine_reduce_scatter(space, comm, gradient, rules::mean{}, adasum::parts{1000, 500, 0, 1500}, segments);
 ///
@@ -92,8 +93,8 @@ report combine_reduce_scatter(const Space& space, const Comm& comm, Gradient&& g
 }
 
 /// The adaptive sum of all ranks' gradients (adasum_allreduce). Each rank gets its part, at its place in the gradient.
-/// Collective: every rank calls it with the same arguments. It returns a report of the whole, when this rank's part is there.
-/// Parts, segments, a schedule and options may follow, in any order and each at most once. It does what
+/// Collective: every rank calls it with the same arguments. When this rank's part is there, it returns a report of the
+/// whole. Parts, segments, a schedule and options may follow, in any order and each at most once. It does what
 /// combine_reduce_scatter does with rules::adasum, and throws the same errors.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
@@ -109,7 +110,7 @@ report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gr
 }
 
 /// A plan for combine_reduce_scatter, of gradients of T that are cut into these segments, or of this length. Collective, and
-/// otherwise like plan_allreduce. After the segments may follow, in any order and each at most once: parts, a rule, a
+/// otherwise like plan_allreduce. These may follow the segments, in any order and each at most once: parts, a rule, a
 /// schedule, options.
 ///
 ///     auto plan = adasum::plan_reduce_scatter<float>(exec, comm, segments, adasum::parts(lengths));

@@ -23,7 +23,7 @@ namespace adasum {
 /// The gradients and `out` are contiguous arrays of the same length and element type; `out` may be one of the gradients. The
 /// call makes two passes over the gradients, or three if they are many and long. Segments may follow; without them, the whole
 /// gradient is one segment. It returns a report, when `out` is complete. It does what combine() does with rules::adasum, and
-/// throws the same errors. Source: rules::adasum.
+/// throws the same errors. Source: see rules::adasum.
 template <class Space, class Gradients, class Out, class... Segments>
 report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
   if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>()) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays of others as the C library takes them: numpy's, and whatever offers DLPack (tensors of PyTorch, JAX, CuPy)."""
+"""Arrays of other libraries, as the C library takes them: numpy's, and whatever offers DLPack (tensors of PyTorch, JAX,
+CuPy)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _types = {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4}
 
 
 class SupportsDLPack(Protocol):
-    """An array of version 1 of DLPack, or of before: __dlpack__ may know max_version, or not."""
+    """An array that offers DLPack, of version 1 or earlier: __dlpack__ may know max_version, or not."""
 
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
 
@@ -24,7 +25,7 @@ Array = Union[numpy.ndarray, SupportsDLPack]
 
 
 def type_number(dtype: Any, call: str) -> int:
-    """That of a name, a type of numpy's, or one of PyTorch's."""
+    """The number of an element type, which is given as a name, a type of numpy's, or one of PyTorch's."""
     name = str(dtype).rpartition(".")[2] if isinstance(dtype, str) or hasattr(dtype, "is_floating_point") else ""
     if name not in _types:
         try:
@@ -48,7 +49,7 @@ class Elements:
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
             raise BadInput(f"{call}: the array has gaps between its elements (strides {array.strides}); give a contiguous copy")
         if not array.dtype.isnative:
-            raise BadInput(f"{call}: the array does not have this machine's byte order; give a copy that has")
+            raise BadInput(f"{call}: the array does not have this machine's byte order; give a copy that does")
         if written and not array.flags.writeable:
             raise BadInput(f"{call}: the array cannot take the result: it is read-only, or DLPack gave only a copy of it")
         self.array, self._keep = array, given
@@ -56,7 +57,7 @@ class Elements:
 
     @property
     def order(self) -> str:
-        """Of two arrays with one shape, both have both orders, or neither has."""
+        """Of two arrays of the same shape, either both are in both orders at once, or neither is."""
         return "C" if self.array.flags.c_contiguous else "Fortran"
 
 

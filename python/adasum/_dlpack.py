@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arrays of libraries that offer DLPack (dlpack/dlpack.h, version 1), read in place. numpy.from_dlpack reads them as well, but
-makes them read-only where the producer speaks a version of DLPack that cannot say what may be written, and has no bfloat16."""
+makes them read-only where the producer speaks a version of DLPack that cannot say what may be written, and it has no
+bfloat16."""
 
 from __future__ import annotations
 
@@ -44,11 +45,11 @@ class _View:
 
 def view_of(given: Any) -> tuple[numpy.ndarray, str]:
     """A view of the same memory as an array of numpy's, and the name of its element type. bfloat16 travels as 16-bit integers.
-    The array is read-only if the producer says so, or that it is a copy; one of before DLPack 1.0 cannot say it. Raises
-    BufferError, and whatever the producer raises."""
+    The array is read-only if the producer says so, or says that it is a copy; a producer from before DLPack 1.0 cannot say so.
+    Raises BufferError, and whatever the producer raises."""
     try:
         capsule = given.__dlpack__(max_version=(1, 0))
-    except TypeError:  # a producer of before DLPack 1.0
+    except TypeError:  # a producer from before DLPack 1.0
         capsule = given.__dlpack__()
     tensor, flags = _tensor_in(capsule)
     if tensor.device_type not in _in_host_memory:

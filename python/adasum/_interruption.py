@@ -12,12 +12,12 @@ _functions = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "
 
 
 def answer_signals() -> None:
-    """From now on. To be called before the first communication."""
+    """Answers signals from now on. To be called before the first communication."""
     library.adasum_python_answer_signals(*(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p) for name in _functions))
 
 
 def raise_interruption() -> None:
-    """What a handler raised while the call that has just failed was waiting, if one did."""
+    """Raises what a handler raised while the call that has just failed was waiting, if one did."""
     exception = c_void_p(), c_void_p(), c_void_p()
     library.adasum_python_take_exception(*map(byref, exception))
     if exception[0]:

@@ -79,7 +79,7 @@ def check(error: int) -> None:
 
 
 def whole_number(value: Any) -> int:
-    """An integer of Python's, of numpy's, or what else can be an index. A bool is a mistake."""
+    """An integer of Python's, of numpy's, or anything else that can be an index. A bool is a mistake."""
     require_no_bool(value)
     return operator.index(value)
 
@@ -90,12 +90,12 @@ def require_no_bool(value: Any) -> None:
 
 
 def shown(number: int) -> str:
-    """In a message. Python refuses to print very long ones."""
+    """A number as shown in a message. Python refuses to print very long ones."""
     return str(number) if abs(number) < 1 << 128 else f"a number of {number.bit_length()} bits"
 
 
 def lengths_of(segments: Iterable[int] | None) -> tuple[Any, int]:
-    """A C array of segments' lengths, and how many they are; nothing for one segment."""
+    """A C array of segments' lengths, and how many there are; nothing for one segment."""
     if segments is None:
         return None, 0
     try:

@@ -24,7 +24,7 @@ _handle_type: Any = None  # an MPI_Comm is a number for one MPI library, and an 
 
 
 def _prepare(call: str) -> None:
-    """Before the first call: both use the same MPI library, and how long an MPI_Comm is."""
+    """To be called before the first call: checks that both use the same MPI library, and finds out how long an MPI_Comm is."""
     global _handle_type
     from mpi4py import MPI
 
@@ -76,7 +76,7 @@ def _count_of(given: Any, call: str) -> int:
 
 
 def _told(problem: Exception) -> bytes:
-    """As the other ranks hear of it."""
+    """The problem, as the other ranks hear of it."""
     return (str(problem) or repr(problem)).encode(errors="backslashreplace").replace(b"\0", b"\\0")
 
 
@@ -212,9 +212,9 @@ class Plan:
 
 
 def set_timeout(comm: MPI.Comm, seconds: float) -> None:
-    """Sets how long this rank waits for others at most, in all calls on ``comm`` from now on. The default, ``math.inf``, means
-    for ever. After a :class:`TimeoutError`, ``comm`` and its plans cannot be used any more, the arrays must not be touched,
-    and the program should end by ``comm.Abort()``."""
+    """Sets how many seconds at most this rank waits for others, in all calls on ``comm`` from now on. The default,
+    ``math.inf``, means for ever. After a :class:`TimeoutError`, ``comm`` and its plans cannot be used any more, the arrays must
+    not be touched, and the program should end by ``comm.Abort()``."""
     call = "adasum.set_timeout"
     try:
         require_no_bool(seconds)

@@ -36,7 +36,7 @@ class Report(Mapping[str, Any]):
 
     @classmethod
     def _of(cls, handle: Handle) -> Report:
-        """Of the C library's report, which is freed with this one."""
+        """A report made from the C library's, which is freed with this one."""
         report = cls.__new__(cls)
         report._handle, report._text, report._values = handle, None, None
         return report

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 !
-! use adasum: the library for Fortran programs that use mpi_f08. docs/c_and_fortran.md is a short introduction; what calls mean
-! is said in include/adasum/adasum.h, whose functions these are.
+! use adasum: the library for Fortran programs that use mpi_f08. docs/c_and_fortran.md is a short introduction; what the calls
+! do is said in include/adasum/adasum.h, whose functions these are.
 !
 ! Arrays are real(real32) or real(real64), of any rank; `lengths` are those of their segments, one for each layer; without them,
 ! the array is one segment. Rules and options are texts: rule="centred_clipping:radius=2", options="nonfinite=exclude".
@@ -56,7 +56,7 @@ module adasum
   interface adasum_plan_run
     module procedure plan_run_real32, plan_run_real64
   end interface adasum_plan_run
-  ! Begins that; data are contiguous, asynchronous, and not touched before adasum_plan_wait(plan, report, ierror).
+  ! Begins such a run; data are contiguous, asynchronous, and not touched before adasum_plan_wait(plan, report, ierror).
   interface adasum_plan_start
     module procedure plan_start_real32, plan_start_real64
   end interface adasum_plan_start
@@ -67,7 +67,7 @@ module adasum
 
   integer(c_int), parameter :: c_double_type = 1, c_float_type = 2
 
-  ! Made by understand(): what C is given for the optional ones.
+  ! Made by understand(): what C is given for the optional arguments.
   type :: arguments
     character(kind=c_char), allocatable :: rule(:), options(:)
     integer(c_int64_t), allocatable :: lengths(:)
@@ -142,7 +142,7 @@ contains
     call finish(c_plan_run(plan%plan, c_loc(data), size(data, kind=c_size_t), c_float_type, address(report)), ierror)
   end subroutine plan_run_real32
 
-  ! Not contiguous: a copy that the compiler makes would be gone before the reduction ends.
+  ! Not declared contiguous: a copy that the compiler makes would be gone before the reduction ends.
   subroutine plan_start_real32(plan, data, ierror)
     type(adasum_plan), intent(in) :: plan
     real(real32), intent(inout), asynchronous, target :: data(..)
@@ -231,7 +231,7 @@ contains
     call finish(c_plan_run(plan%plan, c_loc(data), size(data, kind=c_size_t), c_double_type, address(report)), ierror)
   end subroutine plan_run_real64
 
-  ! Not contiguous: a copy that the compiler makes would be gone before the reduction ends.
+  ! Not declared contiguous: a copy that the compiler makes would be gone before the reduction ends.
   subroutine plan_start_real64(plan, data, ierror)
     type(adasum_plan), intent(in) :: plan
     real(real64), intent(inout), asynchronous, target :: data(..)

@@ -26,9 +26,9 @@ namespace adasum {
 ///     const adasum::any_communicator ranks = distributed ? adasum::any_communicator(adasum::mpi_communicator(comm))
 ///                                                        : adasum::any_communicator(adasum::self_communicator());
 ///
-/// Where the other shares memory of one address space, it is used as that of several processes is. Where the other cannot
-/// post, exchanges that are posted take place in post(). The settings of the other one, such as a timeout, are made there,
-/// before or afterwards: both are handles to the same ranks.
+/// Where the held one shares memory of one address space, that memory is used as that of several processes is. Where
+/// the held one cannot post, exchanges that are posted take place in post(). The settings of the held one, such as a
+/// timeout, are made there, before or afterwards: both are handles to the same ranks.
 ///
 /// A default-constructed one is empty, and so is one that was moved from: it can be copied, assigned to, and tested (`if
 /// (comm)`); anything else throws bad_input.
@@ -53,7 +53,7 @@ class any_communicator {
   bool& reduction_in_flight() const { return get().reduction_in_flight(); }
   bool gave_up() const { return held_ && held_->gave_up(); }
   void require_usable(const char* call) const { get().require_usable(call); }
-  /// The node of each rank: one node where the other does not know.
+  /// The node of each rank: one node for all where the held one does not know.
   std::span<const int> nodes() const { return get().nodes(); }
 
   adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
@@ -82,7 +82,7 @@ class any_communicator {
 
   /// Memory that ranks share; see the concept shared_window.
   using memory = detail::any::memory;
-  /// See the concept shared_memory_communicator. @throws shared_memory_error  also where the other cannot share any
+  /// See the concept shared_memory_communicator. @throws shared_memory_error  also where the held one cannot share any
   memory share(std::size_t bytes) const { return get().share(bytes); }
   bool all_share_memory() const { return get().all_share_memory(); }
 

@@ -39,12 +39,13 @@ namespace adasum {
 /// Messages are ProcessGroup::send and recv, with the tags 24301 and 24302, which the program should not use itself on
 /// this group. All ranks make the same calls in the same order, from one thread at a time; collectives of the group may
 /// run meanwhile, as DistributedDataParallel's do. The group's own timeout limits how long a rank waits for a message.
-/// Ranks of one host share memory, and need no messages while they work there: in files of /dev/shm, where there is room.
+/// Ranks of one host share memory (in files of /dev/shm, where there is room), and need no messages while they work
+/// there.
 ///
 /// After a failure of the group, which is a c10d_error, this communicator is of no use, and every call throws at once.
 ///
-/// Gloo does not send tensors of devices, and NCCL no others: gradients on a device are combined by cuda_space and
-/// nccl_communicator.
+/// Gloo does not send tensors of devices, and NCCL sends no others: gradients on a device are combined by cuda_space
+/// and nccl_communicator.
 ///
 /// A default-constructed communicator, one made from a null pointer, and one that was moved from are empty: they can be
 /// copied, assigned to, and tested (`if (comm)`); anything else throws bad_input.
@@ -57,8 +58,8 @@ class c10d_communicator {
   c10d_communicator() = default;
 
   /// Collective over the group's ranks, which tell each other the names of their hosts; blocks until they have.
-  /// @param timeout  how long a rank waits at the most for another that is to come to a reduction in shared memory; as groups
-  ///                 wait for messages unless they are told otherwise
+  /// @param timeout  how long a rank waits at the most for another that is to come to a reduction in shared memory; the
+  ///                 default is as long as groups wait for messages unless they are told otherwise
   /// @throws c10d_error  the group failed
   /// @throws bad_input  a timeout that is not positive
   explicit c10d_communicator(c10::intrusive_ptr<::c10d::ProcessGroup> group,
@@ -147,7 +148,7 @@ class c10d_communicator {
 
    private:
     friend c10d_communicator;
-    /// Also one that throws has ended.
+    /// One that throws has ended, too.
     template <class Ask>
     bool ended(const Ask& ask) {
       try {

@@ -58,8 +58,8 @@ class nccl_error : public communication_error {
 ///
 /// Messages are groups of ncclSend and ncclRecv. So are small sums, which go to all ranks concerned and are added in
 /// one order: unlike those of ncclAllReduce, they have the same bits on every rank whatever algorithm NCCL would
-/// choose, also for a part of the ranks. A rank whose device fails for good cannot tell the others: abort the
-/// communicator then (ncclCommAbort).
+/// choose, also where only some of the ranks take part. A rank whose device fails for good cannot tell the others:
+/// abort the communicator then (ncclCommAbort).
 ///
 /// A default-constructed communicator, one made from a null ncclComm_t, and one that was moved from are empty: they can
 /// be copied, assigned to, and tested (`if (comm)`); anything else throws bad_input.
@@ -217,7 +217,7 @@ class nccl_communicator {
     void operator()(std::byte* memory) const { static_cast<void>(cudaFree(memory)); }
   };
 
-  /// Not in the order of a stream: they may outlive the space's.
+  /// Not allocated in the order of a stream: these buffers may outlive the space's.
   template <class Space>
   struct staging {
     typename Space::host_memory host{0};

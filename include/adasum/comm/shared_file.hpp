@@ -69,11 +69,12 @@ class shared_file {
   /// Takes the name away; the file stays with those who have opened it.
   static void remove(const name& made) { unlink(made.path); }
 
-  /// Takes memory for a part of it, near the processor that this process runs on: without this, a process would be
-  /// killed where there is none when it first writes there.
+  /// Takes memory for a part of it, near the processor that this process runs on: without this, where there is none
+  /// left, a process would be killed when it first writes there.
   int take(std::size_t offset, std::size_t bytes) {
 #if defined(_POSIX_ADVISORY_INFO) && _POSIX_ADVISORY_INFO > 0
-    // A call that a signal interrupts gives back what it has taken: with short calls, timers cannot keep it from its end.
+    // A call that a signal interrupts gives back what it has taken: with short calls, timers cannot keep it from
+    // finishing.
     constexpr std::size_t most = std::size_t{4} << 20;
     if (!has_room(bytes)) return ENOSPC;
     for (std::size_t done = 0; done < bytes;) {
@@ -108,14 +109,15 @@ class shared_file {
     auto wanted = lock_of(index);
     return fcntl(file_, F_SETLK, &wanted) == 0 ? 0 : errno;
   }
-  /// Whether that process does. Not to be asked of this one.
+  /// Whether that process holds it. Not to be asked about this process.
   bool is_held(std::size_t index) const {
     auto wanted = lock_of(index);
     return fcntl(file_, F_GETLK, &wanted) != 0 || wanted.l_type != F_UNLCK;
   }
 
  private:
-  /// A byte of the file for each process. (Only POSIX's own locks go with a process where another has inherited the file.)
+  /// A byte of the file for each process. (Only POSIX's own locks end with their process even where another has
+  /// inherited the file.)
   static struct flock lock_of(std::size_t index) {
     struct flock one{};
     one.l_type = F_WRLCK;

@@ -86,9 +86,9 @@ class thread_communicator {
   /// Whether a plan is in flight; see the concept communicator_for.
   bool& reduction_in_flight() const { return get().reduction_in_flight; }
 
-  /// How long this rank waits for others at the most, at each step of a reduction, from now on. Without one, for ever. When
-  /// the time is over, this rank throws a timeout_error and leaves the group: the others need not wait for it, and it can
-  /// only destroy its communicator. (test() does not wait, and gives up nothing.)
+  /// From now on, how long this rank waits for others at the most, at each step of a reduction; without a timeout, for
+  /// ever. When the time is over, this rank throws a timeout_error and leaves the group: the others need not wait for
+  /// it, and it can only destroy its communicator. (test() does not wait, and never gives up.)
   /// @throws bad_input  a timeout that is not positive
   void set_timeout(std::chrono::duration<double> timeout) const {
     auto& mine = get();

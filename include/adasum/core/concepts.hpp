@@ -61,7 +61,7 @@ namespace adasum {
 /// - `bool whole_model() const`: whether one set of weights, from the Gram matrix of all segments together, serves every
 ///   segment.
 /// - `static constexpr bool needs_accurate_gram = true`: the rule looks at differences of nearly equal numbers, such as a
-///   matrix's small eigenvalues: |error of gᵢ·gⱼ| is then a few 2⁻⁵³ of ‖gᵢ‖‖gⱼ‖, if the space supports that.
+///   matrix's small eigenvalues: |error of gᵢ·gⱼ| is then a few times 2⁻⁵³‖gᵢ‖‖gⱼ‖, if the space supports that.
 /// - `static constexpr bool needs_distances = true`: for rules of n vectors that compare gram.squared_distance(i, j), even if
 ///   distances are short compared with the vectors. If inner products are not accurate enough, differences of vectors are
 ///   measured. Implies needs_accurate_gram.
@@ -110,9 +110,9 @@ concept weighs_from = requires(R& rule, Numbers numbers, std::span<double> weigh
 }  // namespace detail
 
 /// A refinement, for rules of n vectors that need norms and row sums alone (core/row_sums.hpp): rule(sums, weights) or
-/// rule(sums, weights, k) with a row_sums_view, which is called with a Gram matrix as well. If the ranks do not all meet in
-/// one stage, such a rule runs by sums of vectors along the stages of any schedule (detail/collective/run_of_sums.hpp),
-/// unless the schedule has an inner rule. Optional:
+/// rule(sums, weights, k) with a row_sums_view. It is called with a Gram matrix as well. If the ranks do not all meet
+/// in one stage, such a rule runs by sums of vectors along the stages of any schedule
+/// (detail/collective/run_of_sums.hpp), unless the schedule has an inner rule. Optional:
 ///
 /// - `static constexpr bool needs_row_sums = false`: the rule uses only norms, and must not ask for row sums.
 template <class R>
@@ -156,8 +156,8 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 ///   Not used for a device_space.
 /// - `static constexpr round_bytes`: how many bytes of gradients one local round of measure and mix processes if there are
 ///   several segments; without it, a round processes all of them.
-/// - `measure(slice, vectors, gram, bytes)`: as measure, told how many bytes all vectors have together from which the slice is
-///   one round.
+/// - `measure(slice, vectors, gram, bytes)`: as measure, but told how many bytes all vectors have together, of which
+///   the slice is one round.
 /// - `mix(slice, vectors, weights, out, bytes)`: as mix, told the same, or 0 where nobody knows: for a space whose stores can
 ///   bypass the caches.
 /// - `arithmetic()`: a text that differs between spaces that round differently; part of the check that all ranks agree.
@@ -165,9 +165,10 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 ///   usable.
 /// - `measure_in_double(slice, vectors, gram)`: as measure, with every product and sum in double: for rules that ask for it,
 ///   where measure does less.
-/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double, of vectors of T and `out` of
-///   double, and of vectors of double and `out` of T (of 16 bits: by way of float). Where it is there, with measure_in_double
-///   and the elements double, many vectors are combined along a tree in groups, whose sums are kept in double.
+/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double: for vectors of T with
+///   `out` of double, and for vectors of double with `out` of T (if T has 16 bits, by way of float). Where it is there,
+///   with measure_in_double and the elements double, many vectors are combined along a tree in groups, whose sums are
+///   kept in double.
 /// - `for_recombining(space)`: a function in the space's namespace: a space for double, which also copies from T to double
 ///   and back, rounding to nearest even. Gradients that nearly cancel are combined there; without it, they are combined in T,
 ///   with larger rounding errors.
@@ -194,8 +195,8 @@ concept execution_space = scalar<T> && std::copyable<E> &&
 /// - `upload(from, to, bytes)` starts a copy from the host's memory to the space's.
 /// - `download(from, to, bytes)` starts a copy from the space's memory to the host's.
 /// - `transfer(from, to, bytes)` starts a copy from the space's memory to that of the same or another space of its kind.
-/// - `host_memory(bytes)`: a type: memory of the host from and to which copies run beside its work, where there is such;
-///   movable, with data().
+/// - `host_memory(bytes)`: a type: memory of the host from and to which copies can run beside other work, where there
+///   is such memory; movable, with data().
 /// - `event`: a type: a moment. space.record(event) puts it behind all that was started, event.wait() waits for that. Movable,
 ///   and made without arguments.
 template <class E>
@@ -212,14 +213,15 @@ concept device_space =
     };
 
 /// A refinement: `enqueue_combine(rule, slice, vectors, out)` starts measure → weigh → mix under a rule along the tree and
-/// returns; what it needs of the host's memory it has read by then. For schedules on a stream (plan_enqueued_allreduce) the
-/// steps are there too, with Gram matrices and weights in memory of the space, which stay until the step is taken again:
+/// returns; by then it has read what it needs of the host's memory. For schedules on a stream (plan_enqueued_allreduce)
+/// the steps are there too, with Gram matrices and weights in memory of the space, which stay until the step is taken
+/// again:
 ///
 /// - `measure_on_device(window, vectors)` returns the Gram matrix.
 /// - `weigh_on_device(rule, gram, segments, n, leaves)` returns the weights.
 /// - `mix_on_device(window, vectors, weights, out)`.
 /// - `add_pieces(pieces, number, count, values)`: values[i] = Σₖ pieces[k·count + i].
-/// - `write(values, to)`: numbers of the host.
+/// - `write(values, to)` stores numbers of the host there.
 /// - `allocate_in_order(count)`: as allocate, without waiting.
 template <class E, class T, class Rule>
 concept stream_ordered_space =
@@ -241,17 +243,18 @@ concept stream_ordered_space =
 ///
 /// - `rank()`, `size()`: 0 <= rank() < size(), the same for the life of the communicator.
 /// - `exchange(space, out, in)` starts all messages together and returns when all have been sent and received. outgoing.bytes
-///   go to rank outgoing.peer; what rank incoming.peer sends is written to incoming.bytes. Between two ranks, messages match
-///   in the order of the exchanges, and within one in that of the spans. A peer is never this rank; a message may have no
-///   bytes; either span may be empty. If outgoing.withheld is set, this rank has failed, and the message is sent without
-///   bytes. If a message arrives whose size is not that of its buffer, exchange throws communication_error, once all its
-///   other messages have been sent and received. Later exchanges must still work: a rank that has failed goes on with them,
-///   so that no other rank waits for it. If exchange (or post) throws std::bad_alloc, nothing has been sent or received; it
-///   is called again, once. memory_kind says whether bytes lie in memory of the space, which makes a difference for a
-///   device_space alone; so does incoming.discarded.
+///   go to rank outgoing.peer; what rank incoming.peer sends is written to incoming.bytes. Between two ranks, messages
+///   match in the order of the exchanges, and within an exchange in that of the spans. A peer is never this rank; a
+///   message may have no bytes; either span may be empty. If outgoing.withheld is set, this rank has failed, and the
+///   message is sent without bytes. If a message arrives whose size is not that of its buffer, exchange throws
+///   communication_error, once all its other messages have been sent and received. Later exchanges must still work: a
+///   rank that has failed goes on with them, so that no other rank waits for it. If exchange (or post) throws
+///   std::bad_alloc, nothing has been sent or received; it is called again, once. memory_kind says whether bytes lie in
+///   memory of the space, which makes a difference for a device_space alone; so does incoming.discarded.
 ///
 /// Messages of all element types and spaces are sent as bytes. Only one thread uses a communicator at a time. Copies of a
-/// communicator are handles to the same communicator. All members are const. Optional members, beside the refinements below:
+/// communicator are handles to the same communicator. All members are const. Optional members, besides the refinements
+/// below:
 ///
 /// - `bool& reduction_in_flight()`: the same object for all handles of one rank, false at first. The library sets it while a
 ///   plan is in flight, and then refuses other reductions on this communicator, because their messages would be taken for
@@ -285,8 +288,8 @@ concept stream_ordered_communicator =
                                        std::span<const incoming> in) { comm.enqueue(space, out, in); };
 
 /// An exchange in flight: test() says whether it has ended, without blocking; wait() returns when it has. Both throw as
-/// exchange() does, and it has ended then. An object is used for one exchange after another, so that it can keep its
-/// memory.
+/// exchange() does; the exchange has ended then. An object is used for one exchange after another, so that it can keep
+/// its memory.
 template <class Pending>
 concept pending_exchange = std::default_initializable<Pending> && requires(Pending& pending) {
   { pending.test() } -> std::same_as<bool>;
@@ -316,13 +319,13 @@ concept posting_communicator =
 /// - `bool has_left(i)`: whether ranks()[i] has left for good.
 /// - `bool alive()`: whether the memory can still be reached; asked before the last access.
 /// - `bytes()`: how many bytes each rank has, where that need not be what this one asked for.
-/// - `timeout()`: how long this rank waits there for others at the most, also at the beginning of a reduction: a
+/// - `timeout()`: how long at most this rank waits there for others, also at the beginning of a reduction: a
 ///   std::chrono::duration<double>.
 /// - `progress()`: called while a rank waits there for others, for communicators whose messages move only when they are called.
 /// - `rest()`: what a rank that has waited for some time does between two looks at the memory, in place of
 ///   std::this_thread::yield(): for example, sleep if others need its processor.
-/// - `most_looks`: how often a rank looks at most before it offers the processor to others, an unsigned: few where it waits for
-///   ranks that run when it does not.
+/// - `most_looks`: how often at most a rank looks before it offers the processor to others, an unsigned: seldom where
+///   it waits for ranks that run when it does not.
 template <class Memory>
 concept shared_window = std::movable<Memory> && requires(const Memory& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;
@@ -359,11 +362,12 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 /// Optional members, all of them const (or static):
 ///
 /// - `uses_shared_memory(size, input)`: a shared_memory_use (core/stage.hpp); `none` if absent. Where the answer is another
-///   one, stages() is asked with input.in_place set for gradients in memory that ranks share. A stage whose members are all the
-///   ranks that share it works there in place, and sends no elements, if each survivor gets a part of its own (a sole one: all)
-///   or if it is `published`; so do stages that are `grouped`. Under `preferred` and `buffer_if_all`, a plan works in place if
-///   all stages do and no rank has stayed behind at a grouped one before the last. If this member is static constexpr and says
-///   `required`, calls with a communicator without shared memory do not compile.
+///   one, stages() is asked with input.in_place set for gradients in memory that ranks share. A stage whose members are
+///   all the ranks that share this memory works there in place, and sends no elements, if each survivor gets a part of
+///   its own (a sole survivor: everything) or if the stage is `published`; so do stages that are `grouped`. Under
+///   `preferred` and `buffer_if_all`, a plan works in place if all stages do and no rank has stayed behind at a grouped
+///   one before the last. If this member is static constexpr and says `required`, calls with a communicator without
+///   shared memory do not compile.
 /// - `chosen_name(size, input)`: for a schedule that chooses among others, the name of the schedule that runs; a
 ///   std::string_view of a text that stays valid.
 /// - `inner`: a member object: the one rule for all stages that are marked `inner`.

@@ -21,8 +21,8 @@
 #define ADASUM_HOST_DEVICE
 #endif
 
-/// In front of such a function that calls what its caller gave it, a rule or a lambda: called on the host, that may be
-/// for the host only, of which nvcc would warn.
+/// In front of such a function that calls what its caller gave it, a rule or a lambda: when it is called on the host,
+/// they may be for the host only, about which nvcc would warn.
 #if defined(__NVCC__)
 #define ADASUM_CALLS_ITS_ARGUMENT _Pragma("nv_exec_check_disable")
 #else

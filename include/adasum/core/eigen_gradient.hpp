@@ -20,7 +20,7 @@ concept eigen_object = requires {
 };
 
 /// The stride of a Map or Ref from one column (of a row-major matrix: row) to the next: 0 where there is no gap, -1
-/// where only the run time knows.
+/// where it is known only at run time.
 template <class A>
 constexpr int eigen_outer_stride = -1;
 template <template <class, int, class> class View, class Matrix, int Options, class Stride>

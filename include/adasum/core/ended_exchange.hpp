@@ -11,7 +11,7 @@
 namespace adasum::detail {
 
 /// For communicators. An exchange that throws std::bad_alloc counts as not begun (core/concepts.hpp). So where one has
-/// ended, and there is no memory for the error of it, an error is thrown that was made in time.
+/// ended, and there is no memory for its error, one that was made beforehand is thrown.
 class ended_exchange {
  public:
   /// Runs throw_error(), which throws if something went wrong.

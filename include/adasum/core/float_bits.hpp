@@ -9,7 +9,7 @@
 #include <type_traits>
 
 /// What kind of number a float or double is, read from its bits. Comparisons and std::isnan cannot tell in a program
-/// compiled with -ffast-math: there the compiler takes it that no number is NaN or infinite, so that NaN may compare
+/// compiled with -ffast-math: there the compiler assumes that no number is NaN or infinite, so that NaN may compare
 /// equal to zero.
 namespace adasum::detail {
 

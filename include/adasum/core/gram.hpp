@@ -7,7 +7,7 @@
 
 namespace adasum {
 
-/// Entries of a packed symmetric n×n matrix.
+/// How many entries a packed symmetric n×n matrix has.
 ADASUM_HOST_DEVICE constexpr std::size_t packed_size(std::size_t n) { return n * (n + 1) / 2; }
 
 /// Where entry (i, j) of a packed symmetric matrix lies: the lower triangle, row by row.
@@ -31,8 +31,9 @@ class gram_view {
   /// The entries (i, 0) to (i, i), one behind the other.
   ADASUM_HOST_DEVICE constexpr const double* row(std::size_t i) const { return packed_ + packed_size(i); }
 
-  /// ‖gᵢ - gⱼ‖². From inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ, it has an error of a few 2⁻⁵³ of (‖gᵢ‖ + ‖gⱼ‖)², which may be all
-  /// that is left of a short one. A rule with needs_distances (concepts.hpp) is given those that have been measured then.
+  /// ‖gᵢ - gⱼ‖². From inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ, it has an error of a few times 2⁻⁵³(‖gᵢ‖ + ‖gⱼ‖)², which may be
+  /// all that is left of a short distance. A rule with needs_distances (concepts.hpp) is then given distances that have
+  /// been measured.
   ADASUM_HOST_DEVICE constexpr double squared_distance(std::size_t i, std::size_t j) const {
     if (i == j) return 0;
     if (squared_distances_ != nullptr) return squared_distances_[packed_index(i, j)];

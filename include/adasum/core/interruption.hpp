@@ -19,7 +19,7 @@ inline std::atomic<interruption_check> interruption_asked_for{nullptr};
 /// thread, some twenty times a second. Once that returns true, the wait ends as if its time were over, with a timeout_error:
 /// see mpi_communicator::set_timeout for what is then left to do. check() must not throw. To be set before the first
 /// communication, for the whole process, by whoever answers its signals.
-/// @param check  null: no more, as at first
+/// @param check  null: nothing is asked any more, as at first
 /// @return the one before
 inline interruption_check set_interruption_check(interruption_check check) noexcept {
   return detail::interruption_asked_for.exchange(check);

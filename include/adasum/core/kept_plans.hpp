@@ -14,9 +14,9 @@
 namespace adasum {
 
 /// What a communicator keeps of the single calls that were made on it, so that a call that was made before finds its plan:
-/// the last `most` different ones, and of these the last whose gradients have `most_bytes` together, or four times as many as
-/// the longest of them. All ranks drop the same: that follows from the calls alone. Used by one thread at a time, as the
-/// communicator is.
+/// the last `most` different ones, and of these only the last ones whose gradients together have at most `most_bytes`
+/// or, if that is more, four times as many bytes as the longest of them. All ranks drop the same: that follows from the
+/// calls alone. Used by one thread at a time, as the communicator is.
 class kept_plans {
  public:
   static constexpr std::size_t most = 64;                            ///< calls that are kept at the most
@@ -72,7 +72,7 @@ class kept_plans {
 };
 
 /// A refinement of communicators: kept_plans() is one object for all handles of a rank, or null; without_kept_plans() is a
-/// handle that does not own it, for the plans in it (or none of the two would ever be destroyed).
+/// handle that does not own it, for the plans in it (or neither of the two would ever be destroyed).
 template <class C>
 concept plan_keeping_communicator = requires(const C& comm) {
   { comm.kept_plans() } -> std::same_as<kept_plans*>;

@@ -19,7 +19,8 @@
 namespace adasum {
 
 /// Values that a text gives by their names: "radius=2, per_segment=yes". Names may come in any order, each at most once; blanks
-/// around names and values do not count. Who reads them says what there is, by reading all of it, and what it is:
+/// around names and values do not count. Whoever reads them says which values there are, by reading all of them, and of
+/// which kind each is:
 ///
 ///     named_values given("the rule centred_clipping", text);
 ///     given.read("radius", radius);
@@ -51,7 +52,7 @@ class named_values {
     }
   }
 
-  /// A number. @throws bad_input  it is none
+  /// A number. @throws bad_input  it is not one
   template <class Number>
     requires(std::integral<Number> || std::floating_point<Number>) && (!std::same_as<Number, bool>)
   void read(std::string_view name, Number& value) {
@@ -66,7 +67,7 @@ class named_values {
     value = number;
   }
 
-  /// A truth value. @throws bad_input  it is none
+  /// A truth value. @throws bad_input  it is not one
   void read(std::string_view name, bool& value) {
     const auto* const found = ask_for(name);
     if (!found) return;
@@ -78,7 +79,7 @@ class named_values {
     refuse(*found, "yes or no");
   }
 
-  /// One of several that have names. @throws bad_input  none of them
+  /// One of several choices that have names. @throws bad_input  it is none of them
   template <class Choice, std::size_t count>
   void read(std::string_view name, Choice& value, const std::pair<std::string_view, Choice> (&choices)[count]) {
     const auto* const found = ask_for(name);

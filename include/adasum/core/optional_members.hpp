@@ -51,8 +51,8 @@ constexpr bool needs_row_sums = [] {
     return true;
 }();
 
-/// Sums of vectors by which a rule runs that is not applied along the tree, where a schedule has several stages: one of
-/// the gradients, if it needs row sums, and one of their weighted terms; 0 if it cannot run there.
+/// By how many sums of vectors a rule runs that is not applied along the tree, where a schedule has several stages: one
+/// of the gradients, if it needs row sums, and one of their weighted terms; 0 if it cannot run there.
 template <class Schedule, rule R>
 constexpr std::size_t vector_sums = [] {
   if constexpr (sums_schedule_for<Schedule, R>)
@@ -144,8 +144,8 @@ bool gave_up(const Comm& comm) {
     return false;
 }
 
-/// What a rank does in a reduction, for a communicator that asks for it by note_activity(activity): simulated ranks tell
-/// waits that only a timeout can end from others.
+/// What a rank does in a reduction, for a communicator that asks for it by note_activity(activity): simulated ranks
+/// distinguish waits that only a timeout can end from others.
 enum class reduction_activity {
   scheduled,    ///< what its stages call for
   unscheduled,  ///< it adds numbers that they do not call for: see recombine. A rank that has failed may not know

@@ -50,8 +50,8 @@ template <>
 struct scalar_traits<float> : stored_as<number_format::binary32> {};
 /// @endcond
 
-// The compiler's own 16-bit types. clang before 15, on x86, and GCC before 13, elsewhere, announce _Float16 without supporting
-// it.
+// The compiler's own 16-bit types. clang before 15 on x86, and GCC before 13 elsewhere, announce _Float16 without
+// supporting it.
 #if !defined(__FLT16_MANT_DIG__) || defined(__CUDACC__)
 #define ADASUM_HAS_FLOAT16 0
 #elif defined(__clang__)

@@ -8,8 +8,8 @@
 
 namespace adasum {
 
-/// Which part of a gradient a rank has, if each gradient is cut over several ranks: sharded parameters (FSDP, ZeRO), tensor,
-/// expert and pipeline parallelism, domain decomposition. The ranks of one communicator are then
+/// Which part of a gradient a rank has, if each gradient is split over several ranks: sharded parameters (FSDP, ZeRO),
+/// tensor, expert and pipeline parallelism, domain decomposition. The ranks of one communicator are then
 ///
 ///     replicas × shards:   rank (r, s) has shard s of the gradient of replica r
 ///
@@ -21,8 +21,8 @@ namespace adasum {
 ///
 /// The ranks may be numbered in any order: they tell each other what they have when a plan is made. All replicas are cut in
 /// the same way, into one or more shards. Shards may differ in length, and may be empty. Segment k of each shard is the
-/// shard's part of one and the same segment of the whole gradient, so all ranks have as many segments, of which any may be
-/// empty.
+/// shard's part of one and the same segment of the whole gradient, so all ranks have the same number of segments, of
+/// which any may be empty.
 struct shard {
   int replica = 0;  ///< whose gradient: from 0 to the number of replicas - 1
   int index = 0;    ///< which part of it: from 0 to the number of shards - 1

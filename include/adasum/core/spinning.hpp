@@ -7,10 +7,10 @@
 
 namespace adasum::detail {
 
-/// How often one who waits looks again, before it offers the processor to others: long, where that has mostly been enough,
-/// since a processor that is offered comes back after milliseconds if anything else runs on the machine. Where there are more
-/// ranks than processors, the one that is waited for may need this very processor, and looking on is in vain: so after each
-/// time that it was, it looks a quarter as often.
+/// How often a thread that waits looks again, before it offers the processor to others: for long, where that has mostly
+/// been enough, since a processor that is offered comes back after milliseconds if anything else runs on the machine.
+/// Where there are more ranks than processors, the one that is waited for may need this very processor, and looking on
+/// is in vain: so each time that it was in vain, the number of looks falls to a quarter.
 ///
 ///     while (!has_come())
 ///       if (!spin.again()) std::this_thread::yield();

@@ -26,8 +26,8 @@ struct schedule_input {
   bool once = false;             ///< whether the reduction is set up for a single run
   bool in_place = false;  ///< whether the gradients lie in memory that ranks share (asked only of a schedule that has
                           ///< a member uses_shared_memory)
-  /// Where along_tree is false: 0 if the rule needs all gradients in one stage; otherwise it may also run by so many sums
-  /// of vectors along several stages (row_sum_rule).
+  /// Where along_tree is false: 0 if the rule needs all gradients in one stage; otherwise it may also run by this many
+  /// sums of vectors along several stages (row_sum_rule).
   std::size_t sums = 0;
   /// The node of each rank: any numbers, equal for ranks of one node. Empty where all nodes have one rank, or all ranks are
   /// on one node, or the communicator does not say.
@@ -75,8 +75,9 @@ struct stage {
   std::vector<int> sum_over;  ///< ranks whose partial Gram matrices add up to the whole one; this one included
   bool published = false;     ///< in shared memory: all members copy `held` to where the others read it (replicated)
   bool inner = false;         ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
-  /// In shared memory: the members are some of the ranks that share it (levels). Such stages come first. Who meets at one has
-  /// had as many of them before; who has been in the `sum_over` of the one before is in this one's, or waits.
+  /// In shared memory: the members are some of the ranks that share it (levels). Such stages come first. Ranks that
+  /// meet at one have had the same number of them before; a rank that was in the `sum_over` of the one before is in
+  /// that of this one, or waits.
   bool grouped = false;
 
   /// Whether this rank goes on.

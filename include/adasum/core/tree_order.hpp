@@ -10,9 +10,9 @@
 /// that follow nodes: schedules::automatic over several nodes with several ranks each, and schedules::hierarchical, compute
 /// it inside each node and then over the nodes (node_groups.hpp).
 ///
-/// It has one level for each prime factor of n, in ascending order: 12 = 2 · 2 · 3. At a level with the factor p, each p
-/// consecutive vectors become one, along the tree of p vectors (leaf_folding). So any number of consecutive levels is the
-/// tree of as many vectors as the product of their factors, and ranks can exchange their data level by level.
+/// It has one level for each prime factor of n, in ascending order: 12 = 2 · 2 · 3. At a level with the factor p, every
+/// p consecutive vectors become one, along the tree of p vectors (leaf_folding). So any number of consecutive levels is
+/// the tree of as many vectors as the product of their factors, and ranks can exchange their data level by level.
 namespace adasum {
 
 namespace detail {

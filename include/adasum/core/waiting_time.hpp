@@ -35,8 +35,8 @@ inline void require_timeout(std::chrono::duration<double> timeout, std::string_v
     throw bad_input(std::string(call) + ": the timeout is " + text_of(timeout) + "; it must be positive");
 }
 
-/// Counts how long a rank waits. It is asked again and again; of a longer pause between two questions, a second counts: a
-/// process that was stopped, perhaps with all others, did not wait meanwhile.
+/// Counts how long a rank waits. It is asked again and again; of a longer pause between two questions, only one second
+/// counts: a process that was stopped, perhaps with all others, did not wait meanwhile.
 class waiting_time {
  public:
   bool exceeds(std::chrono::duration<double> limit) {

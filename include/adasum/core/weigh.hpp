@@ -44,8 +44,8 @@ inline constexpr double largest_mixed_square = format_of<T> == number_format::bi
 
 /// What must hold for weights to be used.
 ///
-/// Below a fraction of Σ cᵢ² Gᵢᵢ, a node's squared norm says too little of it: its leading digits have cancelled, and
-/// what is left are the roundings of inner products, weights and elements. The vectors themselves say more.
+/// Below a fraction of Σ cᵢ² Gᵢᵢ, a node's squared norm says too little about it: its leading digits have cancelled,
+/// and what is left are the roundings of inner products, weights and elements. The vectors themselves say more.
 struct weighing_limits {
   double node;            ///< that fraction for nodes that are weighed, and combined further
   double root;            ///< that for the result
@@ -57,7 +57,8 @@ inline constexpr double vanishing_threshold = 0x1p-48;
 
 /// The limits for n vectors of T that are combined in one go.
 /// @param exact_vectors  whether the vectors are combined in double, and not in T with a rounding at every node, where
-///                       inner products do not suffice. If they are not, that is done only where nothing else is left
+///                       inner products do not suffice. If not in double, they are combined only where nothing else is
+///                       left
 template <scalar T>
 constexpr weighing_limits limits_for(std::size_t n, bool exact_vectors) {
   constexpr double largest = largest_mixed_square<T>;
@@ -138,7 +139,7 @@ struct tree_weighing {
     double dot = 0;
     for (auto j = middle; j < last; ++j) {
       const double* const row = gram.row(j);
-      double sum = 0;  // of each row by itself, so that an addition need not wait for all before
+      double sum = 0;  // of each row by itself, so that an addition need not wait for all those before
       for (auto i = first; i < middle; ++i) sum += weights[i] * row[i] * weights[j];
       dot += sum;
     }
@@ -225,8 +226,9 @@ ADASUM_HOST_DEVICE constexpr weighing weighing_of_squares(gram_view gram, double
   return quality;
 }
 
-/// Whether a squared distance from inner products is less than 2⁻²⁴ of the squares that it is the difference of, so that
-/// their errors, a few 2⁻⁵³, are all but eight of its digits; the same share that nodes of a tree are held to.
+/// Whether a squared distance from inner products is less than 2⁻²⁴ of the squares that it is the difference of, so
+/// that their errors, a few times 2⁻⁵³, take all but eight of its digits; the same share that nodes of a tree are held
+/// to.
 constexpr bool distance_cancels(gram_view gram, std::size_t i, std::size_t j) {
   return gram.squared_distance(i, j) < 0x1p-24 * (gram(i, i) + gram(j, j));
 }

@@ -29,9 +29,9 @@ namespace adasum::rules {
 /// not agree on a direction (Σα ≤ guard·Σ|α|), step 3 would enlarge or flip the result: the mean is taken, and counted.
 ///
 /// Two things differ from the code that the authors published. Their ε is not multiplied by ν, so what it does depends on
-/// the gradients' length; for norms near 1 the results are the same. And in step 2, their code gives the averages back by
-/// the permutation that sorts α in place of its inverse, so that from 3 gradients on most receive another's: `unsorting`
-/// says which.
+/// the gradients' length; for norms near 1 the results are the same. And in step 2, their code gives the averages back
+/// by the permutation that sorts α, and not by its inverse, so that from 3 gradients on most receive another's:
+/// `unsorting` says which of the two is used.
 ///
 /// A zero gradient has αᵢ = 0; if all are zero, the mean is taken. The error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about
 /// n·1e-15 times Σ|α|/Σα, which the guard holds below 1/guard.

@@ -19,8 +19,8 @@ namespace adasum::rules {
 
 /// A rule of n vectors that is chosen at run time: it holds any rule that asks for the same as the parameters say, and does
 /// what that rule does, to the last bit. It costs a virtual call. What is compiled for such a rule serves all that it may
-/// hold; the parameters stay, since the library compiles other code for each of them (core/concepts.hpp has what they mean).
-/// A copy has a state of its own.
+/// hold; the template parameters remain, since the library compiles other code for each of them (core/concepts.hpp says
+/// what they mean). A copy has a state of its own.
 template <bool NeedsAccurateGram, bool LeavesOutNonfinite, bool NeedsDistances>
 class any_gram_rule {
  public:

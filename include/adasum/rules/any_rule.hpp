@@ -16,7 +16,8 @@
 namespace adasum::rules {
 
 /// Any rule of the library, chosen at run time (rules/named.hpp): one type for each kind of rule that is run in a way of its
-/// own. A call that is made for every type of this list (std::visit) is compiled so many times, and not once for each rule.
+/// own. A call that is made for every type of this list (std::visit) is compiled once for each of these types, and not
+/// once for each rule.
 using any_rule =
     std::variant<adasum, adasum_linear, sum, mean, unit_mean, adacons, any_gram_rule<false, false, false>,
                  any_gram_rule<true, false, false>, any_gram_rule<true, true, false>, any_gram_rule<true, true, true>>;

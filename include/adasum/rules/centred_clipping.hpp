@@ -15,22 +15,22 @@
 
 namespace adasum::rules {
 
-/// Each gradient's distance from a common centre is clipped, again and again. Less than half of the ranks may send anything
-/// at all, Inf and NaN too: such a gradient is left out.
+/// Each gradient's distance from a common centre is clipped, again and again. Ranks may send anything, even Inf and
+/// NaN, as long as fewer than half of them do: a gradient that holds these is left out.
 ///
 ///     z ← z + (1/n) Σ (gᵢ - z) min(1, τ/‖gᵢ - z‖),   from z = 0, `iterations` times;   τ = radius · median ‖gᵢ‖
 ///
 /// Source: Karimireddy, He and Jaggi, "Learning from History for Byzantine Robust Optimization", ICML 2021, section 4,
 /// algorithm 1. There, z starts from the result of the step before; that is no combination of this step's gradients, which
 /// is all that a rule can make, so here it starts from 0, and a few iterations take the place of history. (The mean
-/// would be no such start: a single rank can move it anywhere.) Give it the workers' momenta instead of their gradients,
-/// as the paper does, where attacks build up over time. There, and in the library ByzFL, τ is a length; here it is
-/// relative to the gradients, so that the result scales with them.
+/// would not do as a start: a single rank can move it anywhere.) Give it the workers' momenta instead of their
+/// gradients, as the paper does, where attacks build up over time. There, and in the library ByzFL, τ is a length; here
+/// it is relative to the gradients, so that the result scales with them.
 ///
-/// Nothing is clipped where no distance is above τ: the mean. A zero gradient counts as one. Where half of the gradients
-/// are zero, so is the result. Distances come from differences of inner products; below about 1e-7 of the gradients'
-/// lengths they count as 0. The error of the result, relative to the gradients, is a few roundings. O(n²) for each
-/// iteration.
+/// Where no distance is above τ, nothing is clipped, and the result is the mean. A zero gradient counts like any other.
+/// Where half of the gradients are zero, so is the result. Distances come from differences of inner products; below
+/// about 1e-7 of the gradients' lengths they count as 0. The error of the result, relative to the gradients, is a few
+/// roundings. O(n²) for each iteration.
 struct centred_clipping {
   static constexpr std::string_view name = "centred_clipping";
   static constexpr bool needs_accurate_gram = true;

@@ -15,24 +15,24 @@
 
 namespace adasum::rules {
 
-/// The point from which the distances to all gradients add up to the least. Less than half of the ranks may send anything at
-/// all, Inf and NaN too: such a gradient is left out.
+/// The point whose distances to all gradients have the least sum. Ranks may send anything, even Inf and NaN, as long as
+/// fewer than half of them do: a gradient that holds these is left out.
 ///
 ///     z ← Σ βᵢ gᵢ / Σ βᵢ,   βᵢ = 1 / max(ν, ‖gᵢ - z‖),   from z = 0, `iterations` times (smoothed Weiszfeld)
 ///     ν = smoothing · median ‖gᵢ‖
 ///
 /// Source: Pillutla, Kakade and Harchaoui, "Robust Aggregation for Federated Learning" (RFA), arXiv 1912.13445, section 3,
 /// algorithm 2, with equal weights. There, and in the library ByzFL, ν is a length; here it is relative to the gradients, so
-/// that the result scales with them. They take 3 iterations, in each of which ranks would send vectors; here an iteration
-/// sends nothing, and they end early once z moves by no more than 1e-9 of the median length. z starts from 0, and not from
-/// the mean, which a single rank can move anywhere.
+/// that the result scales with them. The authors take 3 iterations, in each of which ranks would send vectors; here an
+/// iteration sends nothing, and the iterations end early once z moves by no more than 1e-9 of the median length. z
+/// starts from 0, and not from the mean, which a single rank can move anywhere.
 ///
-/// Where half of the gradients are zero, so is the result. Equal or opposed gradients need no care; dependent ones
-/// neither. Distances come from inner products: below about 1e-7 of the gradients' lengths they count as ν. Since ν is
-/// relative to lengths, it takes the mean of gradients whose common part is 1e6 times as long as what they differ by;
-/// multi_krum compares distances themselves. The error of the result, relative to the gradients' lengths, is a few roundings
-/// times n/(r ν) for each iteration with a gradient at the relative distance r: about 1e-8 next to a gradient. O(n²) for
-/// each iteration.
+/// Where half of the gradients are zero, so is the result. Equal or opposed gradients need no care, nor do dependent
+/// ones. Distances come from inner products: below about 1e-7 of the gradients' lengths they count as ν. Since ν is
+/// relative to lengths, the result is the mean for gradients whose common part is 1e6 times as long as what they differ
+/// by; multi_krum compares distances themselves. The error of the result, relative to the gradients' lengths, is a few
+/// roundings times n/(r ν) for each iteration with a gradient at the relative distance r: about 1e-8 next to a
+/// gradient. O(n²) for each iteration.
 struct geometric_median {
   static constexpr std::string_view name = "geometric_median";
   static constexpr bool needs_accurate_gram = true;

@@ -22,12 +22,12 @@ namespace adasum::rules {
 ///
 /// Source: Chaubard, Eddy and Kochenderfer, "Beyond Gradient Averaging in Parallel Optimization: Improved Robustness through
 /// Gradient Agreement Filtering", arXiv 2412.18052, section 3, algorithm 1. In their code, z ← (z + gᵢ)/2, so that late
-/// gradients count more: `averaging` says which. Where no gradient agrees with the first, they leave the step out; here the
-/// result is 0, and `skipped` counts it. A gradient that comes alone is the result.
+/// gradients count more: `averaging` says which of the two is used. Where no gradient agrees with the first, they leave
+/// the step out; here the result is 0, and `skipped` counts it. A single gradient is the result.
 ///
-/// Zero gradients are passed over, also as the first. So is one that comes when z has vanished (span_vector::length). Weights
-/// jump where a cosine passes 1 - τ; cosines are known to about 1e-15 of Σ|cᵢ|‖gᵢ‖ / ‖z‖. The result depends on the order
-/// of the ranks. O(n²).
+/// Zero gradients are passed over, even the first. So is one that comes when z has vanished (span_vector::length).
+/// Weights jump where a cosine passes 1 - τ; cosines are known to about 1e-15 of Σ|cᵢ|‖gᵢ‖ / ‖z‖. The result depends on
+/// the order of the ranks. O(n²).
 struct gradient_agreement_filtering {
   static constexpr std::string_view name = "gradient_agreement_filtering";
 
@@ -40,7 +40,7 @@ struct gradient_agreement_filtering {
   double threshold = 1;  ///< τ, in [0, 2]; the authors recommend 0.9 to 1
   averages averaging = averages::mean;  ///< what is made of the gradients that agree
   bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
-  std::size_t skipped = 0;   ///< how often the result was 0 since nothing agreed with the first gradient
+  std::size_t skipped = 0;   ///< how often the result was 0 because nothing agreed with the first gradient
 
   bool whole_model() const { return !per_segment; }
   std::array<double, 3> parameters() const {

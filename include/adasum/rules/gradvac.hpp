@@ -33,8 +33,8 @@ namespace adasum::rules {
 /// Pairs with a zero gradient are passed over, and those where z has vanished (span_vector::length); a zero gradient has
 /// weight 1. √(1-φ̂²) is taken to be at least `epsilon`, where gradients have always been parallel. (TorchJD adds its
 /// epsilon to products of norms as well, so that short gradients count less.) The error of the result, relative to
-/// Σ|cᵢ|‖gᵢ‖, is a few roundings where all φ̂ are 0; otherwise each pair multiplies what is wrong by at most 1/√(1-φ̂²), and
-/// adds a few roundings times φ̂/√(1-φ̂²), divided by the sine of the angle between z and gⱼ. O(n³).
+/// Σ|cᵢ|‖gᵢ‖, is a few roundings where all φ̂ are 0; otherwise each pair multiplies the error so far by at most
+/// 1/√(1-φ̂²), and adds a few roundings times φ̂/√(1-φ̂²), divided by the sine of the angle between z and gⱼ. O(n³).
 struct gradvac {
   static constexpr std::string_view name = "gradvac";
 

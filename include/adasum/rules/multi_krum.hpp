@@ -25,10 +25,10 @@ namespace adasum::rules {
 /// at least two of the neighbours that count for its score are honest. So it lies about as near to honest gradients as these
 /// lie to each other. The paper proves more for m = 1.
 ///
-/// Other numbers are accepted, but without this guarantee. m is limited to 1 … n. At least the nearest neighbour counts:
-/// alone, where n ≤ f + 3 (f + 2 with neighbourhood::byzfl). The two gradients nearest to each other have the same score
-/// then, and of equal scores the lower index wins: of two gradients, the first is taken. With m > n - f, one of the f
-/// gradients may be among those taken, whatever it is, unless it was left out.
+/// Other numbers are accepted, but without this guarantee. m is limited to 1 … n. The nearest neighbour always counts,
+/// and it alone where n ≤ f + 3 (f + 2 with neighbourhood::byzfl). The two gradients nearest to each other have the
+/// same score then, and of equal scores the lower index wins: of two gradients, the first is taken. With m > n - f, one
+/// of the f gradients may be among those taken, whatever it is, unless it was left out.
 ///
 /// Other implementations add up one neighbour more, or distances that are not squared: `neighbours` and `distance`.
 /// Distances have a relative error of about 1e-8, however large a part all gradients have in common: where inner products do

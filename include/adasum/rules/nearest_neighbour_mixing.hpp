@@ -19,8 +19,8 @@
 namespace adasum::rules {
 
 /// Any rule, applied after each gradient has been replaced by the mean of the n - f gradients nearest to it, itself
-/// included (NNM). It makes robust rules robust also where the honest ranks' data differ; up to f ranks may send anything at
-/// all, Inf and NaN too: such a gradient is left out.
+/// included (NNM). It makes robust rules robust also where the honest ranks' data differ; up to f ranks may send
+/// anything, even Inf and NaN: a gradient that holds these is left out.
 ///
 ///     M(i, j) = 1/(n-f) if gⱼ is among the n - f nearest to gᵢ, else 0;   c = Mᵀ c',   c' by the rule from M G Mᵀ
 ///

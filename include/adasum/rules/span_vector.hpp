@@ -39,10 +39,10 @@ class span_vector {
   /// z·gⱼ.
   double dot(std::size_t j) const { return products_[j]; }
 
-  /// ‖z‖, and 0 where nothing is left of it but rounding: beside Σ|cᵢ|‖gᵢ‖, by √(n·gram_accuracy). O(n).
+  /// ‖z‖, and 0 where nothing is left of it but rounding: no more than √(n·gram_accuracy) of Σ|cᵢ|‖gᵢ‖. O(n).
   double length() const { return root_of(square(), mass()); }
 
-  /// ‖gⱼ - z‖, likewise beside ‖gⱼ‖ + Σ|cᵢ|‖gᵢ‖. O(n).
+  /// ‖gⱼ - z‖, likewise compared with ‖gⱼ‖ + Σ|cᵢ|‖gᵢ‖. O(n).
   double distance(std::size_t j) const {
     return root_of(gram_(j, j) - 2 * products_[j] + square(), mass() + std::sqrt(gram_(j, j)));
   }
@@ -64,8 +64,8 @@ class span_vector {
   std::vector<double> coefficients_, products_;
 };
 
-/// The middle one of the gradients' lengths; the lower one, of an even number. Less than half of the ranks cannot move it
-/// out of the range of the others' lengths.
+/// The middle one of the gradients' lengths; of an even number, the lower of the two. Less than half of the ranks
+/// cannot move it out of the range of the others' lengths.
 inline double median_length(gram_view gram) {
   std::vector<double> squares(gram.size());
   for (std::size_t i = 0; i < squares.size(); ++i) squares[i] = gram(i, i);

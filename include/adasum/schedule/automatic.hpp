@@ -305,7 +305,7 @@ struct automatic {
     return candidates[static_cast<std::size_t>(std::ranges::min_element(times) - times.begin())];
   }
 
-  /// Of levels in memory that ranks share: of equal ones, the usual, and then the first.
+  /// The radix of levels in memory that ranks share: of those that cost the same, the usual one, or else the first.
   template <class SecondsOf>
   static std::size_t cheapest_radix(std::vector<std::size_t> candidates, const SecondsOf& seconds_of) {
     candidates.insert(candidates.begin(), shared_memory{}.radix);

@@ -32,7 +32,7 @@ struct cost {
 
   std::size_t handshakes = 0;  ///< exchanges with a message of more than machine::link::eager_bytes
 
-  /// What of it goes over one kind of links.
+  /// How much of it goes over one kind of link.
   struct part {
     std::size_t exchanges = 0;     ///< as in cost
     std::size_t messages = 0;      ///< as in cost

@@ -29,13 +29,13 @@ namespace adasum::schedules {
 /// outer schedule, with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is
 /// applied before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would.
 ///
-/// An inner rule that is applied along the tree (rules::adasum, mean, sum) combines more ranks of a node than the radix level
-/// by level, 48 as 8 · 6: a Gram matrix is of 8 gradients then. Any other inner rule looks at all gradients of a node at once,
-/// and takes one stage, with a Gram matrix of as many gradients as the node has ranks.
+/// If a node has more ranks than the radix, an inner rule that is applied along the tree (rules::adasum, mean, sum)
+/// combines them level by level, 48 as 8 · 6: a Gram matrix is of 8 gradients then. Any other inner rule looks at all
+/// gradients of a node at once, and takes one stage, with a Gram matrix of as many gradients as the node has ranks.
 ///
 ///     adasum::schedules::hierarchical order{comm.nodes(), adasum::rules::mean{}};
 ///
-/// A reduction has one inner rule, so `outer` has none: more levels than two are no schedule of this kind.
+/// A reduction has one inner rule, so `outer` has none: no schedule of this kind has more than two levels.
 ///
 /// Maleki et al., MLSys 2021, section 4 (the sum or mean inside a node, Adasum across nodes); the same with
 /// rules::adasum inside the node as well.
@@ -75,7 +75,7 @@ struct hierarchical {
   /// In a plan's own buffer, ranks of one node that share memory work there in place.
   static shared_memory_use uses_shared_memory(int, const schedule_input&) { return shared_memory_use::buffer; }
 
-  /// The radix, and those of the schedule across the nodes; the inner rule and the nodes are compared apart.
+  /// The radix, and those of the schedule across the nodes; the inner rule and the nodes are compared separately.
   std::vector<double> parameters() const {
     std::vector<double> all{static_cast<double>(radix)};
     if constexpr (requires { outer.parameters(); }) std::ranges::copy(outer.parameters(), std::back_inserter(all));

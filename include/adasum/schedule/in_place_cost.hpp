@@ -18,7 +18,7 @@
 namespace adasum::schedules {
 
 /// What one rank does in one reduction in memory that all ranks share, of a gradient that is copied there and back: counted
-/// from its stages, under a rule that looks at inner products. N bytes each:
+/// from its stages, under a rule that looks at inner products. A gradient has N bytes:
 ///
 ///     published        N bytes copied, those of P - 1 others read; each rank combines all of them whole; 1 barrier
 ///     others           2 N bytes copied; for each stage of q ranks with slices of n bytes: n bytes of each other member read
@@ -27,7 +27,7 @@ namespace adasum::schedules {
 /// A barrier, or a sum, of more than 8 ranks takes several rounds, one after another (sum_order.hpp). A rank that stays behind
 /// at a stage only takes part in its first and last barrier. (What it is told for the report then, by message, is not counted.)
 ///
-/// On several nodes, of the stages inside the rank's node.
+/// On several nodes, it counts the stages inside the rank's node.
 struct in_place_cost {
   std::size_t gradient_bytes = 0;  ///< how long a gradient is
   std::size_t barriers = 0;  ///< rounds of barriers and sums, one after another

@@ -33,7 +33,7 @@ namespace adasum::detail {
 /// them.
 inline constexpr std::size_t widest_prime = 7;
 
-/// One level: each `radix` consecutive vectors become one.
+/// One level: every `radix` consecutive vectors become one.
 struct level {
   std::size_t span;   ///< gradients in each of these vectors
   std::size_t radix;  ///< a prime factor of the number of ranks, or the product of several

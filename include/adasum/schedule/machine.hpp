@@ -15,7 +15,7 @@
 namespace adasum::schedules {
 
 /// Seconds for a byte, or for an element, which depend on whether the data are in the caches: for gradients of up to 256 KiB,
-/// and of 1, 4 and 16 MiB. In between, the straight line.
+/// and of 1, 4 and 16 MiB. In between, they lie on a straight line.
 struct rate {
   /// The bytes of a gradient to which the four numbers belong.
   static constexpr std::array<std::size_t, 4> lengths{std::size_t{256} << 10, std::size_t{1} << 20,

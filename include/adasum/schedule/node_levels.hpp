@@ -20,9 +20,9 @@ namespace adasum::detail {
 inline constexpr std::size_t one_level = std::numeric_limits<std::size_t>::max();
 
 /// How the ranks of one node combine their gradients level by level, so that in the end each of some of them, the carriers,
-/// has one share of the combination. Nodes of different sizes make as many shares of the same elements.
+/// has one share of the combination. Nodes of different sizes make the same number of shares of the same elements.
 ///
-/// The levels are those of levels.hpp, by which nobody is folded, so that the tree is that of as many gradients
+/// The levels are those of levels.hpp, but nobody is folded, so that the tree is that of as many gradients
 /// (core/tree_order.hpp). At a level of radix q, q ranks meet that hold the same shares, s of them. The first min(q, s) of
 /// them divide these among themselves, and go on; the others have none, and wait for the result. Here 5 of 6 = 2 · 3 ranks
 /// carry one of 5 shares each:
@@ -31,13 +31,13 @@ inline constexpr std::size_t one_level = std::numeric_limits<std::size_t>::max()
 ///     level of 2   01────234     01────234     01────234
 ///     level of 3   0      2      1      3      -      4
 ///
-/// Where there are as many shares as ranks, all go on at each level, with as many shares each.
+/// Where there are as many shares as ranks, all go on at each level, with the same number of shares each.
 ///
 /// Ranks are named by their places in the node here, and gradients likewise.
 class node_levels {
  public:
   /// @param ranks   of the node, at least 1
-  /// @param shares  at least 1, at most as many
+  /// @param shares  at least 1, at most as many as ranks
   /// @param radix   the most ranks that meet at a level; a prime factor of their number that is larger is a level all the
   ///                same
   node_levels(std::size_t ranks, std::size_t shares, std::size_t radix)
@@ -49,7 +49,7 @@ class node_levels {
 
   /// The rank that has a share in the end.
   std::size_t carrier_of(std::size_t share) const { return carriers_[share]; }
-  /// And the other way round; none of a rank that has stayed behind.
+  /// And the other way round; none for a rank that has stayed behind.
   std::optional<std::size_t> share_of(std::size_t place) const {
     const auto found = std::ranges::find(carriers_, place);
     if (found == carriers_.end()) return {};

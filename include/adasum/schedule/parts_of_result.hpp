@@ -15,9 +15,9 @@
 #include "../core/stage.hpp"
 #include "transfers.hpp"
 
-/// Where the result is not to get to all ranks, but each is to get a part of it (reduce_scatter), or one of them all of it
-/// (reduce): what every rank is left with at the end of its stages, and the one exchange that follows in place of walking
-/// the stages back. As plain data; nothing is sent here.
+/// Where the result is not to reach all ranks, but each is to get a part of it (reduce_scatter), or one of them all of
+/// it (reduce): what every rank is left with at the end of its stages, and the one exchange that follows in place of
+/// walking the stages back. As plain data; nothing is sent here.
 ///
 /// Every element is sent at most once, by a rank that has computed it to the one that is to have it: by all ranks together,
 /// N elements at most, where walking back sends N(P-1). After schedules::all_to_all with even parts there is nothing to
@@ -54,8 +54,9 @@ std::vector<rank_at_end> ranks_at_end(const std::vector<stage>& mine, int size, 
   return ranks;
 }
 
-/// The exchange among all ranks, as one of them sees it. What a rank has computed it does not get; of several that have
-/// computed the same elements, the sender is one on the receiver's node and, among these, the one whose number is nearest.
+/// The exchange among all ranks, as one of them sees it. A rank does not get what it has computed itself; of several
+/// that have computed the same elements, the sender is one on the receiver's node and, among these, the one whose
+/// number is nearest.
 class exchange_of_parts {
  public:
   /// @param wanted  what each rank is to have: disjoint ranges
@@ -127,7 +128,8 @@ class exchange_of_parts {
     return best;
   }
 
-  /// Who tells a rank that stayed behind: who went on from there or, where that one stayed behind later, who went on then.
+  /// Which rank tells one that stayed behind: the one that went on from there or, where that one stayed behind later,
+  /// the one that went on then.
   std::size_t told_by(std::size_t rank) const {
     std::size_t who = rank;
     for (std::size_t steps = 0; steps < ranks_.size(); ++steps) {

@@ -22,10 +22,11 @@ struct shard_place {
   friend constexpr bool operator==(const shard_place&, const shard_place&) = default;
 };
 
-/// Which rank has which shard of which replica's gradient; and a schedule's stages, which are those among so many ranks as
-/// there are replicas, as they run among all ranks: each rank meets its counterparts, the ranks that have the same shard of
-/// other replicas' gradients, and inner products are added over the shards as well. Every counterpart of a group of ranks
-/// that add their products adds the same numbers in the same order: so all shards of a result get the same weights.
+/// Which rank has which shard of which replica's gradient; and a schedule's stages, which are those among as many ranks
+/// as there are replicas, as they run among all ranks: each rank meets its counterparts, the ranks that have the same
+/// shard of other replicas' gradients, and inner products are added over the shards as well. Every counterpart of a
+/// group of ranks that add their products adds the same numbers in the same order: so all shards of a result get the
+/// same weights.
 class shard_grid {
  public:
   shard_grid() = default;
@@ -50,7 +51,8 @@ class shard_grid {
       if (place_of(rank_at_[i]) == place_of(rank_at_[i - 1]))
         throw bad_input(call + ": " + name_of(rank_at_[i - 1]) + " and " + name_of(rank_at_[i]) +
                         " both say that they have " + name_of(place_of(rank_at_[i])));
-    // Where no two are equal, sorted, the first that is not where it would be follows one that is missing.
+    // Where no two are equal, the first one that is not where it should be, once they are sorted, follows one that is
+    // missing.
     for (std::size_t i = 0; i < replicas * shards_; ++i) {
       const shard_place expected{static_cast<int>(i / shards_), static_cast<int>(i % shards_)};
       if (i < rank_at_.size() && place_of(rank_at_[i]) == expected) continue;

@@ -20,10 +20,11 @@ namespace adasum::schedules {
 ///
 /// Up to `radix` ranks do so in one stage, as all_to_all: it takes three barriers and no scratch memory, and each rank reads
 /// or writes about 3N elements of the others. More ranks walk up the tree level by level, as recursive_halving{radix}, with
-/// as many ranks at a level as the radix allows (64 = 8 · 8; 96 = 8 · 4 · 3): three barriers for each level, of the ranks that
-/// meet and of those whose inner products are summed, as many bytes, less arithmetic, and Gram matrices of the level's ranks.
-/// The results have the same bits as those of recursive_halving with the same levels. Nobody is folded: a prime factor of
-/// the number of ranks is a level, however large. A rule that is not applied along the tree takes one stage of all ranks.
+/// as many ranks at a level as the radix allows (64 = 8 · 8; 96 = 8 · 4 · 3): that takes three barriers for each level
+/// (of the ranks that meet and of those whose inner products are summed), as many bytes, less arithmetic, and Gram
+/// matrices of the level's ranks only. The results have the same bits as those of recursive_halving with the same
+/// levels. Nobody is folded: a prime factor of the number of ranks is a level, however large. A rule that is not
+/// applied along the tree takes one stage of all ranks.
 ///
 /// Short gradients are copied to where all ranks read them, and each rank computes the whole result: one barrier.
 ///

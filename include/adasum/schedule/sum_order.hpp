@@ -16,9 +16,9 @@ namespace adasum::detail {
 /// doubles for each segment.
 ///
 /// An exchange of radix q takes the latency λ and q - 1 messages of μ(bytes) each, and does the work of log₂q
-/// doublings. In schedules::machine, λ is 1 µs and μ 0.2 µs and 0.08 ns for each byte. 4 in place of 2 · 2 pays while μ
-/// < λ, up to 10 KB. 8 in place of 4 · 2 pays while 3μ < λ, and 8 · 8 costs what 4 · 4 · 4 does where 5μ = λ, so that
-/// very short messages go wider still; 16 in place of 4 · 4 would cost more.
+/// doublings. In schedules::machine, λ is 1 µs, and μ is 0.2 µs plus 0.08 ns for each byte. 4 in place of 2 · 2 pays
+/// while μ < λ, up to 10 KB. 8 in place of 4 · 2 pays while 3μ < λ, and 8 · 8 costs what 4 · 4 · 4 does where 5μ = λ,
+/// so that very short messages go wider still; 16 in place of 4 · 4 would cost more.
 ///
 /// That is for one segment. With many, a smaller radix can cost less, up to a fifth of the sum's time for 1,000 segments.
 /// But then only ranks with the same number of segments would exchange the same messages, and a rank whose segments are
@@ -30,7 +30,8 @@ constexpr std::size_t sum_radix(std::size_t vectors) { return vectors <= 10 ? 8 
 /// The group is cut into as many nearly equal parts as the radix says, each part in the same way, down to single ranks;
 /// sizes within one level differ by at most one. On the way back, all ranks of a part hold the same sum. Each gets the
 /// sum of every other part from one of that part's ranks, and adds them in the order of the parts. So any number of ranks
-/// takes ⌈log P⌉ exchanges to the base of the radix, and a rank sends at most two messages to a part.
+/// takes ⌈log P⌉ exchanges, with the radix as the base of the logarithm, and a rank sends at most two messages to a
+/// part.
 class sum_order {
  public:
   sum_order() = default;

@@ -23,8 +23,9 @@ struct transfer {
 };
 
 /// Up to how many elements have records at the end of their message. Elements must be copied for that, to where there is
-/// room for records behind them: of 8 KiB, that takes 0.1 µs, and another message 0.2 µs or more. (The length of the records
-/// has no say. Ranks whose segments differ by mistake must exchange as many messages, to tell each other that they fail.)
+/// room for records behind them: for 8 KiB, that takes 0.1 µs, whereas another message takes 0.2 µs or more. (The
+/// length of the records has no say. Ranks whose segments differ by mistake must exchange the same number of messages,
+/// to tell each other that they fail.)
 /// @param copied_by_host  whether the host can do so: not in memory of a device, nor where elements are rounded on their way
 constexpr std::size_t most_joined(std::size_t element_size, bool copied_by_host) {
   return copied_by_host ? 8192 / std::max<std::size_t>(element_size, 1) : 0;

@@ -8,7 +8,7 @@ or, where an optimizer's steps are to be combined in place of gradients (Adam, m
 
     optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters()))
 
-or, for replicas whose parameters fully_shard has cut over several processes each (FSDP2)::
+or, for replicas whose parameters fully_shard has split over several processes each (FSDP2)::
 
     adasum.torch.apply_to_fsdp(model, mesh)
 """

@@ -24,7 +24,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
         loss.backward()      # of the model itself, not of DistributedDataParallel
         optimizer.step()
 
-    All processes must begin with the same parameters, which the first step checks, and end each step with the same bits. Each
+    All processes must begin with the same parameters, which the first step checks; they end each step with the same bits. Each
     process keeps its own state of the optimizer (its moments), and its own ``state_dict()``.
 
     It is itself an optimizer, for schedulers and scalers. Its ``param_groups``, ``state``, ``defaults`` and ``state_dict()``

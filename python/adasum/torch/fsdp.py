@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""FSDP2: replicas of a model whose parameters fully_shard has cut over several processes."""
+"""FSDP2: replicas of a model whose parameters fully_shard has split over several processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum"
         BadInput: The model or the mesh does not meet these conditions.
         Error: PyTorch has no ``FSDPModule.set_all_reduce_hook`` (PyTorch 2.7 and later have it).
     """
-    # All that may be wrong comes before processes meet.
+    # Whatever may be wrong is found before processes meet.
     module_class = _module_class()
     replica, part = _place_in(mesh)
     modules = _modules_of(model, module_class)
@@ -103,7 +103,7 @@ def _place_in(mesh: DeviceMesh) -> tuple[int, int]:
 
 class _Module:
     """Parameters whose gradients are reduced at once: those of a module that was given to fully_shard, without those of the
-    modules in it that were so as well. What PyTorch does not tell in public is read here, and nowhere else."""
+    modules in it that were given to fully_shard as well. What PyTorch does not make public is read here, and nowhere else."""
 
     def __init__(self, name: str, module: Any, group: Any) -> None:
         self.name, self._module, self._group = name, module, group
@@ -124,8 +124,8 @@ class _Module:
         self._module.set_all_reduce_hook(hook)
 
     def lengths(self) -> list[int]:
-        """Of the parts of those parameters that get gradients, with padding, in the order in which they lie in the hook's
-        tensor."""
+        """The lengths of the parts of those parameters that get gradients, with padding, in the order in which they lie in the
+        hook's tensor."""
         parameters = self._group.fsdp_params
         order = getattr(self._group, "_reduce_scatter_param_indices", range(len(parameters)))
         return [parameters[i].padded_sharded_param_size.numel() for i in order if parameters[i].sharded_param.requires_grad]

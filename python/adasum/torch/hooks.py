@@ -20,7 +20,7 @@ except ImportError as problem:
     raise ImportError("adasum.torch: this package was built without PyTorch, or for another version of it; install it again "
                       "where this PyTorch is installed") from problem
 
-atexit.register(abandon_all)  # a rank may be waiting for others that do not come, and is not to keep this process
+atexit.register(abandon_all)  # a rank may be waiting for others that do not come, and must not keep this process from ending
 
 _workers: weakref.WeakKeyDictionary[torch.distributed.ProcessGroup, Worker] = weakref.WeakKeyDictionary()
 """The thread of each group. It lives as long as the group, so that all ranks make it with the first State."""
@@ -58,9 +58,9 @@ class State:
             buckets wait for the last one.
         report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
-        shard: ``(replica, part)``, if gradients are cut over several processes: whose gradient this process has, and which part
-            of it. The group then has replicas x parts processes, and the weights are those of the whole gradients. Segment k of
-            each part belongs to segment k of the whole gradient; its length may differ from part to part, and may be zero.
+        shard: ``(replica, part)``, if gradients are split over several processes: whose gradient this process has, and which
+            part of it. The group then has replicas x parts processes, and the weights are those of the whole gradients. Segment
+            k of each part belongs to segment k of the whole gradient; its length may differ from part to part, and may be zero.
         options: ``check_agreement``, ``measure``, ``nonfinite`` (``"propagate"``, ``"exclude"``, ``"raise"``), ``wire``
             (``"same"``, ``"bfloat16"``, ``"binary16"``).
 

@@ -44,11 +44,11 @@ enum class device_messages {
 ///
 /// **Thread level.** A program with one thread needs no particular level (MPI_Init will do). MPI_THREAD_SINGLE and
 /// MPI_THREAD_FUNNELED: use this object only from the thread that initialised MPI. MPI_THREAD_SERIALIZED: from any
-/// thread, while no other thread calls MPI. MPI_THREAD_MULTIPLE: from any thread, while others call MPI, with
-/// communicators of their own. The first of these rules is checked, by the constructor and by each call that makes or runs
-/// a plan: one from another thread throws a bad_input that names the level, before anything is sent. (The other ranks may
-/// wait for it.) In a program without MPI_Init, whose communicators come from MPI sessions, the level is that of the
-/// session, which MPI does not tell: nothing is checked then.
+/// thread, while no other thread calls MPI. MPI_THREAD_MULTIPLE: from any thread, even while others call MPI, with
+/// communicators of their own. The first of these rules is checked, by the constructor and by each call that makes or
+/// runs a plan: one from another thread throws a bad_input that names the level, before anything is sent. (The other
+/// ranks may wait for it.) In a program without MPI_Init, whose communicators come from MPI sessions, the level is that
+/// of the session, which MPI does not tell: nothing is checked then.
 ///
 /// **Sessions.** MPI_Init need not have been called where `comm` was made from a session (MPI_Comm_create_from_group).
 /// MPI_Session_finalize comes after the last copy of this object, and of the plans that use it, has been destroyed.
@@ -96,16 +96,17 @@ class mpi_communicator {
   /// Whether a plan is in flight; see the concept communicator_for.
   bool& reduction_in_flight() const { return get().reduction_in_flight; }
 
-  /// How long this rank waits for others at the most, at each step of a reduction, of making a plan, and of waiting in memory
-  /// that ranks share, from now on; without it, for ever. Local: ranks may have different ones. It must be longer than the
-  /// time by which one rank's gradient may come after another's, and than any pause of a rank. (test() does not wait.)
+  /// From now on, how long this rank waits for others at the most, at each step of a reduction, of making a plan, and
+  /// of waiting in memory that ranks share; without a timeout, for ever. Local: ranks may have different ones. It must
+  /// be longer than the time by which one rank's gradient may come after another's, and than any pause of a rank.
+  /// (test() does not wait.)
   ///
   /// When the time is over, this rank throws a timeout_error, which says for which rank it waited and what it was doing.
-  /// The others that need it throw theirs. After a wait in memory that ranks share, that is all. MPI cannot take messages
-  /// back, so after a wait for one
+  /// The other ranks that need this one throw theirs. After a wait in memory that ranks share, that is all. MPI cannot
+  /// take messages back, so after a wait for one
   ///   - this communicator is of no use: every call throws a timeout_error at once;
-  ///   - what plans own stays for good, even if they are destroyed; a gradient of the caller's must not be changed or freed
-  ///     as long as other ranks may run, which may still read or write it;
+  ///   - what plans own stays for good, even if they are destroyed; a gradient of the caller's must not be changed or
+  ///     freed as long as other ranks may run: they may still read or write it;
   ///   - MPI_Finalize may never return: end the program by MPI_Abort.
   /// @throws bad_input  a timeout that is not positive
   void set_timeout(std::chrono::duration<double> timeout) const {
@@ -114,7 +115,7 @@ class mpi_communicator {
   }
   /// The timeout that was set; infinite if none was.
   std::chrono::duration<double> timeout() const { return get().wait->timeout(); }
-  /// Whether it has waited in vain; see the concept communicator_for.
+  /// Whether this rank has waited in vain; see the concept communicator_for.
   bool gave_up() const { return state_ && state_->wait->gave_up(); }
 
   /// @throws bad_input  this thread must not call MPI; see the concept communicator_for

@@ -32,10 +32,10 @@ namespace adasum {
 ///
 /// adasum_pair, combine and the others return when the result is there; the host reads inner products between measure
 /// and mix. Calls whose name begins with enqueue_ compute weights on the device: the host waits for nothing, and from
-/// the second call with the same segments on nothing is allocated. So they can be recorded in a CUDA graph, which must
+/// the second call with the same segments on, nothing is allocated. So they can be recorded in a CUDA graph, which must
 /// not outlive the space. Their rules run on the device: exec/cuda/weigh.hpp.
 ///
-/// One kernel for each of measure and mix whatever the number of segments; the order of additions is fixed by the
+/// One kernel for each of measure and mix, whatever the number of segments; the order of additions is fixed by the
 /// window alone, so results have the same bits in every run, and on devices of one architecture. For float, double,
 /// __half, __nv_bfloat16 and other types with their bits. The stream must live longer than the space and the memory
 /// that it allocates. Copies are handles to the same workspace: one host thread at a time, as with a cuBLAS handle.

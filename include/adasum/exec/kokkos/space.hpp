@@ -29,8 +29,8 @@ namespace adasum {
 ///     adasum::kokkos_space exec{Kokkos::DefaultExecutionSpace{}};
 ///     adasum::adasum_pair(exec, a, b, out);  // Kokkos::View<float*>
 ///
-/// Every kernel is launched on the instance that was given, and only that instance is fenced, only where the host
-/// reads. One kernel for each of measure and mix whatever the number of segments. Holds the contract of the concept
+/// Every kernel is launched on the instance that was given, and only that instance is fenced, and only where the host
+/// reads. One kernel for each of measure and mix, whatever the number of segments. Fulfils the contract of the concept
 /// execution_space for every scalar; with a device, also that of device_space, so that communicators know what to do
 /// with its memory. Copies share memory that the kernels for devices work in: one host thread at a time there. Kokkos
 /// must be initialised.

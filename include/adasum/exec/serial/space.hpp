@@ -31,11 +31,11 @@ namespace adasum {
 
 /// The execution space of the calling thread: every call computes before it returns. Uses the best vector instructions
 /// that the processor has, chosen at run time. Has no state, so one object may serve any number of threads.
-/// Holds the contract of the concept execution_space for every scalar.
+/// Fulfils the contract of the concept execution_space for every scalar.
 class serial_space {
  public:
   static constexpr std::string_view name = "serial";
-  /// What has been measured is still in the second cache when it is mixed.
+  /// What has been measured is still in the second-level cache when it is mixed.
   static constexpr std::size_t round_bytes = std::size_t{256} << 10;
 
   /// Uses the best instructions that this processor has.
@@ -45,7 +45,7 @@ class serial_space {
 
   /// The instructions that it uses.
   instruction_set instructions() const { return instructions_; }
-  /// Not of classes that derive from it, and may have more.
+  /// Not for classes that derive from it, which may have more members.
   template <std::same_as<serial_space> Space>
   friend bool operator==(const Space& a, const Space& b) {
     return a.instructions_ == b.instructions_;
@@ -72,7 +72,7 @@ class serial_space {
     measure(window, vectors, gram, bytes_of<T>(window, vectors.size()));
   }
   /// For a part of a larger window, whose vectors have so many bytes together: those that most likely come from memory
-  /// are asked for ahead.
+  /// are fetched ahead.
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
     const bool from_memory = detail::serial::come_from_memory(bytes);
@@ -215,7 +215,8 @@ class serial_space {
     });
   }
 
-  /// Whether a result of vectors of so many bytes together bypasses the caches. Not one of them, whose lines are there.
+  /// Whether a result of vectors of so many bytes together bypasses the caches. Not a result that is one of them, whose
+  /// lines are in the caches.
   template <scalar T>
   static bool writes_past_caches(std::span<const T* const> vectors, const T* out, std::size_t bytes) {
     return detail::serial::goes_to_memory(bytes) && std::ranges::find(vectors, out) == vectors.end();

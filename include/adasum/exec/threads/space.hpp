@@ -43,8 +43,8 @@ namespace adasum {
 class threads_space {
  public:
   static constexpr std::string_view name = "threads";
-  /// What has been measured is still in the second caches when it is mixed. Less than what the serial kernels take for
-  /// vectors from memory: some of them add in another order there.
+  /// What has been measured is still in the second-level caches when it is mixed. Less than what the serial kernels
+  /// regard as vectors from memory, for which some of them add in another order.
   static constexpr std::size_t round_bytes = std::size_t{384} << 10;
   static_assert(!detail::serial::come_from_memory(round_bytes));
   /// More threads than this are refused.
@@ -66,7 +66,7 @@ class threads_space {
   std::size_t threads() const { return team_->all.size(); }
   /// The instructions that each thread uses.
   instruction_set instructions() const { return serial_.instructions(); }
-  /// As many threads; their workers may be others.
+  /// The same number of threads; the workers may be others.
   template <std::same_as<threads_space> Space>
   friend bool operator==(const Space& a, const Space& b) {
     return a.threads() == b.threads() && a.serial_ == b.serial_;

@@ -20,8 +20,8 @@ namespace adasum::rules {
 ///
 ///     Ψ(β) = ½ βᵀRβ + Σ kᵢ φ(βᵢ),   φ'(x) = -x^(-1/a):   φ(x) = -log x for a = 1, else x^(1-1/a) / (1/a - 1)
 ///
-/// which is strictly convex. It is there exactly if some vector has a positive inner product with every direction, which
-/// Σ βᵢ uᵢ then has; otherwise β grows without end while Σ βᵢ uᵢ vanishes.
+/// which is strictly convex. The solution exists exactly if some vector has a positive inner product with every
+/// direction, which Σ βᵢ uᵢ then has; otherwise β grows without end while Σ βᵢ uᵢ vanishes.
 ///
 /// Newton's method, from the solution for orthogonal directions: each step is halved until Ψ falls by a part of what its
 /// slope promises (Armijo), and stays inside β > 0; the best multiple of β, known in closed form, comes after each step. It
@@ -94,7 +94,7 @@ class alpha_fair {
 
 /// The weights α of gradients with Gα = s·α^(-1/a): with α = D⁻¹β and G = D R D, Rβ ∝ d^(1/a-1) β^(-1/a). A zero gradient
 /// has weight 0.
-/// @param length  of the result Σ αᵢ gᵢ; 0: as it follows from s = 1 where a = 1, √n
+/// @param length  of the result Σ αᵢ gᵢ; 0: the length that follows from s = 1 (√n where a = 1)
 /// @return empty if there are none
 inline std::vector<double> fair_weights(const scaled_gram& scaled, double a, double length) {
   std::vector<Eigen::Index> nonzero;

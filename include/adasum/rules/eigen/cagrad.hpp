@@ -22,16 +22,16 @@ namespace adasum::rules {
 ///     weights = 1/n + √φ/‖g_w‖·w,   g_w = Σ wᵢ gᵢ,   √φ = c‖ḡ‖,   w = argmin g_w·ḡ + √φ‖g_w‖, w ≥ 0, Σw = 1
 ///
 /// Source: Liu et al., "Conflict-Averse Gradient Descent for Multi-task Learning", NeurIPS 2021, section 3.1 and
-/// algorithm 1. The paper asks for c < 1, which keeps fixed points those of the mean; c = 0 is the mean. One gradient is
-/// lengthened by 1 + c: the authors' code divides by 1 + c², here no division is made.
+/// algorithm 1. The paper asks for c < 1, so that the fixed points remain those of the mean; c = 0 is the mean. A
+/// single gradient is lengthened by the factor 1 + c: the authors' code divides by 1 + c²; here no division is made.
 ///
 /// With ν = ‖g_w‖/√φ, w is the shortest convex combination of gᵢ + ν ḡ (min_norm); ‖g_w‖/ν falls as ν grows, so the ν
 /// for which it is √φ is found by false position and halving, to 1e-14 of it.
 ///
-/// Where g_w vanishes beside Σ wᵢ‖gᵢ‖, by √(n·gram_accuracy), the formula says nothing: the mean is taken, and counted.
-/// (No vector in that range improves all losses there; TorchJD returns 0.) A zero gradient counts in the mean alone. The
-/// error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about 1e-13 times the condition number of the directions of the
-/// gradients with wᵢ > 0. About 20 times the cost of min_norm. Needs Eigen.
+/// Where g_w vanishes beside Σ wᵢ‖gᵢ‖ (no more than √(n·gram_accuracy) of it), the formula says nothing: the mean is
+/// taken, and counted. (No vector in that range improves all losses there; TorchJD returns 0.) A zero gradient counts
+/// in the mean alone. The error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about 1e-13 times the condition number of the
+/// directions of the gradients with wᵢ > 0. About 20 times the cost of min_norm. Needs Eigen.
 struct cagrad {
   static constexpr std::string_view name = "cagrad";
   static constexpr bool needs_accurate_gram = true;

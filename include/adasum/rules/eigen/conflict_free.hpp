@@ -13,8 +13,8 @@
 
 namespace adasum::rules {
 
-/// The direction whose inner products with all unit gradients are equal, as long as the sum of the gradients' projections
-/// onto it (ConFIG):
+/// The direction whose inner products with all unit gradients are equal, with the length of the sum of the gradients'
+/// projections onto it (ConFIG):
 ///
 ///     x = R⁺ 1,   u = Σ xᵢ gᵢ/‖gᵢ‖,   result = (Σ gᵢ·u) u / ‖u‖²,   G = D R D, D the gradients' lengths
 ///
@@ -22,10 +22,10 @@ namespace adasum::rules {
 /// arXiv 2408.11104, section 3, equations 2 and 3, with equal weights. (The pseudo-inverse of the matrix U of unit
 /// gradients is Uᵀ(U Uᵀ)⁺, U Uᵀ = R.) Equal gradients give their sum: the result is about n times as long as the mean's.
 ///
-/// For dependent gradients, 1 need not lie in the range of R, and u is the best in the sense of least squares. Where only
-/// `guard` of it does, ‖R R⁺ 1‖ ≤ guard·√n (g and -g), there is no such direction: the mean is taken, and counted. A zero
-/// gradient has weight 0. The error of u, relative to it, is about 1e-15 times the condition number of R, its zero
-/// eigenvalues left out. O(n³). Needs Eigen.
+/// For dependent gradients, 1 need not lie in the range of R, and u is the best in the sense of least squares. Where no
+/// more than `guard` of it does, ‖R R⁺ 1‖ ≤ guard·√n (as for g and -g), there is no such direction: the mean is taken,
+/// and counted. A zero gradient has weight 0. The error of u, relative to it, is about 1e-15 times the condition number
+/// of R, its zero eigenvalues left out. O(n³). Needs Eigen.
 struct conflict_free {
   static constexpr std::string_view name = "conflict_free";
   static constexpr bool needs_accurate_gram = true;

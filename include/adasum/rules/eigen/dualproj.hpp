@@ -24,8 +24,8 @@ namespace adasum::rules {
 /// (norm_eps); here the result scales with the gradients, however short. With both at 0, the results are the same.
 ///
 /// A zero gradient has the weight 1/n. Opposed gradients (g and -g) cancel. How the minimum is found, and how gradients
-/// that depend on each other are told: dual_cone. The error of the result, relative to Σ cᵢ‖gᵢ‖, is about 1e-15 times
-/// the condition number of the directions of opposed gradients. O(n³). Needs Eigen.
+/// that depend on each other are recognised: see dual_cone. The error of the result, relative to Σ cᵢ‖gᵢ‖, is about
+/// 1e-15 times the condition number of the directions of opposed gradients. O(n³). Needs Eigen.
 struct dualproj {
   static constexpr std::string_view name = "dualproj";
   static constexpr bool needs_accurate_gram = true;

@@ -14,22 +14,23 @@
 
 namespace adasum::rules {
 
-/// The direction in which the improvements gᵢ·r are shared α-fairly, as long as the gradients are on average:
+/// The direction in which the improvements gᵢ·r are shared α-fairly, with the average length of the gradients:
 ///
 ///     v > 0 with Gv = v^(-1/α) (entry by entry);   result = s Σ vᵢ gᵢ, of length (1/n) Σ‖gᵢ‖
 ///
-/// α → 0 is the sum's direction, α = 1 that of nash_mtl, and the greater α, the more the least improvement counts. Every
-/// gradient has a positive inner product with the result. Source: Ban and Ji, "Fair Resource Allocation in Multi-Task
-/// Learning", ICML 2024, section 4.2, equation 4 (FairGrad).
+/// α → 0 gives the sum's direction, α = 1 that of nash_mtl, and the greater α is, the more the least improvement
+/// counts. Every gradient has a positive inner product with the result. Source: Ban and Ji, "Fair Resource Allocation
+/// in Multi-Task Learning", ICML 2024, section 4.2, equation 4 (FairGrad).
 ///
 /// The published result, s = 1, grows as the (1-α)/(1+α)-th power of the gradients' lengths; the authors' code then
-/// shortens it to length 1 (max_norm). Here the length follows the gradients', for learning rates tuned for the mean. They
-/// solve for v by least squares, to about 1e-8; here it is solved to rounding by Newton's method (rules::alpha_fair).
+/// shortens it to length 1 (max_norm). Here the length follows the gradients', for learning rates tuned for the mean.
+/// The authors solve for v by least squares, to about 1e-8; here it is solved to rounding by Newton's method
+/// (rules::alpha_fair).
 ///
 /// Where no vector has a positive inner product with every gradient (opposed ones, for example), there is no solution: the
-/// mean is taken, and counted. So it is where lengths are so different that their powers leave the range of double. A zero
-/// gradient has weight 0. The relative error of the weights is about 1e-15 times the condition number of the gradients'
-/// directions. O(n³) for each Newton step. Needs Eigen.
+/// mean is taken, and counted. The same is done where lengths are so different that their powers leave the range of
+/// double. A zero gradient has weight 0. The relative error of the weights is about 1e-15 times the condition number of
+/// the gradients' directions. O(n³) for each Newton step. Needs Eigen.
 struct fairgrad {
   static constexpr std::string_view name = "fairgrad";
   static constexpr bool needs_accurate_gram = true;

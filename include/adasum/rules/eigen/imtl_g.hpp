@@ -12,7 +12,7 @@
 
 namespace adasum::rules {
 
-/// The affine combination whose projections onto all gradients have one length: v = D⁻¹ R⁺ 1, c = v / Σv, where
+/// The affine combination whose projections onto all gradients have the same length: v = D⁻¹ R⁺ 1, c = v / Σv, where
 /// G = D R D and D holds the gradients' lengths. (v = G⁻¹ √diag G, if G is regular.)
 ///
 /// Source: Liu et al., "Towards Impartial Multi-task Learning", ICLR 2021, section 3.2 (IMTL-G), with the pseudo-inverse

@@ -26,8 +26,8 @@ namespace adasum::rules {
 /// result: each gradient is judged by its own length, however short it is beside others.
 ///
 /// Where a gradient is zero, so is the result. Dependent gradients need no care: the result is unique, if not its weights.
-/// Its error, relative to Σ cᵢ‖gᵢ‖, is at most √(tolerance + n·1e-15), 3e-7, and at most four times the square of that
-/// times the condition number of the gradients' directions. Needs Eigen.
+/// Its error, relative to Σ cᵢ‖gᵢ‖, is at most √(tolerance + n·1e-15), which is 3e-7 by default, and at most four times
+/// the square of that times the condition number of the gradients' directions. Needs Eigen.
 struct min_norm {
   static constexpr std::string_view name = "min_norm";
   static constexpr bool needs_accurate_gram = true;

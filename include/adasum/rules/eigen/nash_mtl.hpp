@@ -16,7 +16,7 @@
 
 namespace adasum::rules {
 
-/// The bargain of Nash between the gradients: the direction r for which Π gᵢ·r is greatest, ‖r‖ being given:
+/// Nash's bargain between the gradients: the direction r for which Π gᵢ·r is greatest, ‖r‖ being given:
 ///
 ///     c = α > 0 with Gα = 1/α (entry by entry);   result = Σ αᵢ gᵢ, of length √n
 ///

@@ -25,9 +25,10 @@ namespace adasum::rules {
 /// the trace is below 1e-4 (norm_eps). Here nothing is added, so that gradients much shorter than others count in full, and
 /// the result scales with the gradients. With both at 0, the results are the same.
 ///
-/// A zero gradient takes no part and has the weight 1/n. Opposed gradients (g and -g) cancel. How the minimum is found, and
-/// how gradients that depend on each other are told: dual_cone. The error of the result, relative to Σ cᵢ‖gᵢ‖, is about
-/// 1e-15 times the condition number of the directions of opposed gradients. O(n⁴), O(n³) where few are opposed. Needs Eigen.
+/// A zero gradient takes no part and has the weight 1/n. Opposed gradients (g and -g) cancel. How the minimum is found,
+/// and how gradients that depend on each other are recognised: see dual_cone. The error of the result, relative to
+/// Σ cᵢ‖gᵢ‖, is about 1e-15 times the condition number of the directions of opposed gradients. O(n⁴), O(n³) where few
+/// are opposed. Needs Eigen.
 struct upgrad {
   static constexpr std::string_view name = "upgrad";
   static constexpr bool needs_accurate_gram = true;
