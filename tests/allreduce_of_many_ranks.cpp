@@ -41,12 +41,14 @@ const segments segs{7, 0, 1001, 1, 3000};
 
 template <class Schedule>
 std::vector<std::vector<reduced<float>>> three_runs(int size, const Schedule& order) {
+  std::vector<std::vector<std::vector<float>>> gradients;
+  for (std::uint64_t run = 0; run < 3; ++run)
+    gradients.push_back(random_gradients<float>(static_cast<std::size_t>(size), segs.total(), run));
   return results_of(on_ranks(size, [&](const thread_communicator& comm) {
     auto plan = plan_allreduce<float>(serial_space{}, comm, segs, order, unchecked);
     std::vector<reduced<float>> runs;
-    for (std::uint64_t run = 0; run < 3; ++run) {
-      auto mine = random_gradients<float>(static_cast<std::size_t>(size), segs.total(),
-                                          run)[static_cast<std::size_t>(comm.rank())];
+    for (const auto& of_run : gradients) {
+      auto mine = of_run[static_cast<std::size_t>(comm.rank())];
       const auto& found = plan(mine);
       runs.push_back({mine, found});
     }

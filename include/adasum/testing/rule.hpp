@@ -211,7 +211,8 @@ class rule_check {
 ///   * a rule for n vectors writes each weight, and nothing else;
 ///   * the result scales as degree() says;
 ///   * the inner products make no difference if needs_gram is false;
-///   * the order of the vectors makes none if the claims say so.
+///   * the order of the vectors makes none if the claims say so. (Ties are not tried, such as opposite vectors of the
+///     same length: a rule may have to break them by the order.)
 ///
 /// Whether the weights are the ones you mean, only a test of your own can say.
 ///

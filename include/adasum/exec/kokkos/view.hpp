@@ -19,7 +19,10 @@ template <class Data, class... Properties>
 struct gradient_traits<Kokkos::View<Data, Properties...>> {
   /// The type of the view.
   using view = Kokkos::View<Data, Properties...>;
-  static_assert(static_cast<unsigned>(view::rank) == 1, "adasum: a gradient is a Kokkos::View of rank one");
+  static_assert(
+      static_cast<unsigned>(view::rank) == 1,
+      "adasum: write Kokkos::View<T*, memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(view.data(), view.span()): a "
+      "gradient is a Kokkos::View of rank one");
   static_assert(!std::is_same_v<typename view::array_layout, Kokkos::LayoutStride>,
                 "adasum: a strided Kokkos::View (LayoutStride) is no contiguous gradient; copy it to a View<T*> first");
 
