@@ -74,8 +74,8 @@ enum adasum_type {
   ADASUM_BFLOAT16 = 4 /**< 16 bits, the upper half of a float */
 };
 
-/** An opaque handle of a plan, like MPI's. It is an error to use one that is ADASUM_NULL, that was freed, or that is a
- * copy of one that was freed. Begin with  adasum_plan plan = ADASUM_NULL; */
+/** An opaque handle of a plan, like MPI's. It is an error to use one that is ADASUM_NULL (other than to free it), that was
+ * freed, or that is a copy of one that was freed. Begin with  adasum_plan plan = ADASUM_NULL; */
 typedef struct adasum_plan {
   uint64_t id; /**< not for users */
 } adasum_plan;
@@ -172,12 +172,13 @@ ADASUM_API int adasum_plan_create(MPI_Comm comm, size_t count, int type, const s
 ADASUM_API int adasum_plan_run(adasum_plan plan, void* data, size_t count, int type, adasum_report* report);
 
 /** Begins what adasum_plan_run does, without waiting for other ranks, so that other work can go on meanwhile. The data belong
- * to the plan until adasum_plan_wait has returned. Each start must be followed by one wait. Only one plan may be in flight on a
- * communicator at a time. */
+ * to the plan until adasum_plan_wait has returned. Each start that returns ADASUM_SUCCESS must be followed by one wait. A start
+ * also returns ADASUM_SUCCESS if its data, count or type cannot be used: this rank then withdraws from the reduction, and wait
+ * returns the error. Only one plan may be in flight on a communicator at a time. */
 ADASUM_API int adasum_plan_start(adasum_plan plan, void* data, size_t count, int type);
 /** Continues as far as is possible without waiting. Sets `done` to 1 if adasum_plan_wait would return at once, else to 0. */
 ADASUM_API int adasum_plan_test(adasum_plan plan, int* done);
-/** Waits for the result. Also returns the error if adasum_plan_start was given unusable arguments. */
+/** Waits for the result. If adasum_plan_start was given unusable arguments, returns their error. */
 ADASUM_API int adasum_plan_wait(adasum_plan plan, adasum_report* report);
 
 /** Memory for `count` elements that belongs to the plan. If possible, the ranks share it; then gradients that are computed
@@ -185,7 +186,7 @@ ADASUM_API int adasum_plan_wait(adasum_plan plan, adasum_report* report);
  * does. */
 ADASUM_API int adasum_plan_buffer(adasum_plan plan, void** buffer);
 
-/** Frees the plan and sets it to ADASUM_NULL. Not collective. A plan in flight withdraws from its reduction, and
+/** Frees the plan and sets it to ADASUM_NULL, if it is not so already. Not collective. A plan in flight withdraws from its reduction, and
  * adasum_plan_wait fails on the other ranks. May be called after MPI_Finalize. */
 ADASUM_API int adasum_plan_free(adasum_plan* plan);
 
@@ -220,7 +221,7 @@ ADASUM_API size_t adasum_report_excluded(adasum_report report, int* ranks, size_
  * count. Returns its length without the final '\0', as snprintf does, and writes as much as there is room for, always
  * with a '\0'; text = NULL and room = 0 ask for the length. */
 ADASUM_API size_t adasum_report_json(adasum_report report, int64_t step, char* text, size_t room);
-/** Frees the report and sets it to ADASUM_NULL. */
+/** Frees the report and sets it to ADASUM_NULL, if it is not so already. */
 ADASUM_API int adasum_report_free(adasum_report* report);
 
 #ifdef __cplusplus

@@ -55,6 +55,11 @@ class Elements:
         self.array, self._keep = array, given
         self.address, self.count, self.type = array.__array_interface__["data"][0], array.size, _types[name]
 
+    def require_type(self, number: int, call: str) -> None:
+        if self.type != number:
+            names = {one: name for name, one in _types.items()}
+            raise BadInput(f"{call}: the array holds {names[self.type]}, but the plan is for {names[number]}")
+
     @property
     def order(self) -> str:
         """Of two arrays of the same shape, either both are in both orders at once, or neither is."""

@@ -11,8 +11,8 @@ class BadInput(Error, ValueError):
 
 
 class AgreementError(Error):
-    """Ranks do not agree on what they are about to do, or one of them has bad input. The same on all ranks; the data are
-    unchanged."""
+    """Ranks do not agree on what they are about to do: the same on all ranks. Or another rank has bad input, on which that rank
+    raises :class:`BadInput`. The data are unchanged."""
 
 
 class NonfiniteError(Error, ArithmeticError):

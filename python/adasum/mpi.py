@@ -155,6 +155,7 @@ class Plan:
             library.adasum_python_refuse(handle, readable_text_of(options), _told(problem))
             raise
         check(library.adasum_plan_create(handle, elements, kind, *lengths, named, asked, byref(self._handle)))
+        self._type = kind
 
     def start(self, array: Array) -> None:
         """Begins to reduce the array in place, without waiting for other ranks. The array belongs to the plan until
@@ -162,6 +163,7 @@ class Plan:
         self._problem = None
         try:
             elements = Elements(array, "adasum.Plan.start", written=True)
+            elements.require_type(self._type, "adasum.Plan.start")
         except Exception as problem:
             check(library.adasum_python_refuse_start(self._handle, _told(problem)))
             self._problem = problem

@@ -168,6 +168,7 @@ int adasum_plan_buffer(adasum_plan plan, void** buffer) { return buffer_of_plan(
 int adasum_plan_free(adasum_plan* plan) {
   return error_of([&] {
     require_pointer(plan, "adasum_plan_free", "plan");
+    if (plan->id == 0) return;
     const auto last = plans().remove(plan->id, "adasum_plan_free");
     plan->id = 0;
   });

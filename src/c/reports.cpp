@@ -107,6 +107,7 @@ size_t adasum_report_json(adasum_report report, int64_t step, char* text, size_t
 int adasum_report_free(adasum_report* report) {
   return error_of([&] {
     require_pointer(report, "adasum_report_free", "report");
+    if (report->id == 0) return;
     reports().remove(report->id, "adasum_report_free");
     report->id = 0;
   });

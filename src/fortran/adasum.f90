@@ -156,7 +156,7 @@ contains
 
   subroutine plan_buffer_real32(plan, buffer, ierror)
     type(adasum_plan), intent(in) :: plan
-    real(real32), pointer, intent(out) :: buffer(:)
+    real(real32), pointer, contiguous, intent(out) :: buffer(:)
     integer, intent(out), optional :: ierror
     type(c_ptr) :: memory
     integer :: error
@@ -245,7 +245,7 @@ contains
 
   subroutine plan_buffer_real64(plan, buffer, ierror)
     type(adasum_plan), intent(in) :: plan
-    real(real64), pointer, intent(out) :: buffer(:)
+    real(real64), pointer, contiguous, intent(out) :: buffer(:)
     integer, intent(out), optional :: ierror
     type(c_ptr) :: memory
     integer :: error

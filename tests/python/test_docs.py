@@ -29,8 +29,9 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("number", range(len(examples)))
-def test_example(number):
+def test_example(number, tmp_path, monkeypatch):
     """With the names that the page speaks of."""
+    monkeypatch.chdir(tmp_path)
     name, example = examples[number]
     example = example.replace('torch.distributed.init_process_group("gloo")\n', "")
     if "fully_shard" in example and not has_hook:
@@ -39,13 +40,14 @@ def test_example(number):
         pytest.skip("this PyTorch has no GradScaler for the CPU")
     model = Model()
     torch.manual_seed(torch.distributed.get_rank())
-    names = {"torch": torch, "adasum": adasum, "model": model, "batches": [torch.randn(4, 6) for _ in range(3)],
+    names = {"torch": torch, "adasum": adasum, "model": model, "batches": [torch.randn(4, 6) for _ in range(4)],
              "loss_of": lambda model, batch: model(batch).square().mean()}
     if "ddp = " not in example:
         names["ddp"] = torch.nn.parallel.DistributedDataParallel(model)
         if "register_comm_hook" not in example:
             names["ddp"].register_comm_hook(adasum.torch.State(), adasum.torch.hook)
         names["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.01)
+        names["scheduler"] = torch.optim.lr_scheduler.ConstantLR(names["optimizer"])
     before = model.layers[0].weight.detach().clone()
     exec(compile(example, name, "exec"), names)
     if "step()" in example:

@@ -70,7 +70,7 @@ contains
 
   subroutine plans()
     real(real32), asynchronous :: data(length)
-    real(real32), pointer :: buffer(:)
+    real(real32), pointer, contiguous :: buffer(:)
     type(adasum_plan) :: plan
     logical :: done
     data = gradient_of(rank)

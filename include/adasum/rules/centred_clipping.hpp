@@ -36,7 +36,7 @@ struct centred_clipping {
   static constexpr bool needs_accurate_gram = true;
   static constexpr bool leaves_out_nonfinite = true;
 
-  double radius = 1;           ///< τ, relative to the median length
+  double radius = 1;           ///< τ, relative to the median length (the lower of two)
   std::size_t iterations = 3;  ///< at least 1 is made; 1 in the paper
   bool per_segment = false;    ///< weights for each segment by itself, instead of one set for the whole model
 

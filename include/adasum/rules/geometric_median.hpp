@@ -38,7 +38,7 @@ struct geometric_median {
   static constexpr bool needs_accurate_gram = true;
   static constexpr bool leaves_out_nonfinite = true;
 
-  double smoothing = 1e-6;       ///< ν, relative to the median length; above 0
+  double smoothing = 1e-6;       ///< ν, relative to the median length (the lower of two); above 0
   std::size_t iterations = 100;  ///< at most; at least 1 is made
   bool per_segment = false;      ///< weights for each segment by itself, instead of one set for the whole model
 

@@ -34,7 +34,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
     Args:
         optimizer: The optimizer to wrap.
-        process_group: As for :class:`State`; so are ``rule`` and ``options``.
+        process_group: As for :class:`State`; so are ``rule`` and ``options``, of which ``report_every`` and ``on_report`` are two.
         per_layer: Each parameter is a segment of its own. If False, all parameters of one type are one segment.
     """
 
