@@ -4,11 +4,11 @@
 #include <adasum/exec/kokkos.hpp>
 
 #ifdef CORRECTED
-using elements = float*;
+using view_data = float*;
 #else
-using elements = float**;
+using view_data = float**;
 #endif
 
-void combine(const Kokkos::View<elements, Kokkos::HostSpace>& a) {
+void combine(const Kokkos::View<view_data, Kokkos::HostSpace>& a) {
   adasum::adasum_pair(adasum::serial_space{}, a, a, a);
 }
