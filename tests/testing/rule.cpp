@@ -93,7 +93,7 @@ TEST_CASE("claims that are not true") {
       for (std::size_t i = 0; i < gram.size(); ++i) weights[i] = gram(i, i) > 0 ? 1 / std::sqrt(gram(i, i)) : 0;
     }
   };
-  check_refused([] { check_rule(unit{}); }, "degree(), 1");
+  check_refused([] { check_rule(unit{}); }, "degree(), which is 1");
   struct of_degree_0 : unit {
     int degree() const { return 0; }
   };
