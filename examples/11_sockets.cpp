@@ -178,8 +178,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto count = static_cast<std::size_t>(ranks);
-  std::vector<std::vector<int>> sockets(count,
-                                        std::vector<int>(count, -1));  // sockets[i][j]: rank i's end towards rank j
+  // sockets[i][j]: rank i's end towards rank j
+  std::vector<std::vector<int>> sockets(count, std::vector<int>(count, -1));
   for (std::size_t i = 0; i < count; ++i)
     for (std::size_t j = 0; j < i; ++j) {
       int ends[2];
@@ -197,8 +197,8 @@ int main(int argc, char** argv) {
       rank = child;
       break;
     }
-  for (std::size_t i = 0; i < count;
-       ++i)  // the other ranks' sockets: a rank that ends is noticed only if all copies are closed
+  // The other ranks' sockets: that a rank has ended is noticed only if all copies of its sockets are closed.
+  for (std::size_t i = 0; i < count; ++i)
     if (static_cast<int>(i) != rank)
       for (const int end : sockets[i])
         if (end >= 0) close(end);

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Iterable
 from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_void_p
@@ -77,7 +78,10 @@ def _count_of(given: Any, call: str) -> int:
 
 def _told(problem: Exception) -> bytes:
     """The problem, as the other ranks hear of it."""
-    return (str(problem) or repr(problem)).encode(errors="backslashreplace").replace(b"\0", b"\\0")
+    text = type(problem).__name__
+    with contextlib.suppress(Exception):  # of a caller's own exception: the others wait to be told in any case
+        text = str(problem) or text
+    return text.encode(errors="backslashreplace").replace(b"\0", b"\\0")
 
 
 def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = None, rule: str = "adasum",

@@ -130,6 +130,24 @@ def test_what_others_hear_of_wrong_texts(call, check_agreement, wrong):
     comm.Free()
 
 
+def test_an_exception_without_a_text_is_told_to_others():
+    class Silent(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    def segments():
+        yield 32
+        raise Silent
+
+    comm = world.Dup()
+    adasum.set_timeout(comm, 30)  # which none waits for
+    bad = rank == size - 1
+    with pytest.raises(Silent if bad else adasum.AgreementError):
+        adasum.allreduce(numpy.ones(64), comm, check_agreement=True, segments=segments() if bad else None)
+    adasum.allreduce(numpy.ones(4), comm)
+    comm.Free()
+
+
 def test_numbers():
     comm = world.Dup()
     for count in (numpy.int64(8), numpy.array(8), 8):

@@ -113,8 +113,8 @@ class memory_check {
       const auto each = (values.size() + std::size(samples) - 1) / std::size(samples);  // 143: 1000 = 142 · 7 + 6
       if (lost != wire_losses{each + 1, each + 2})
         refuse("copy: of " + std::to_string(each) + " elements that overflow in " +
-               std::string(to_string(format_of<U>)) + " and as many that vanish, it counts " +
-               std::to_string(lost.overflowed - 1) + " and " + std::to_string(lost.vanished - 2) + " more than before");
+               std::string(to_string(format_of<U>)) + " and as many that vanish, it leaves counts of 1 and 2 at " +
+               std::to_string(lost.overflowed) + " and " + std::to_string(lost.vanished));
     }
   }
 
