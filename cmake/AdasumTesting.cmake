@@ -22,7 +22,8 @@
 # All are compiled with warnings as errors and, whatever the build type, with assertions and agreement checks on.
 # Sanitizers and emulated processors slow tests down, so timeouts (120 seconds unless given) are multiplied then.
 # Optimizing costs more time than the rest of a build, so ADASUM_TEST_OPTIMIZATION (a flag, as -O1) replaces the build
-# type's level; not in tests that are OPTIMIZED, because what the compiler makes of kernels is what they check.
+# type's level, also in examples and benchmarks; not in tests that are OPTIMIZED, because what the compiler makes of kernels
+# is what they check.
 # Where ADASUM_TEST_UNITY is on, up to eight sources of a program are compiled as one, which takes a third of the time; so
 # all that a source defines lies in a namespace of its own, test_of_<folder>_<name>.
 # What a label's tests need is built by the target tests_<label>.
