@@ -54,6 +54,15 @@ int plant(std::string_view name) {
     static message one(MPI_COMM_WORLD);
     one.out = 2;
     one.wait();
+  } else if (name == "changed-receive-buffer") {
+    static message one(MPI_COMM_WORLD);
+    one.in = 2;
+    one.wait();
+  } else if (name == "early-read") {
+    message one(MPI_COMM_WORLD, 0), later(MPI_COMM_WORLD, 1);
+    later.wait();  // so the other one has arrived, too
+    std::puts(one.in == one.out ? "read without waiting" : "no message before the wait");
+    one.wait();
   } else if (name == "overlap") {
     int buffer = 0, out[] = {1, 2};
     MPI_Request all[4];

@@ -4,11 +4,12 @@
 // profiling interface. It says what is wrong in MPI_Finalize, on standard error, and the process then ends with status 1:
 //
 //   * a request that nobody has completed, or that was freed while it was active
-//   * a send buffer that changed while its message was in flight; buffers of two messages in flight that overlap, one of
-//     which is received. (That a receive buffer is read too early cannot be seen from here.)
+//   * a buffer that changed while its message was in flight; buffers of two messages in flight that overlap, one of which is
+//     received. Whoever reads a receive buffer too early reads NaN, or -1, and never a message that was there already
 //   * a message that was sent on a communicator, and not received before that was freed
 //   * a message that is longer than its receive buffer, unless ADASUM_MPI_USAGE says "truncation": two tests provoke it
-//   * a communicator, an error handler or an attribute key that was made, and not freed
+//   * a communicator, an error handler or an attribute key that was made, and not freed. ADASUM_MPI_USAGE=keys allows that of
+//     keys
 //   * a tag that is not between 0 and MPI_TAG_UB
 //   * calls that the thread level forbids: from two threads at once, or from another than the main one
 //   * a call after MPI_Finalize: ends the process at once
@@ -61,14 +62,12 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   return code;
 }
 int MPI_Finalize() {
-  bool good = false;
+  int code = MPI_SUCCESS;
   {
     const watched here("MPI_Finalize");
-    good = recorder::get().end();
+    code = PMPI_Finalize();  // which deletes attributes first: what that calls is allowed, and may free what was made
   }
-  const int code = PMPI_Finalize();  // which deletes attributes: what that calls is allowed
-  recorder::get().ended();
-  if (!good) std::_Exit(1);
+  if (!recorder::get().end()) std::_Exit(1);
   return code;
 }
 
@@ -84,36 +83,38 @@ int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag,
 int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
   const watched here("MPI_Irecv");
   recorder::get().check_tag("MPI_Irecv", tag, true);
-  const int code = PMPI_Irecv(buffer, count, type, from, tag, comm, request);
-  if (code == MPI_SUCCESS) recorder::get().posted(*request, {"MPI_Irecv", {}, bytes_of(buffer, count, type)});
+  const stand_in received(bytes_of(buffer, count, type));
+  const int code = PMPI_Irecv(received.address(buffer), count, type, from, tag, comm, request);
+  if (code == MPI_SUCCESS) recorder::get().posted(*request, {"MPI_Irecv", {}, received});
   return code;
 }
 int MPI_Iallgather(const void* from, int count, MPI_Datatype type, void* to, int each, MPI_Datatype type_of_each,
                    MPI_Comm comm, MPI_Request* request) {
   const watched here("MPI_Iallgather");
-  const int code = PMPI_Iallgather(from, count, type, to, each, type_of_each, comm, request);
+  const stand_in received(bytes_of(to, each * size_of(comm), type_of_each));
+  const int code = PMPI_Iallgather(from, count, type, received.address(to), each, type_of_each, comm, request);
   if (code == MPI_SUCCESS)
-    recorder::get().posted(
-        *request, {"MPI_Iallgather", bytes_of(from, count, type), bytes_of(to, each * size_of(comm), type_of_each)});
+    recorder::get().posted(*request, {"MPI_Iallgather", bytes_of(from, count, type), received});
   return code;
 }
 int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                    MPI_Request* request) {
   const watched here("MPI_Iallreduce");
-  const int code = PMPI_Iallreduce(from, to, count, type, op, comm, request);
+  const stand_in received(bytes_of(to, count, type));
+  const int code = PMPI_Iallreduce(from, received.address(to), count, type, op, comm, request);
   if (code == MPI_SUCCESS)
-    recorder::get().posted(*request, {"MPI_Iallreduce", bytes_of(from, count, type), bytes_of(to, count, type)});
+    recorder::get().posted(*request, {"MPI_Iallreduce", bytes_of(from, count, type), received});
   return code;
 }
 int MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
   const watched here("MPI_Ibcast");
-  const int code = PMPI_Ibcast(buffer, count, type, root, comm, request);
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
   const auto bytes = bytes_of(buffer, count, type);
+  const auto received = rank == root ? stand_in() : stand_in(bytes);
+  const int code = PMPI_Ibcast(received.address(buffer), count, type, root, comm, request);
   if (code == MPI_SUCCESS)
-    recorder::get().posted(*request, rank == root ? request_in_flight{"MPI_Ibcast", bytes, {}}
-                                                  : request_in_flight{"MPI_Ibcast", {}, bytes});
+    recorder::get().posted(*request, {"MPI_Ibcast", rank == root ? bytes : span_of_bytes(), received});
   return code;
 }
 
@@ -254,6 +255,14 @@ int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status) 
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   const watched here("MPI_Comm_set_errhandler");
   return PMPI_Comm_set_errhandler(comm, handler);
+}
+int MPI_Comm_get_attr(MPI_Comm comm, int key, void* value, int* found) {
+  const watched here("MPI_Comm_get_attr");
+  return PMPI_Comm_get_attr(comm, key, value, found);
+}
+int MPI_Comm_set_attr(MPI_Comm comm, int key, void* value) {
+  const watched here("MPI_Comm_set_attr");
+  return PMPI_Comm_set_attr(comm, key, value);
 }
 int MPI_Comm_rank(MPI_Comm comm, int* rank) {
   const watched here("MPI_Comm_rank");

@@ -16,6 +16,7 @@
 #include <new>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 /// What recorder.cpp keeps of a process's use of MPI.
 namespace mpi_usage {
@@ -52,9 +53,46 @@ struct span_of_bytes {
   }
 };
 
+/// Memory that MPI receives into instead of the caller's, which holds a pattern until the request is completed: whoever reads
+/// it before that finds no message, and what is written to it is seen. (The pattern is NaN in floats, and -1 in integers.)
+class stand_in {
+ public:
+  stand_in() = default;
+  /// What MPI does not write stays as it is, and it may read in place.
+  explicit stand_in(span_of_bytes buffer) : buffer_(buffer) {
+    if (buffer.size == 0) return;
+    memory_ = from_malloc<unsigned char>().allocate(buffer.size);
+    std::memcpy(memory_, buffer.data, buffer.size);
+  }
+
+  /// Where MPI is to receive. @param original  the caller's buffer, which stays where it is empty
+  void* address(void* original) const { return memory_ ? memory_ : original; }
+  span_of_bytes buffer() const { return buffer_; }
+
+  void begin() {
+    if (memory_) std::memset(writable(), pattern, buffer_.size);
+  }
+  /// @return whether the caller's buffer was left alone
+  bool end() {
+    if (!memory_) return true;
+    const bool alone = std::all_of(buffer_.data, buffer_.data + buffer_.size, [](auto byte) { return byte == pattern; });
+    std::memcpy(writable(), memory_, buffer_.size);
+    return alone;
+  }
+  void release() { std::free(std::exchange(memory_, nullptr)); }
+
+ private:
+  static constexpr unsigned char pattern = 0xff;
+  unsigned char* writable() const { return const_cast<unsigned char*>(buffer_.data); }
+
+  span_of_bytes buffer_;
+  unsigned char* memory_ = nullptr;
+};
+
 struct request_in_flight {
   const char* call = "";
-  span_of_bytes sent, received;
+  span_of_bytes sent;
+  stand_in received;
   std::uint64_t hash = 0;  // of what is sent
 };
 
@@ -103,11 +141,13 @@ class recorder {
     const std::lock_guard one_at_a_time(mutex_);
     ++requests_;
     one.hash = one.sent.hash();
-    if (one.received.overlaps(one.sent)) say(one.call, "it receives into what it sends");
+    const auto into = one.received.buffer();
+    if (into.overlaps(one.sent)) say(one.call, "it receives into what it sends");
     for (const auto& [handle, other] : in_flight_)
-      if (one.received.overlaps(other.received) || one.received.overlaps(other.sent) ||
-          one.sent.overlaps(other.received))
+      if (into.overlaps(other.received.buffer()) || into.overlaps(other.sent) ||
+          one.sent.overlaps(other.received.buffer()))
         say(one.call, "its buffer overlaps that of another message in flight");
+    one.received.begin();
     in_flight_[request] = one;
   }
   /// @param code  what MPI has said
@@ -118,9 +158,12 @@ class recorder {
     if (found == in_flight_.end()) return;  // of another call than those below
     if (found->second.sent.hash() != found->second.hash)
       say(found->second.call, "the send buffer changed while its message was in flight");
+    if (!found->second.received.end())
+      say(found->second.call, "the receive buffer changed while its message was in flight");
+    if (code == MPI_SUCCESS) found->second.received.release();  // else of several requests, some may go on
     int kind = MPI_SUCCESS;
     if (code != MPI_SUCCESS && PMPI_Error_class(code, &kind) == MPI_SUCCESS && kind == MPI_ERR_TRUNCATE &&
-        !may_truncate())
+        !is_allowed("truncation"))
       say(found->second.call, "the message is longer than the receive buffer");
     in_flight_.erase(found);
   }
@@ -151,23 +194,23 @@ class recorder {
   /// @return whether nothing was wrong
   bool end() {
     const std::lock_guard one_at_a_time(mutex_);
+    ended_ = true;
     for (const auto& [handle, one] : in_flight_) say(one.call, "its request was never completed");
     for (const auto& [handle, call] : comms_) say(call, "its communicator was never freed");
     if (error_handlers_ > 0) say("MPI_Comm_get_errhandler", "an error handler was never freed");
-    if (keys_ > 0) say("MPI_Comm_create_keyval", "a key was never freed");
+    if (keys_ > 0 && !is_allowed("keys")) say("MPI_Comm_create_keyval", "a key was never freed");
     if (faults_ == 0)
       std::fprintf(stderr, "mpi_usage: rank %d: %zu requests, %zu communicators, no fault\n", rank_, requests_,
                    communicators_);
     return faults_ == 0;
   }
-  void ended() { ended_ = true; }
 
  private:
   recorder() = default;
 
-  static bool may_truncate() {
+  static bool is_allowed(std::string_view fault) {
     const char* const allowed = std::getenv("ADASUM_MPI_USAGE");
-    return allowed && std::string_view(allowed).find("truncation") != std::string_view::npos;
+    return allowed && std::string_view(allowed).find(fault) != std::string_view::npos;
   }
   void say(const char* call, const char* what) {
     constexpr int most = 20;
@@ -184,13 +227,20 @@ class recorder {
   map_of<MPI_Comm, const char*> comms_;
 };
 
-/// A call that the thread level concerns.
+/// A call that the thread level concerns. Those that MPI makes from within one, by the caller's functions, belong to it.
 class watched {
  public:
-  explicit watched(const char* call) { recorder::get().enter(call); }
+  explicit watched(const char* call) {
+    if (depth_++ == 0) recorder::get().enter(call);
+  }
   watched(const watched&) = delete;
   watched& operator=(const watched&) = delete;
-  ~watched() { recorder::get().leave(); }
+  ~watched() {
+    if (--depth_ == 0) recorder::get().leave();
+  }
+
+ private:
+  inline static thread_local int depth_ = 0;
 };
 
 }  // namespace mpi_usage

@@ -37,7 +37,8 @@ if(TARGET adasum_kokkos_library)
   endif()
 endif()
 
-# What lets the host's compiler read CUDA code (tests/emulated_cuda). Kernels count in int, as is usual there.
+# What lets the host's compiler read CUDA code (tests/emulated_cuda). Kernels count in int, as is usual there, and have pragmas
+# of nvcc.
 set(adasum_emulated_cuda_flags -D__CUDACC__ "-I${PROJECT_SOURCE_DIR}/tests/emulated_cuda/include" -include cuda_runtime.h
   -Wno-unknown-pragmas -Wno-sign-conversion)
 

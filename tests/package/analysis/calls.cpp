@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <cstddef>
+#include <variant>
 #include <vector>
 
 #include <adasum/adasum.hpp>
 #include <adasum/measure_machine.hpp>
+#include <adasum/rules/named.hpp>
 #ifdef ADASUM_TEST_MPI
 #include <adasum/mpi.hpp>
 #endif
@@ -28,6 +30,8 @@ float combine_all(const Space& exec, const adasum::segments& segs) {
           adasum::rules::mean{}, adasum::rules::multi_krum{},
           adasum::rules::nearest_neighbour_mixing<adasum::rules::mean>{}, adasum::rules::pcgrad{}, adasum::rules::sum{},
           adasum::rules::unit_mean{});
+  auto named = adasum::rules::named("geometric_median:smoothing=0.1");
+  std::visit([&](auto& rule) { adasum::combine(exec, several, both, rule, segs); }, named);
   auto total = adasum::plan_accumulator<float>(exec, segs);
   for (const auto& one : several) total.add(one);
   return both.front() + total.gradient().front();
@@ -48,6 +52,8 @@ float reduce(const Comm& comm) {
   adasum::adasum_allreduce(exec, comm, gradient, segs, adasum::schedules::hierarchical{nodes, adasum::rules::mean{}});
   adasum::adasum_reduce(exec, comm, gradient, 0, segs, adasum::schedules::recursive_halving{});
   adasum::adasum_reduce_scatter(exec, comm, gradient, segs, adasum::schedules::recursive_doubling{});
+  adasum::combine_reduce(exec, comm, gradient, 0, adasum::rules::mean{}, segs);
+  adasum::combine_reduce_scatter(exec, comm, gradient, adasum::rules::mean{}, segs);
 
   auto plan = adasum::plan_allreduce<float>(exec, comm, segs);
   plan(gradient);

@@ -84,16 +84,23 @@ class device_exchange {
     } else if (std::ranges::any_of(out, is_on_device) || std::ranges::any_of(in, is_on_device)) {
       failure_([&] { space_.fence(); });  // MPI does not wait for the stream
     }
-    if (!failure_.failed() && std::ranges::none_of(in, &incoming::discarded)) return;
-    std::size_t longest = 0;
-    for (const auto& message : in) longest = std::max(longest, on_device(message) ? message.bytes.size() : 0);
-    buffers_.discarded_bytes.resize(longest);
+    std::size_t discarded = 0;
+    for (const auto& message : in) discarded += is_discarded(message) ? message.bytes.size() : 0;
+    buffers_.discarded_bytes.resize(discarded);
+    place_for_discarded_ = buffers_.discarded_bytes;
+  }
+
+  bool is_discarded(const incoming& message) const {
+    return on_device(message) && (message.discarded || failure_.failed());
   }
 
   std::span<std::byte> buffer_for(const incoming& message) {
-    if (!on_device(message)) return message.bytes;
-    if (message.discarded || failure_.failed()) return std::span(buffers_.discarded_bytes).first(message.bytes.size());
-    return staged_ ? staging_->buffer_for(message.bytes) : message.bytes;
+    if (is_discarded(message)) {  // in a place of its own: MPI must not receive two messages into one
+      const auto place = place_for_discarded_.first(message.bytes.size());
+      place_for_discarded_ = place_for_discarded_.subspan(message.bytes.size());
+      return place;
+    }
+    return staged_ && on_device(message) ? staging_->buffer_for(message.bytes) : message.bytes;
   }
 
   void start_downloads(std::span<const outgoing> out) {
@@ -123,6 +130,7 @@ class device_exchange {
   pending_messages& messages_;
   device_buffers& buffers_;
   staging<Space>* staging_ = nullptr;
+  std::span<std::byte> place_for_discarded_;
   deferred_error failure_;
 };
 
