@@ -43,7 +43,10 @@ class any_gram_rule {
   /// With a state of its own.
   any_gram_rule(const any_gram_rule& other) : fallbacks(other.fallbacks), rule_(other.rule_->copy()) {}
   any_gram_rule(any_gram_rule&&) noexcept = default;
-  any_gram_rule& operator=(const any_gram_rule& other) { return *this = any_gram_rule(other); }
+  any_gram_rule& operator=(const any_gram_rule& other) {
+    *this = any_gram_rule(other);
+    return *this;
+  }
   any_gram_rule& operator=(any_gram_rule&&) noexcept = default;
 
   std::string_view chosen_name() const { return rule_->name(); }
