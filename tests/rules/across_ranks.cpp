@@ -30,7 +30,7 @@ void check_across_ranks(const Rule& rule) {
   const auto results = results_of(on_ranks(4, [&](const thread_communicator& comm) {
     std::vector<vec> reduced;
     auto plan = plan_allreduce<double>(serial_space{}, comm, cut, rule, {.check_agreement = true});
-    for (std::uint64_t run = 0; run < 3; ++run) {
+    for (std::size_t run = 0; run < 3; ++run) {
       auto gradient = random_gradients<double>(4, 20, run)[static_cast<std::size_t>(comm.rank())];
       plan(gradient);
       reduced.push_back(gradient);
@@ -39,7 +39,7 @@ void check_across_ranks(const Rule& rule) {
   }));
   for (std::size_t rank = 1; rank < results.size(); ++rank) CHECK(results[rank] == results[0]);
   Rule alone(rule);
-  for (std::uint64_t run = 0; run < 3; ++run) {
+  for (std::size_t run = 0; run < 3; ++run) {
     vec expected(20);
     combine(serial_space{}, random_gradients<double>(4, 20, run), expected, alone, cut);
     CHECK(distance(results[0][run], expected) <= 1e-12 * norm_of(expected));
@@ -121,16 +121,16 @@ TEST_CASE("distances that inner products do not give: the same on all ranks, by 
 TEST_CASE("ranks that disagree about a parameter are told so: of the rule, and of the rule inside it") {
   const auto refused = [](const auto& rule_of) {
     const auto ranks = on_ranks(2, [&](const thread_communicator& comm) {
-      plan_allreduce<double>(serial_space{}, comm, 8, rule_of(static_cast<std::uint64_t>(comm.rank())),
+      plan_allreduce<double>(serial_space{}, comm, 8, rule_of(static_cast<std::size_t>(comm.rank())),
                              {.check_agreement = true});
       return 0;
     });
     for (const auto& rank : ranks) CHECK(rank.error);
   };
-  refused([](std::uint64_t rank) { return rules::pcgrad{.seed = rank << 40}; });
-  refused([](std::uint64_t rank) { return rules::gradvac{.beta = 0.01 * static_cast<double>(rank)}; });
-  refused([](std::uint64_t rank) { return rules::nearest_neighbour_mixing<rules::mean>{.byzantine = rank}; });
-  refused([](std::uint64_t rank) {
+  refused([](std::size_t rank) { return rules::pcgrad{.seed = std::uint64_t{rank} << 40}; });
+  refused([](std::size_t rank) { return rules::gradvac{.beta = 0.01 * static_cast<double>(rank)}; });
+  refused([](std::size_t rank) { return rules::nearest_neighbour_mixing<rules::mean>{.byzantine = rank}; });
+  refused([](std::size_t rank) {
     return rules::nearest_neighbour_mixing<rules::multi_krum>{.rule = {.selected = rank + 1}};
   });
 }
