@@ -95,6 +95,17 @@ TEST_CASE("where rules differ in their parameters, the message has those of two 
   auto many = std::vector<double>(100, 1.5), others = many;
   others.back() = 2;
   CHECK(message(many, others) == beginning + "those of rank 0 and of rank 1 differ");
+
+  const auto ranks = on_ranks(2, [&](const adasum::thread_communicator& comm) {
+    std::vector<float> gradient(10, 1);
+    const tuned inner{{}, {0.5, comm.rank() == 1 ? 2.0 : 1.0}};
+    adasum::adasum_allreduce(adasum::serial_space{}, comm, gradient,
+                             adasum::schedules::hierarchical{std::vector{0, 0}, inner}, checked);
+    return 0;
+  });
+  for (const auto& rank : ranks)
+    CHECK(rank.message_of<adasum::agreement_error>().value_or("none") ==
+          "adasum: the ranks disagree on the parameters of the inner rule adasum: rank 0 has 0.5, 1, rank 1 has 0.5, 2");
 }
 
 TEST_CASE("after a disagreement the communicator works") {
