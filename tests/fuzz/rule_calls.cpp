@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rules that a text names, those that need Eigen included, with any parameters, among up to three ranks of which one may name
+// another: the result goes to all of them, to one, or in parts. Every rank gets a result or an error of the library's; where all
+// give the same, all get the same bits, twice; and the result is the sum that the report says.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <adasum/adasum.hpp>
+#include <adasum/rules/eigen/named.hpp>
+
+#include "input.hpp"
+#include "order.hpp"
+
+namespace {
+
+using namespace adasum::fuzz;
+
+struct rule_order {
+  std::string rule;
+  std::size_t goes_to = 0;  // all ranks, a part to each, one rank
+  int root = 0;
+  std::size_t length = 0;
+  std::vector<long long> lengths;
+  adasum::options choices{};
+};
+
+/// A rule with some of its parameters, which the fuzzer changes byte by byte, or any text.
+std::string some_rule(input& in) {
+  constexpr const char* texts[] = {"adasum",
+                                   "adasum_linear",
+                                   "sum",
+                                   "unit_mean",
+                                   "adacons:momentum=0.5,epsilon=1e-9,guard=0.1",
+                                   "multi_krum:byzantine=1,selected=1",
+                                   "geometric_median:smoothing=1e-6,iterations=9,per_segment=no",
+                                   "centred_clipping:radius=2,iterations=3",
+                                   "gradient_agreement_filtering:threshold=0.9",
+                                   "pcgrad:seed=3,average=yes",
+                                   "gradvac:beta=0.5,target=0.2,seed=7",
+                                   "min_norm:tolerance=1e-9",
+                                   "imtl_g:guard=0.01",
+                                   "aligned_mtl",
+                                   "upgrad:per_segment=yes",
+                                   "dualproj",
+                                   "conflict_free:guard=1e-3",
+                                   "cagrad:c=0.4,per_segment=no",
+                                   "nash_mtl:scale=mean_norm",
+                                   "fairgrad:alpha=2",
+                                   "nearest_neighbour_mixing:byzantine=0,rule=upgrad:per_segment=no"};
+  std::string text = in.up_to(7) == 0 ? in.text() : texts[in.up_to(std::size(texts) - 1)];
+  // A parameter's value is replaced: the rule itself is to see numbers of any size.
+  if (const auto value = text.find_last_of('='); value != std::string::npos && in.flag())
+    text.replace(value + 1, std::string::npos, in.text());
+  if (const auto place = in.up_to(63); place < text.size() && in.up_to(3) == 0)
+    text[place] = static_cast<char>(in.number<std::uint8_t>());
+  return text;
+}
+
+rule_order some_rule_order(input& in, int ranks) {
+  rule_order found;
+  found.rule = some_rule(in);
+  found.goes_to = in.up_to(2);
+  found.root = in.up_to(7) == 0 ? in.number<int>() : static_cast<int>(in.up_to(static_cast<std::size_t>(ranks) - 1));
+  found.length = in.up_to(40);
+  found.lengths = some_lengths(in, in.up_to(4), static_cast<long long>(found.length));
+  found.choices = some_options(in);
+  return found;
+}
+
+/// What one rank got.
+struct rule_outcome {
+  bool is_result = false;
+  std::vector<double> values;
+  adasum::index_range valid;  // where in these the result is
+  adasum::report found;
+};
+
+rule_outcome carry_out(const rule_order& what, const adasum::thread_communicator& comm, std::vector<double> gradient) {
+  const adasum::serial_space exec;
+  try {
+    auto rule = adasum::rules::named_with_eigen(what.rule);
+    const adasum::segments segs = what.lengths.empty() ? adasum::segments{gradient.size()}
+                                                       : adasum::segments(what.lengths.begin(), what.lengths.end());
+    rule_outcome got{true, {}, {0, gradient.size()}, {}};
+    got.found = std::visit(
+        [&](auto& any) {
+          if (what.goes_to == 0) return adasum::combine_allreduce(exec, comm, gradient, any, segs, what.choices);
+          if (what.goes_to == 1) {
+            got.valid = adasum::part_of_rank(gradient.size(), comm.size(), comm.rank());
+            return adasum::combine_reduce_scatter(exec, comm, gradient, any, segs, what.choices);
+          }
+          if (comm.rank() != what.root) got.valid = {};
+          return adasum::combine_reduce(exec, comm, gradient, what.root, any, segs, what.choices);
+        },
+        rule);
+    got.values = std::move(gradient);
+    return got;
+  } catch (const adasum::error&) {
+    return {};
+  }
+}
+
+/// By all ranks at once, each a thread. A rank that is done leaves: who still waits for it gets an error.
+std::vector<rule_outcome> run(const std::vector<rule_order>& orders,
+                              const std::vector<std::vector<double>>& gradients) {
+  auto group = adasum::thread_communicator::group(static_cast<int>(orders.size()));
+  std::vector<rule_outcome> got(orders.size());
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < orders.size(); ++r)
+    threads.emplace_back([&, r] {
+      const auto comm = std::move(group[r]);
+      try {
+        got[r] = carry_out(orders[r], comm, gradients[r]);
+      } catch (const std::exception& other) {
+        require(false, other.what());
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  return got;
+}
+
+bool same_bits(const std::vector<double>& one, const std::vector<double>& other, adasum::index_range where) {
+  return where.size() == 0 || std::memcmp(&one[where.begin], &other[where.begin], where.size() * sizeof(double)) == 0;
+}
+
+/// result = Σ cᵢ gᵢ, up to rounding. The numbers are small integers, and weights as large as the parameters make them.
+void require_sum(const rule_outcome& got, const std::vector<std::vector<double>>& gradients,
+                 const std::vector<long long>& lengths, double rounding) {
+  std::size_t x = 0;
+  for (std::size_t k = 0; k < lengths.size(); ++k)
+    for (const auto end = x + static_cast<std::size_t>(lengths[k]); x < end; ++x) {
+      if (x < got.valid.begin || x >= got.valid.end) continue;
+      double sum = 0, mass = 0;
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        sum += got.found.weight(i, k) * gradients[i][x];
+        mass += std::abs(got.found.weight(i, k)) * std::abs(gradients[i][x]);
+      }
+      if (std::isfinite(mass))
+        require(std::abs(sum - got.values[x]) <= rounding * (1 + mass), "the result is the sum that the report says");
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  input in(data, size);
+  const auto ranks = 1 + in.up_to(2);
+  const auto common = some_rule_order(in, static_cast<int>(ranks));
+  std::vector<rule_order> orders(ranks, common);
+  const bool one_differs = in.up_to(3) == 0;
+  if (one_differs) orders[in.up_to(ranks - 1)] = some_rule_order(in, static_cast<int>(ranks));
+
+  const bool odd_numbers = in.flag();
+  std::vector<std::vector<double>> gradients;
+  for (const auto& one : orders) {
+    std::vector<double> gradient(one.length);
+    for (auto& x : gradient) x = odd_numbers ? in.number<double>() : static_cast<double>(in.up_to(9)) - 4;
+    gradients.push_back(std::move(gradient));
+  }
+
+  const auto got = run(orders, gradients);
+  if (one_differs) return 0;
+  const auto again = run(orders, gradients);
+  auto lengths = common.lengths;
+  if (lengths.empty()) lengths.push_back(static_cast<long long>(common.length));
+  for (std::size_t r = 0; r < ranks; ++r) {
+    require(got[r].is_result == got[0].is_result, "with the same arguments, all ranks get a result, or none does");
+    require(got[r].is_result == again[r].is_result, "a second call gives a result where the first does");
+    if (!got[r].is_result) continue;
+    require(same_bits(got[r].values, again[r].values, got[r].valid), "a second call gives the same bits");
+    if (common.goes_to == 0)
+      require(same_bits(got[r].values, got[0].values, got[r].valid), "all ranks get the same bits");
+    if (!odd_numbers) require_sum(got[r], gradients, lengths, 1e-9);
+  }
+  return 0;
+}
