@@ -117,6 +117,8 @@ TEST_CASE("squares beyond double: the result scales by the rule's own degree") {
   }
 }
 
+// Those whose distances nearly cancel.
+static_assert(needs_accurate_gram<rules::geometric_median> && needs_accurate_gram<rules::centred_clipping>);
 // Those that promise a result whatever some ranks send.
 static_assert(leaves_out_nonfinite<rules::multi_krum> && leaves_out_nonfinite<rules::geometric_median> &&
               leaves_out_nonfinite<rules::centred_clipping> &&

@@ -22,6 +22,13 @@ namespace test_of_rules_eigen_every_rule {
 using namespace adasum;
 using namespace adasum::test;
 
+// They solve systems with the Gram matrix, which magnifies its errors.
+static_assert(needs_accurate_gram<rules::aligned_mtl> && needs_accurate_gram<rules::cagrad> &&
+              needs_accurate_gram<rules::conflict_free> && needs_accurate_gram<rules::dualproj> &&
+              needs_accurate_gram<rules::fairgrad> && needs_accurate_gram<rules::imtl_g> &&
+              needs_accurate_gram<rules::min_norm> && needs_accurate_gram<rules::nash_mtl> &&
+              needs_accurate_gram<rules::upgrad>);
+
 TEST_CASE("parameters of rules that need Eigen: those that docs/rules.md lists, which ranks compare") {
   using list = std::vector<double>;
   const auto parameters = [](const auto& rule) {
