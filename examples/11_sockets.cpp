@@ -18,11 +18,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -103,7 +103,7 @@ class socket_communicator {
       more = more || events != 0;
     }
     if (more && poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR)
-      throw adasum::communication_error(std::string("poll: ") + std::strerror(errno));
+      throw adasum::communication_error(std::string("poll: ") + std::generic_category().message(errno));
     return more;
   }
 
@@ -138,7 +138,7 @@ class socket_communicator {
   static std::size_t moved(ssize_t result) {
     if (result >= 0) return static_cast<std::size_t>(result);
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
-    throw adasum::communication_error(std::strerror(errno));
+    throw adasum::communication_error(std::generic_category().message(errno));
   }
 
   std::shared_ptr<state> state_;  // copies are handles to the same communicator

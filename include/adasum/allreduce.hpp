@@ -18,6 +18,7 @@
 #include "core/kept_plans.hpp"
 #include "core/report.hpp"
 #include "detail/arguments.hpp"
+#include "detail/collective/destination.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "enqueued_plan.hpp"
 #include "plan.hpp"

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "core/input_checks.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 

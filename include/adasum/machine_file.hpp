@@ -212,7 +212,7 @@ template <class Space, class Comm>
   requires communicator_for<Comm, Space>
 std::optional<schedules::machine> machine_from_environment(const Space& space, const Comm& comm) {
   return detail::machine_of_first("adasum::machine_from_environment", space, comm, [] {
-    const char* const path = std::getenv(detail::machine_variable);
+    const char* const path = std::getenv(detail::machine_variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
     return path && *path ? std::optional(read_machine(path)) : std::nullopt;
   });
 }

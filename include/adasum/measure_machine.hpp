@@ -22,6 +22,7 @@
 #include "detail/local/kernel_times.hpp"
 #include "plan.hpp"
 #include "schedule/machine.hpp"
+#include "schedule/shared_memory.hpp"
 
 namespace adasum {
 namespace detail {

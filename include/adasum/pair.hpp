@@ -9,6 +9,7 @@
 
 #include "combine.hpp"
 #include "core/optional_members.hpp"
+#include "core/segments.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {

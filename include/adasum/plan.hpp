@@ -19,6 +19,7 @@
 #include "core/report.hpp"
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
+#include "detail/collective/destination.hpp"
 #include "detail/collective/plan_state.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "rules/adasum.hpp"

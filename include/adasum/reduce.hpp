@@ -5,6 +5,7 @@
 
 #include "allreduce.hpp"
 #include "detail/arguments.hpp"
+#include "detail/collective/destination.hpp"
 #include "plan.hpp"
 
 namespace adasum {

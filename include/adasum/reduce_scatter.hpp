@@ -8,7 +8,9 @@
 #include "allreduce.hpp"
 #include "core/parts.hpp"
 #include "detail/arguments.hpp"
+#include "detail/collective/destination.hpp"
 #include "plan.hpp"
+#include "schedule/partition.hpp"
 
 namespace adasum {
 

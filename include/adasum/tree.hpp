@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "combine.hpp"
+#include "core/error.hpp"
 #include "core/node_groups.hpp"
+#include "core/segments.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {

@@ -50,7 +50,7 @@ class plan_of final : public any_plan {
 };
 
 template <scalar T>
-class calls_of_elements final : public calls_of_type {
+class calls_of_elements final : public calls_of_type {  // NOLINT(*virtual-class-destructor): it is final
  public:
   constexpr explicit calls_of_elements(const char* name) : name_(name) {}
 

@@ -73,7 +73,7 @@ PYBIND11_MODULE(_torch, module) {
       PyErr_SetString(errors.attr(name).ptr(), error.what());
     };
     try {
-      std::rethrow_exception(thrown);
+      std::rethrow_exception(std::move(thrown));
     } catch (const agreement_error& error) {
       set("AgreementError", error);
     } catch (const bad_input& error) {

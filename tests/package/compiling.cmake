@@ -2,10 +2,8 @@
 #
 # Tests that run the compiler.
 
-# The command that checks one source file; the file's name goes to the end.
-get_target_property(warnings adasum_warnings INTERFACE_COMPILE_OPTIONS)
-set(adasum_compile_command "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only ${warnings} -Wsign-conversion
-  "-I${PROJECT_SOURCE_DIR}/include")
+# The folders of the library and of what it uses, as far as that is here.
+set(adasum_include_flags "-I${PROJECT_SOURCE_DIR}/include")
 if(TARGET adasum::mpi)
   get_target_property(mpi_folders MPI::MPI_CXX INTERFACE_INCLUDE_DIRECTORIES)
   get_target_property(mpi_definitions MPI::MPI_CXX INTERFACE_COMPILE_DEFINITIONS)
@@ -13,7 +11,7 @@ if(TARGET adasum::mpi)
   list(TRANSFORM mpi_definitions PREPEND "-D")
   foreach(found IN ITEMS mpi_folders mpi_definitions)
     if(${found})
-      list(APPEND adasum_compile_command ${${found}})
+      list(APPEND adasum_include_flags ${${found}})
     endif()
   endforeach()
 endif()
@@ -21,21 +19,26 @@ endif()
 if(TARGET adasum::eigen)
   get_target_property(eigen_folders Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
   list(TRANSFORM eigen_folders PREPEND "-isystem")
-  list(APPEND adasum_compile_command ${eigen_folders})
+  list(APPEND adasum_include_flags ${eigen_folders})
 endif()
 
 if(TARGET adasum_kokkos_library)
   get_target_property(kokkos_folders adasum_kokkos_library INTERFACE_INCLUDE_DIRECTORIES)
   if(kokkos_folders)
     list(TRANSFORM kokkos_folders PREPEND "-isystem")
-    list(APPEND adasum_compile_command ${kokkos_folders})
+    list(APPEND adasum_include_flags ${kokkos_folders})
   endif()
   get_target_property(kokkos_libraries adasum_kokkos_library INTERFACE_LINK_LIBRARIES)
   if("OpenMP::OpenMP_CXX" IN_LIST kokkos_libraries)
     separate_arguments(openmp_flags UNIX_COMMAND "${OpenMP_CXX_FLAGS}")
-    list(APPEND adasum_compile_command ${openmp_flags})
+    list(APPEND adasum_include_flags ${openmp_flags})
   endif()
 endif()
+
+# The command that checks one source file; the file's name goes to the end.
+get_target_property(warnings adasum_warnings INTERFACE_COMPILE_OPTIONS)
+set(adasum_compile_command "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only ${warnings} -Wsign-conversion
+  ${adasum_include_flags})
 
 # What lets the host's compiler read CUDA code (tests/emulated_cuda). Kernels count in int, as is usual there, and have pragmas
 # of nvcc.

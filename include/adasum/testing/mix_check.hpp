@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
+#include "../core/float_bits.hpp"
 #include "../core/segments.hpp"
 #include "space_samples.hpp"
 

@@ -10,6 +10,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../core/concepts.hpp"

@@ -145,7 +145,7 @@ class shared_window_check {
 
   struct alignas(64) cell {
     std::atomic<std::uint64_t> step;
-    std::atomic<std::uintptr_t> address;
+    std::atomic<const std::uint64_t*> address;
     std::uint64_t value;  // written by its rank before a step, read by the others after it
   };
 
@@ -154,7 +154,7 @@ class shared_window_check {
     const auto cell_of = [&](std::size_t i) -> cell& { return *std::launder(reinterpret_cast<cell*>(memory.of(i))); };
     auto& mine = cell_of(self(memory, comm_.rank()));
     own_value_ = 1000 + static_cast<std::uint64_t>(comm_.rank());
-    mine.address.store(reinterpret_cast<std::uintptr_t>(&own_value_), std::memory_order_relaxed);
+    mine.address.store(&own_value_, std::memory_order_relaxed);
     bool in_step = true;
     for (std::uint64_t step = 1; step <= 200 && in_step; ++step) {
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -175,7 +175,7 @@ class shared_window_check {
         for (std::size_t i = 0; i < std::size(memory.ranks()); ++i) {
           const auto address = cell_of(i).address.load(std::memory_order_relaxed);
           std::uint64_t found = 0;
-          std::memcpy(&found, reinterpret_cast<const void*>(address), sizeof found);
+          std::memcpy(&found, address, sizeof found);
           if (found != 1000 + static_cast<std::uint64_t>(std::span<const int>(memory.ranks())[i]))
             note("same_address_space: an address of another rank is not valid here");
         }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/machine_file.hpp>
 #include <adasum/measure_machine.hpp>
 #include <adasum/rules/named.hpp>
 #ifdef ADASUM_TEST_MPI
@@ -70,8 +71,11 @@ float reduce(const Comm& comm) {
   auto buckets = adasum::plan_bucketed<float>(exec, comm, segs, 20);
   for (std::size_t i = 0; i < segs.size(); ++i) buckets.ready(i);
   buckets.wait();
-  const auto machine = adasum::measure_machine(exec, comm, 1 << 16);
+  adasum::write_machine(adasum::measure_machine(exec, comm, 1 << 16), "machine");
+  const auto machine = adasum::read_machine(exec, comm, "machine");
+  adasum::machine_from_environment(exec, comm);
   adasum::adasum_allreduce(exec, comm, gradient, segs, adasum::schedules::automatic{.on = machine});
+  adasum::check_communicator(comm, exec);
   return gradient.front() + static_cast<float>(called.orthogonality());
 }
 

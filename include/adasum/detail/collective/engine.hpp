@@ -22,6 +22,7 @@
 #include "run_of_stages.hpp"
 #include "run_of_sums.hpp"
 #include "steps.hpp"
+#include "transport/transport.hpp"
 
 namespace adasum::detail {
 

@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <string>

@@ -10,6 +10,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"

@@ -141,11 +141,13 @@ __global__ void __launch_bounds__(threads_per_block)
       const auto total = add_over_block(mine);
       if (threadIdx.x == 0)
         for (int i = 0; i < width; ++i)
-          for (int j = 0; j < width; ++j)
-            if (i0 + i < n && j0 + j <= i0 + i) {
-              const auto p = packed_index(static_cast<std::size_t>(i0 + i), static_cast<std::size_t>(j0 + j));
+          for (int j = 0; j < width; ++j) {
+            const int row = i0 + i, column = j0 + j;
+            if (row < n && column <= row) {
+              const auto p = packed_index(static_cast<std::size_t>(row), static_cast<std::size_t>(column));
               partials[p * count + blockIdx.x] = total.at[i * width + j];
             }
+          }
       __syncthreads();
     }
 }

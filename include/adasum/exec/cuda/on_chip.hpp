@@ -23,7 +23,7 @@ namespace adasum::detail::cuda {
 inline constexpr unsigned tiles_in_registers = 2;
 inline constexpr unsigned blocks_per_multiprocessor = 2;
 /// Shared memory for a tile of both vectors.
-inline constexpr std::size_t shared_bytes_per_tile = 2 * packs_per_thread * threads_per_block * 16;
+inline constexpr std::size_t shared_bytes_per_tile = std::size_t{2} * packs_per_thread * threads_per_block * 16;
 
 /// This thread's elements of one tile of both vectors.
 template <number_format Format>
@@ -94,6 +94,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
                     const __grid_constant__ vector_list<2> vectors, double* partials, storage_of<Format>* out) {
   extern __shared__ uint4 on_chip[];
   constexpr unsigned shared_words_per_tile = shared_bytes_per_tile / sizeof(uint4);
+  const auto words_before = [](unsigned own) { return (own - tiles_in_registers) * shared_words_per_tile; };
   const auto place = [&](unsigned own) { return blockIdx.x + std::size_t{own} * gridDim.x; };
 
   const auto measured = [&](std::size_t t, sums<3>& mine) {
@@ -114,7 +115,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
     tile_of_two<Format> some;
     sums<3> mine{};
     some.load_and_add(tiles[place(own)], vectors, mine);
-    some.put(on_chip + (own - tiles_in_registers) * shared_words_per_tile);
+    some.put(on_chip + words_before(own));
     measured(place(own), mine);
   }
 
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
   }
   for (unsigned own = tiles_in_registers; place(own) < count; ++own) {
     tile_of_two<Format> some;
-    some.take(on_chip + (own - tiles_in_registers) * shared_words_per_tile);
+    some.take(on_chip + words_before(own));
     weigh(tiles[place(own)].segment);
     some.mix(tiles[place(own)], weights, out);
   }

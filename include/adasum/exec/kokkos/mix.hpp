@@ -11,6 +11,7 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/wire_losses.hpp"
 #include "../serial.hpp"
 #include "../tiles.hpp"
 #include "elements.hpp"

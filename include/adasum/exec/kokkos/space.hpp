@@ -16,6 +16,7 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/wire_losses.hpp"
 #include "../serial.hpp"
 #include "launch.hpp"
 #include "measure.hpp"

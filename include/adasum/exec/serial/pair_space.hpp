@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <span>
 
+#include "../../core/gram.hpp"
+#include "elements.hpp"
+#include "prefetch.hpp"
 #include "space.hpp"
 
 namespace adasum {

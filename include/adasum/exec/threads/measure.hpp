@@ -15,6 +15,10 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
+#include "../serial/instruction_set.hpp"
+#include "../serial/measure.hpp"
+#include "../serial/prefetch.hpp"
+#include "../serial/scratch.hpp"
 #include "pieces.hpp"
 #include "team.hpp"
 

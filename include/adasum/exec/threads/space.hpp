@@ -14,6 +14,8 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
+#include "../serial/instruction_set.hpp"
+#include "../serial/prefetch.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
 #include "processors.hpp"

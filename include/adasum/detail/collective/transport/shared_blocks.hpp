@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <ranges>
 #include <span>
 #include <utility>
 
