@@ -22,9 +22,6 @@ using adasum::detail::meeting;
 using adasum::detail::shared_sizes;
 using adasum::detail::time_limit;
 
-enum class outcome : std::uint8_t { none, good, failed };
-std::array<std::array<outcome, most_ranks>, most_runs> outcomes;
-
 double element_of(std::size_t run, std::size_t rank, std::size_t i) {
   return static_cast<double>(1000 * run + 100 * rank + i + 1);
 }
@@ -42,16 +39,16 @@ class rank_in_model {
                 one.different_plans ? self : 1, std::chrono::seconds(60)),
         all_(everybody(), self, one.radix) {
     if (one.what != work::behind) return;
-    const std::array<std::size_t, 2> near{0, 1}, far{0, 2};
-    if (self <= 1) near_ = meeting(near, self, 8);
-    if (self != 1) far_ = meeting(far, self / 2, 8);
+    const std::array<std::size_t, 2> near{self / 2 * 2, self / 2 * 2 + 1}, far{0, 2};
+    near_ = meeting(near, self % 2, 8);
+    if (self % 2 == 0) far_ = meeting(far, self / 2, 8);
   }
 
   void run() {
     for (run_ = 1; run_ <= one_.runs; ++run_) {
       if (one_.leaves.rank == self_ && one_.leaves.after < run_) return;
       const bool good = reduce();
-      outcomes[run_ - 1][self_] = good ? outcome::good : outcome::failed;
+      note_outcome(run_, self_, good);
       history_ = 2 * history_ + good;
       // Where it may have given up waiting to be left alone, more follows from how that went.
       if (!one_.gives_up_leaving) reach(0);
@@ -80,10 +77,11 @@ class rank_in_model {
 
   bool fails(point where) const { return one_.fails(where, self_, run_); }
 
-  /// The caller's gradient; in processes, the copy that the run works on.
+  /// The caller's gradient; in processes, the copy that the run works on, if others work there.
   double* own() const {
-    return reinterpret_cast<double*>(one_address_space ? shared_memory() + gradients_at + self_ * gradient_bytes
-                                                       : access_.gradient());
+    const bool is_callers = one_address_space || one_.what == work::copies;
+    return reinterpret_cast<double*>(is_callers ? shared_memory() + gradients_at + self_ * gradient_bytes
+                                                : access_.gradient());
   }
   double* gradient(std::size_t i) const { return reinterpret_cast<double*>(access_.published(i)); }
   void fill() {
@@ -110,10 +108,14 @@ class rank_in_model {
       leave();
       return false;
     }
+    if (!one_address_space) check_result();  // it is copied to the caller's
     access_.end_run();
-    if (one_.what == work::in_place || one_.what == work::levels || one_.what == work::behind)
-      for (std::size_t i = 0; i < elements_; ++i) require(own()[i] == sum_of(i), "a wrong result");
+    if (one_address_space) check_result();
     return true;
+  }
+  void check_result() {
+    if (one_.what == work::copies) return;
+    for (std::size_t i = 0; i < elements_; ++i) require(own()[i] == sum_of(i), "a wrong result");
   }
 
   void leave() {
@@ -132,12 +134,12 @@ class rank_in_model {
     access_.require_left_alone();
     if (!one_address_space) fill();
     switch (one_.what) {
-      case work::in_place: return combine_in_place();
+      case work::in_place:
+      case work::sums: return combine_in_place();
       case work::copies: return combine_copies();
-      case work::reading: return read_all();
-      case work::sums: return add_thrice();
+      case work::unmeasured: return combine_without_sum();
       case work::levels: return combine_by_levels();
-      case work::behind: return self_ == 1 ? stay_behind() : combine_while_one_stays_behind();
+      case work::behind: return self_ % 2 == 1 ? stay_behind() : combine_while_one_stays_behind();
     }
     return false;
   }
@@ -179,6 +181,10 @@ class rank_in_model {
     reach(place);
     return true;
   }
+  /// Where vectors nearly cancel, they are combined one by one: that takes more sums.
+  bool add_twice(const meeting& with, unsigned place) {
+    return add(with, mine_of(place), place, point::none) && add(with, mine_of(place + 3), place + 3, point::none);
+  }
   double mine_of(unsigned place) const { return static_cast<double>(1000 * run_ + 10 * place + self_); }
 
   // ── what a run does ──
@@ -186,16 +192,34 @@ class rank_in_model {
   bool combine_in_place() {
     access_.publish(own());
     if (!meet(all_, 10, point::impatient_first)) return false;
+    const auto vectors = gradients();
     if (fails(point::after_first)) return false;
-    for (std::size_t i = 0; i < one_.ranks; ++i)
-      require(gradient(i)[self_] == element_of(run_, i, self_), "a wrong gradient");
+    check_slices(vectors);
     if (!add(all_, mine_of(20), 20, point::impatient_sum)) return false;
+    if (one_.what == work::sums) {
+      check_slices(vectors);
+      if (!add_twice(all_, 23)) return false;
+    }
     if (fails(point::after_sum)) return false;
+    write_to_all();
+    if (fails(point::before_last)) return false;
+    return meet(all_, 30, point::impatient_last);
+  }
+
+  using gradients_of_all = std::array<const double*, most_ranks>;
+  gradients_of_all gradients() const {
+    gradients_of_all all{};
+    for (std::size_t i = 0; i < one_.ranks; ++i) all[i] = gradient(i);
+    return all;
+  }
+  void check_slices(const gradients_of_all& vectors) const {
+    for (std::size_t i = 0; i < one_.ranks; ++i)
+      require(vectors[i][self_] == element_of(run_, i, self_), "a wrong gradient");
+  }
+  void write_to_all() {
     own()[self_] = sum_of(self_);
     for (std::size_t i = 0; i < one_.ranks; ++i)
       if (i != self_) gradient(i)[self_] = sum_of(self_);
-    if (fails(point::before_last)) return false;
-    return meet(all_, 30, point::impatient_last);
   }
 
   bool combine_copies() {
@@ -209,23 +233,15 @@ class rank_in_model {
     return true;
   }
 
-  bool read_all() {
+  bool combine_without_sum() {
     access_.publish(own());
     if (!meet(all_, 10, point::impatient_first)) return false;
+    const auto vectors = gradients();
     if (fails(point::after_first)) return false;
-    for (std::size_t i = 0; i < one_.ranks; ++i) require(gradient(i)[0] == element_of(run_, i, 0), "a wrong gradient");
+    check_slices(vectors);
+    write_to_all();
     if (fails(point::before_last)) return false;
     return meet(all_, 30, point::impatient_last);
-  }
-
-  bool add_thrice() {
-    if (!add(all_, mine_of(10), 10, point::impatient_first)) return false;
-    if (fails(point::after_first)) return false;
-    if (!add(all_, mine_of(20), 20, point::impatient_sum)) return false;
-    if (fails(point::after_sum)) return false;
-    if (!add(all_, mine_of(30), 30, point::none)) return false;
-    if (fails(point::before_last)) return false;
-    return meet(all_, 40, point::impatient_last);
   }
 
   /// Level 1: ranks 0 and 1, 2 and 3, of which each gets two elements; level 2: 0 and 2, 1 and 3, and each gets one.
@@ -240,24 +256,31 @@ class rank_in_model {
     access_.begin_level(0);
     write_record(0);
     if (!meet(first_group, 10, point::impatient_first)) return false;
-    if (fails(point::after_first)) return false;
     check_record(0, neighbour);
+    const auto* const theirs = gradient(neighbour);
+    if (fails(point::after_first)) return false;
+    const auto check = [&] {
+      for (std::size_t i = 2 * bit; i < 2 * bit + 2; ++i)
+        require(theirs[i] == element_of(run_, neighbour, i) && own()[i] == element_of(run_, self_, i),
+                "a wrong gradient at level 1");
+    };
+    check();
     if (!add(first_group, mine_of(20), 20, point::impatient_sum)) return false;
     if (fails(point::after_sum)) return false;
-    // A segment is combined vector by vector: another sum, which the ranks of the other group need not have.
-    if (first.front() == 0 && !add(first_group, mine_of(25), 25, point::none)) return false;
-    for (std::size_t i = 2 * bit; i < 2 * bit + 2; ++i) {
-      require(gradient(neighbour)[i] == element_of(run_, neighbour, i), "a wrong gradient at level 1");
-      own()[i] += gradient(neighbour)[i];
+    if (first.front() == 0) {  // the ranks of the other group need not have these sums
+      check();
+      if (!add_twice(first_group, 23)) return false;
     }
+    for (std::size_t i = 2 * bit; i < 2 * bit + 2; ++i)  // of copies, where there were more sums
+      own()[i] += first.front() == 0 ? element_of(run_, neighbour, i) : theirs[i];
     access_.publish(own());
     access_.begin_level(1);
     write_record(1);
     if (!meet(second_group, 30, point::none)) return false;
     check_record(1, other);
-    if (!add(all_, mine_of(40), 40, point::none)) return false;
     const double sum = own()[element] + gradient(other)[element];
     require(sum == sum_of(element), "a wrong gradient at level 2");
+    if (!add(all_, mine_of(40), 40, point::none)) return false;
     own()[element] = gradient(other)[element] = sum;
     access_.return_to_level(1);
     if (!meet(second_group, 50, point::none)) return false;
@@ -267,39 +290,33 @@ class rank_in_model {
     return meet(first_group, 60, point::impatient_last);
   }
 
-  /// Ranks 0 and 1 meet, of which 0 combines both gradients; then 0 and 2, of which 0 gets two elements and 2 one.
+  /// Ranks 0 and 1 meet, and 2 and 3; 0 and 2 combine both gradients. Then these two meet, and get two elements each.
   bool combine_while_one_stays_behind() {
-    if (self_ == 0) {
-      access_.publish(own());
-      access_.begin_level(0);
-      write_record(0);
-      if (!meet(near_, 10, point::impatient_first)) return false;
-      if (fails(point::after_first)) return false;
-      check_record(0, 1);
-      for (std::size_t i = 0; i < elements_; ++i) {
-        require(gradient(1)[i] == element_of(run_, 1, i), "a wrong gradient at level 1");
-        own()[i] += gradient(1)[i];
-      }
+    const std::size_t neighbour = self_ + 1, other = 2 - self_;
+    access_.publish(own());
+    access_.begin_level(0);
+    if (!meet(near_, 10, point::impatient_first)) return false;
+    check_record(0, neighbour);
+    const auto* const near = gradient(neighbour);
+    if (fails(point::after_first)) return false;
+    for (std::size_t i = 0; i < elements_; ++i) {
+      require(near[i] == element_of(run_, neighbour, i), "a wrong gradient at level 1");
+      own()[i] += near[i];
     }
-    const std::size_t other = 2 - self_;
     access_.publish(own());
     access_.begin_level(1);
     write_record(1);
-    if (!meet(far_, 30, self_ == 2 ? point::impatient_first : point::none)) return false;
-    if (self_ == 2 && fails(point::after_first)) return false;
+    if (!meet(far_, 30, point::none)) return false;
     check_record(1, other);
+    const auto* const far = gradient(other);
+    for (std::size_t i = self_; i < self_ + 2; ++i)
+      require(own()[i] + far[i] == sum_of(i), "a wrong gradient at level 2");
     if (!add(far_, mine_of(40), 40, point::impatient_sum)) return false;
     if (fails(point::after_sum)) return false;
-    for (std::size_t i = self_; i < self_ / 2 + 2; ++i) {
-      const double sum = own()[i] + gradient(other)[i];
-      require(sum == sum_of(i), "a wrong gradient at level 2");
-      own()[i] = gradient(other)[i] = sum;
-    }
-    if (self_ == 2 && fails(point::before_last)) return false;
+    for (std::size_t i = self_; i < self_ + 2; ++i) own()[i] = gradient(other)[i] = sum_of(i);
     access_.return_to_level(1);
-    if (!meet(far_, 50, self_ == 2 ? point::impatient_last : point::none)) return false;
-    if (self_ == 2) return true;
-    for (std::size_t i = 0; i < elements_; ++i) gradient(1)[i] = own()[i];
+    if (!meet(far_, 50, point::none)) return false;
+    for (std::size_t i = 0; i < elements_; ++i) gradient(neighbour)[i] = own()[i];
     if (fails(point::before_last)) return false;
     access_.return_to_level(0);
     return meet(near_, 60, point::impatient_last);
@@ -342,40 +359,6 @@ void run_rank_in(const scenario& one, std::size_t rank) {
 void run_rank(const scenario& one, std::size_t rank) {
   one.one_address_space ? run_rank_in<true>(one, rank) : run_rank_in<false>(one, rank);
 }
-void forget_outcomes() { outcomes = {}; }
-
-const char* find_wrong_outcome(const scenario& one) {
-  for (std::size_t run = 1; run <= one.runs; ++run) {
-    const auto& ended = outcomes[run - 1];
-    std::size_t good = 0, failed = 0;
-    for (std::size_t rank = 0; rank < one.ranks; ++rank) {
-      good += ended[rank] == outcome::good;
-      failed += ended[rank] == outcome::failed;
-    }
-    bool must_fail = one.different_plans || (one.leaves.rank < one.ranks && run > one.leaves.after);
-    bool may_fail = must_fail, may_differ = false;
-    for (const auto& each : one.faults) {
-      if (each.where == point::none) continue;
-      if (run > each.run && one.gives_up_leaving) may_fail = true;
-      if (run != each.run) continue;
-      may_fail = true;
-      // Who gives up after having come to the last meeting may be the only one to fail. So may who fails after it.
-      const bool is_last =
-          each.where == point::impatient_last || (one.what == work::copies && each.where == point::after_first) ||
-          (one.what == work::levels && each.where == point::before_last) ||  // other groups need it no more
-          (one.what == work::behind && each.where == point::before_last && each.rank != 2) ||
-          (one.what == work::behind && each.rank == 1 &&  // it is needed no more at all
-           (each.where == point::after_first || each.where == point::impatient_first));
-      may_differ = may_differ || is_last;
-      must_fail = must_fail || (!is_last && each.where < point::impatient_first);
-    }
-    if (failed > 0 && !may_fail) return "a run has failed without cause";
-    if (good > 0 && must_fail) return "a run has ended well that should have failed";
-    if (good > 0 && failed > 0 && !may_differ) return "a run has failed on some ranks only";
-  }
-  return nullptr;
-}
-
 const char* name_of_word(std::size_t byte, bool is_atomic) {
   if (byte >= gradients_at) return "gradient";
   constexpr const char* fields[] = {"step", "failed_run", "good_run",   "signature",

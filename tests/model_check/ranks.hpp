@@ -14,13 +14,16 @@ namespace adasum::test::model {
 
 /// What a rank does, from making its plan to dropping it.
 void run_rank(const scenario& one, std::size_t rank);
-/// When all ranks have ended: what is wrong with how their runs ended, or null.
-const char* find_wrong_outcome(const scenario& one);
-/// Before the ranks begin.
-void forget_outcomes();
 /// What lies at an address in shared memory, and whose it is.
 const char* name_of_word(std::size_t byte, bool is_atomic);
 std::size_t rank_of_word(std::size_t byte);
+
+// ── of outcomes.cpp ──
+
+/// Before the ranks begin.
+void forget_outcomes();
+/// When all ranks have ended: what is wrong with how their runs ended, or null.
+const char* find_wrong_outcome(const scenario& one);
 
 // ── what ranks call ──
 
@@ -32,6 +35,8 @@ void checkpoint(std::uint64_t label);
 /// The same as at the last checkpoint, and where the rank has read last: in a loop that waits.
 void in_loop();
 void require(bool good, const char* what);
+/// How a run has ended for a rank.
+void note_outcome(std::size_t run, std::size_t rank, bool good);
 /// Whether, for this rank, an hour passes whenever it asks for the time. Otherwise, none.
 void let_time_fly(bool does);
 

@@ -12,12 +12,12 @@ namespace adasum::test::model {
 inline constexpr std::size_t most_ranks = 4, most_runs = 4, most_faults = 2;
 
 enum class work : std::uint8_t {
-  in_place,  ///< gradients are combined where they lie: barrier A, sum B, barrier C
-  copies,    ///< each publishes a copy of its gradient: barrier A
-  reading,   ///< each reads all gradients between two barriers
-  sums,      ///< three sums one after the other, and a barrier
-  levels,    ///< of 4 ranks: neighbours meet, then every other rank, and the same on the way back
-  behind,    ///< of 3 ranks: 0 and 1 meet, then 0 and 2, while 1 stays behind, and the same on the way back
+  in_place,    ///< gradients are combined where they lie: barrier A, sum B, barrier C
+  copies,      ///< each publishes a copy of its gradient: barrier A
+  unmeasured,  ///< the same as in_place, but without the sum
+  sums,        ///< the same as in_place, with two more sums after B, as where vectors nearly cancel
+  levels,      ///< of 4 ranks: neighbours meet, then every other rank, and the same on the way back
+  behind,      ///< of 4 ranks: neighbours meet, then 0 and 2, while 1 and 3 stay behind, and the same on the way back
 };
 
 /// Where in a run a rank fails.
@@ -61,8 +61,12 @@ struct scenario {
 };
 
 inline const char* to_text(work what) {
-  constexpr const char* texts[] = {"in place", "copies",    "reading",
-                                   "sums",     "by levels", "by levels, rank 1 staying behind"};
+  constexpr const char* texts[] = {"in place",
+                                   "copies",
+                                   "in place without a sum",
+                                   "in place with several sums",
+                                   "by levels",
+                                   "by levels, some staying behind"};
   return texts[static_cast<std::size_t>(what)];
 }
 inline const char* to_text(point where) {

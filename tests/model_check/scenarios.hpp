@@ -14,11 +14,11 @@ inline void add_with_faults(std::vector<scenario>& all, scenario base, std::vect
   for (const auto rank : ranks)
     for (const auto where : {point::before_first, point::after_first, point::after_sum, point::before_last,
                              point::impatient_first, point::impatient_sum, point::impatient_last}) {
-      const bool has_no_sum = base.what == work::copies || base.what == work::reading;
+      const bool has_no_sum = base.what == work::copies || base.what == work::unmeasured;
       if (has_no_sum && (where == point::after_sum || where == point::impatient_sum)) continue;
       if (base.what == work::copies && (where == point::before_last || where == point::impatient_first)) continue;
       // Who stays behind adds nothing.
-      if (base.what == work::behind && rank == 1 && (where == point::after_sum || where == point::impatient_sum))
+      if (base.what == work::behind && rank % 2 == 1 && (where == point::after_sum || where == point::impatient_sum))
         continue;
       auto one = base;
       one.faults[0] = {where, rank, 1};
@@ -58,7 +58,7 @@ inline std::vector<scenario> scenarios_of_more() {
   std::vector<scenario> all;
   for (const bool blocking : {false, true}) {
     for (const std::size_t radix : {8u, 2u})
-      for (const auto what : {work::in_place, work::reading, work::copies, work::sums}) {
+      for (const auto what : {work::in_place, work::unmeasured, work::copies, work::sums}) {
         const scenario base{.what = what, .ranks = 3, .radix = radix, .blocking = blocking};
         add_with_faults(all, base, {0, 2});
         all.push_back(base);
@@ -67,7 +67,7 @@ inline std::vector<scenario> scenarios_of_more() {
         all.back().faults = {{{point::before_first, 0, 1}, {point::after_first, 1, 1}}};
       }
     add_with_faults(all, {.what = work::levels, .ranks = 4, .blocking = blocking}, {0, 3});
-    const scenario behind{.what = work::behind, .ranks = 3, .blocking = blocking};
+    const scenario behind{.what = work::behind, .ranks = 4, .blocking = blocking};
     add_with_faults(all, behind, {0, 1, 2});
     all.push_back(behind);
     all.back().leaves = {1, 1};
