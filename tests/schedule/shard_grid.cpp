@@ -30,6 +30,16 @@ TEST_CASE("who has which shard") {
   CHECK(shard_grid().empty());
 }
 
+TEST_CASE("one replica alone, and one shard alone") {
+  const auto alone = grid_of({{0, 1}, {0, 0}});
+  CHECK(alone.replicas() == 1);
+  CHECK(alone.shards() == 2);
+  CHECK(alone.rank_at({0, 1}) == 0);
+  const auto whole = grid_of({{1, 0}, {0, 0}});
+  CHECK(whole.replicas() == 2);
+  CHECK(whole.shards() == 1);
+}
+
 TEST_CASE("places that do not fit together") {
   using adasum::test::check_refused;
   check_refused([] { grid_of({{0, 0}, {0, 0}}); },
