@@ -49,8 +49,12 @@ struct outcome {
   }
 };
 
-/// Far beyond what any of these tests needs, sanitizers and a busy machine included.
+/// Far beyond what any of these tests needs, sanitizers and a busy machine included. An emulator needs much longer.
+#ifdef ADASUM_TEST_EMULATED
+inline constexpr std::chrono::seconds patience{1800};
+#else
 inline constexpr std::chrono::seconds patience{60};
+#endif
 
 /// What runs now, for the message of a hang.
 inline std::string& case_under_test() {
