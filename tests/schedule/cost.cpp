@@ -269,7 +269,8 @@ TEST_CASE("handshakes: exchanges with a message longer than the link sends at on
   CHECK(handshakes(recursive_doubling{}, 501) == 1);
   CHECK(handshakes(recursive_halving{}, 1000) == 0);
   CHECK(handshakes(recursive_halving{}, 1002) == 2);  // to combine and to gather; not the sum
-  for (int rank = 0; rank < 11; ++rank) {  // the partner of a folded rank receives in one exchange, and sends in another
+  // The partner of a folded rank receives in one exchange, and sends in another.
+  for (int rank = 0; rank < 11; ++rank) {
     const auto folded = cost_of(recursive_doubling{}, rank, 11, floats(501), on);
     CHECK(folded.exchanges > 0);
     CHECK(folded.handshakes == folded.exchanges);
