@@ -210,7 +210,7 @@ struct weighted_lanes {
       for (std::size_t c = 0; c < chains; ++c) {
         vector<double, Bytes> value;
         load_each<double, Bytes>(value, from + c * step);
-        sums[c] += weight * value;
+        add_only_product<double, Bytes>(sums[c], weight, value);
       }
     } else {
 #pragma GCC unroll 2
@@ -219,8 +219,8 @@ struct weighted_lanes {
         vector<double, Bytes> low, high;
         load<Bytes>(value, from + c * step);
         widen<Bytes>(low, high, value);
-        sums[c] += weight * low;
-        sums[c + 1] += weight * high;
+        add_only_product<double, Bytes>(sums[c], weight, low);
+        add_only_product<double, Bytes>(sums[c + 1], weight, high);
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 
@@ -72,19 +73,30 @@ template <class V>
 }
 
 /// A product that is rounded before anything is added to it.
+[[gnu::always_inline]] inline void round_product(std::floating_point auto& product) {
+#if defined(__powerpc__) || defined(__s390__) || defined(__riscv)  // a loop that becomes vectors loses the barrier
+  asm("" : "+f"(product));
+#else
+  (void)product;
+#endif
+}
 template <class V>
 [[gnu::always_inline]] inline V not_fused(V product) {
 #if !defined(__clang__) && !defined(__NVCC__) && __GNUC__ >= 12
-  return __builtin_assoc_barrier(product);
-#else
-  return product;
+  product = __builtin_assoc_barrier(product);
 #endif
-}
-/// The same of one number: a loop that GCC turns into vectors loses that.
-[[gnu::always_inline]] inline float not_fused(float product) {
-#if defined(__powerpc__) || defined(__s390__) || defined(__riscv)
-  asm("" : "+f"(product));
+  if constexpr (std::floating_point<V>) {
+    round_product(product);
+  } else {
+#if defined(__s390__) || defined(__riscv) || (defined(__powerpc__) && !defined(__VSX__))
+    // Where registers hold one number, GCC makes many of a vector, and loses the barrier, too.
+    for (std::size_t i = 0; i < sizeof(V) / sizeof(product[0]); ++i) {
+      auto one = product[i];
+      round_product(one);
+      product[i] = one;
+    }
 #endif
+  }
   return product;
 }
 
@@ -134,6 +146,16 @@ template <std::size_t Bytes>
   asm("fmadd %s0, %s1, %s2, %s0" : "+w"(sum) : "w"(a), "w"(b));
 #else
   sum = not_fused(sum) + not_fused(a * b);  // the sum may be a product, too
+#endif
+}
+
+/// sum += a · b, where the sum is no product itself: GCC fuses that wherever add_product does, and is kept from it elsewhere.
+template <class L, std::size_t Bytes>
+[[gnu::always_inline]] inline void add_only_product(vector<L, Bytes>& sum, L a, const vector<L, Bytes>& b) {
+#if defined(ADASUM_FUSES_BY_COMPILER) || defined(ADASUM_FUSES_AS_X86) || defined(ADASUM_FUSES_AS_ARM)
+  sum += a * b;
+#else
+  sum += not_fused(a * b);
 #endif
 }
 
