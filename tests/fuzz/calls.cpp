@@ -2,9 +2,8 @@
 // Calls among ranks with arguments of any kind, on up to three ranks of which one may give others: every rank gets a result or
 // an error of the library's, no rank waits for ever, and where all give the same good input, all get the same bits, and these
 // are what one process computes from the definition.
-#include <cstring>
-#include <string>
-#include <thread>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "expected.hpp"
 #include "input.hpp"
 #include "order.hpp"
+#include "ranks.hpp"
 
 namespace {
 
@@ -32,19 +32,6 @@ expectation expectation_of(const order& one, const std::vector<std::vector<doubl
     case 0: return expect<float>(one, gradients);
     case 1: return expect<double>(one, gradients);
     default: return expect<half>(one, gradients);
-  }
-}
-
-/// What holds where all ranks were told the same: all have a result, or none, with the same bits where two have it.
-void require_same(const std::vector<outcome>& got) {
-  for (const auto& one : got) {
-    require(one.is_result == got[0].is_result, "with the same arguments, all ranks get a result, or none does");
-    if (!one.is_result) continue;
-    require(one.values.size() == got[0].values.size(), "all results have the same length");
-    const auto begin = std::max(one.valid.begin, got[0].valid.begin), end = std::min(one.valid.end, got[0].valid.end);
-    if (begin < end)
-      require(std::memcmp(&one.values[begin], &got[0].values[begin], (end - begin) * sizeof(double)) == 0,
-              "all ranks get the same bits");
   }
 }
 
@@ -69,19 +56,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     gradients.push_back(std::move(gradient));
   }
 
-  auto group = adasum::thread_communicator::group(static_cast<int>(ranks));
-  std::vector<outcome> got(ranks);
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r] {
-      const auto comm = std::move(group[r]);  // a rank that is done leaves: who still waits for it gets an error
-      try {
-        got[r] = carry_out(orders[r], comm, gradients[r]);
-      } catch (const std::exception& other) {
-        require(false, other.what());
-      }
-    });
-  for (auto& thread : threads) thread.join();
+  const auto got = on_each_rank(ranks, [&](std::size_t r, const adasum::thread_communicator& comm) {
+    return carry_out(orders[r], comm, gradients[r]);
+  });
 
   if (one_differs || common.mine) return 0;
   require_same(got);

@@ -15,6 +15,7 @@
 #include "../support/scalars.hpp"
 #include "input.hpp"
 #include "order.hpp"
+#include "ranks.hpp"
 
 namespace adasum::fuzz {
 
@@ -23,13 +24,6 @@ using half = Eigen::half;
 #else
 using half = float;
 #endif
-
-/// What one rank got.
-struct outcome {
-  bool is_result = false;
-  std::vector<double> values;
-  index_range valid;  // where in these the result is
-};
 
 /// One rank's share of a call.
 template <scalar T, class Space>

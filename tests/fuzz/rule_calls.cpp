@@ -2,14 +2,10 @@
 // Rules that a text names, those that need Eigen included, with any parameters, among up to three ranks of which one may name
 // another: the result goes to all of them, to one, or in parts. Every rank gets a result or an error of the library's; where all
 // give the same, all get the same bits, twice; and the result is the sum that the report says.
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
-#include <exception>
+#include <cstdint>
 #include <string>
-#include <string_view>
-#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -19,6 +15,7 @@
 
 #include "input.hpp"
 #include "order.hpp"
+#include "ranks.hpp"
 
 namespace {
 
@@ -76,11 +73,7 @@ rule_order some_rule_order(input& in, int ranks) {
   return found;
 }
 
-/// What one rank got.
-struct rule_outcome {
-  bool is_result = false;
-  std::vector<double> values;
-  adasum::index_range valid;  // where in these the result is
+struct rule_outcome : outcome {
   adasum::report found;
 };
 
@@ -90,7 +83,7 @@ rule_outcome carry_out(const rule_order& what, const adasum::thread_communicator
     auto rule = adasum::rules::named_with_eigen(what.rule);
     const adasum::segments segs = what.lengths.empty() ? adasum::segments{gradient.size()}
                                                        : adasum::segments(what.lengths.begin(), what.lengths.end());
-    rule_outcome got{true, {}, {0, gradient.size()}, {}};
+    rule_outcome got{{true, {}, {0, gradient.size()}}, {}};
     got.found = std::visit(
         [&](auto& any) {
           if (what.goes_to == 0) return adasum::combine_allreduce(exec, comm, gradient, any, segs, what.choices);
@@ -107,29 +100,6 @@ rule_outcome carry_out(const rule_order& what, const adasum::thread_communicator
   } catch (const adasum::error&) {
     return {};
   }
-}
-
-/// By all ranks at once, each a thread. A rank that is done leaves: who still waits for it gets an error.
-std::vector<rule_outcome> run(const std::vector<rule_order>& orders,
-                              const std::vector<std::vector<double>>& gradients) {
-  auto group = adasum::thread_communicator::group(static_cast<int>(orders.size()));
-  std::vector<rule_outcome> got(orders.size());
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < orders.size(); ++r)
-    threads.emplace_back([&, r] {
-      const auto comm = std::move(group[r]);
-      try {
-        got[r] = carry_out(orders[r], comm, gradients[r]);
-      } catch (const std::exception& other) {
-        require(false, other.what());
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  return got;
-}
-
-bool same_bits(const std::vector<double>& one, const std::vector<double>& other, adasum::index_range where) {
-  return where.size() == 0 || std::memcmp(&one[where.begin], &other[where.begin], where.size() * sizeof(double)) == 0;
 }
 
 /// result = Σ cᵢ gᵢ, up to rounding. The numbers are small integers, and weights as large as the parameters make them.
@@ -167,18 +137,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     gradients.push_back(std::move(gradient));
   }
 
-  const auto got = run(orders, gradients);
+  const auto run = [&] {
+    return on_each_rank(ranks, [&](std::size_t r, const adasum::thread_communicator& comm) {
+      return carry_out(orders[r], comm, gradients[r]);
+    });
+  };
+  const auto got = run();
   if (one_differs) return 0;
-  const auto again = run(orders, gradients);
+  require_same(got);
+  const auto again = run();
   auto lengths = common.lengths;
   if (lengths.empty()) lengths.push_back(static_cast<long long>(common.length));
   for (std::size_t r = 0; r < ranks; ++r) {
-    require(got[r].is_result == got[0].is_result, "with the same arguments, all ranks get a result, or none does");
     require(got[r].is_result == again[r].is_result, "a second call gives a result where the first does");
     if (!got[r].is_result) continue;
-    require(same_bits(got[r].values, again[r].values, got[r].valid), "a second call gives the same bits");
-    if (common.goes_to == 0)
-      require(same_bits(got[r].values, got[0].values, got[r].valid), "all ranks get the same bits");
+    require(same_bits(got[r], again[r]), "a second call gives the same bits");
     if (!odd_numbers) require_sum(got[r], gradients, lengths, 1e-9);
   }
   return 0;

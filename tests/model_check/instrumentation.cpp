@@ -110,27 +110,9 @@ void* operator new(std::size_t bytes) {
 void operator delete(void* address) noexcept { adasum::test::model::release(address); }
 void operator delete(void* address, std::size_t) noexcept { adasum::test::model::release(address); }
 
-#define ADASUM_SITE __builtin_extract_return_addr(__builtin_return_address(0))
-#define ADASUM_FOLLOW(bytes)                                                                                  \
-  void __tsan_read##bytes(void* at) { adasum::test::model::follow(at, bytes, false, ADASUM_SITE); }           \
-  void __tsan_write##bytes(void* at) { adasum::test::model::follow(at, bytes, true, ADASUM_SITE); }           \
-  void __tsan_unaligned_read##bytes(void* at) { adasum::test::model::follow(at, bytes, false, ADASUM_SITE); } \
-  void __tsan_unaligned_write##bytes(void* at) { adasum::test::model::follow(at, bytes, true, ADASUM_SITE); }
+#include "followed_accesses.hpp"
 
 extern "C" {
-void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
-ADASUM_FOLLOW(1)
-ADASUM_FOLLOW(2)
-ADASUM_FOLLOW(4)
-ADASUM_FOLLOW(8)
-ADASUM_FOLLOW(16)
-void __tsan_read_range(void* at, std::size_t bytes) { adasum::test::model::follow(at, bytes, false, ADASUM_SITE); }
-void __tsan_write_range(void* at, std::size_t bytes) { adasum::test::model::follow(at, bytes, true, ADASUM_SITE); }
-
 std::uint64_t __tsan_atomic64_load(const volatile std::uint64_t* at, int order) {
   return adasum::test::model::load(at, order, ADASUM_SITE);
 }

@@ -21,7 +21,7 @@ namespace {
 thread_local std::optional<simulated_communicator::memory> memory_of_all;
 thread_local const char* problem = nullptr;
 
-void follow(const void* at, std::size_t bytes, bool writes) {
+void follow(const void* at, std::size_t bytes, bool writes, const void*) {
   if (recording::current) recording::current->access(at, bytes, writes);
 }
 
@@ -47,26 +47,9 @@ recorded record_model(const scenario& one) {
 
 }  // namespace adasum::test::model
 
-#define ADASUM_FOLLOW(bytes)                                                                     \
-  void __tsan_read##bytes(void* at) { adasum::test::model::follow(at, bytes, false); }           \
-  void __tsan_write##bytes(void* at) { adasum::test::model::follow(at, bytes, true); }           \
-  void __tsan_unaligned_read##bytes(void* at) { adasum::test::model::follow(at, bytes, false); } \
-  void __tsan_unaligned_write##bytes(void* at) { adasum::test::model::follow(at, bytes, true); }
+#include "followed_accesses.hpp"
 
 extern "C" {
-void __tsan_init() {}
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
-ADASUM_FOLLOW(1)
-ADASUM_FOLLOW(2)
-ADASUM_FOLLOW(4)
-ADASUM_FOLLOW(8)
-ADASUM_FOLLOW(16)
-void __tsan_read_range(void* at, std::size_t bytes) { adasum::test::model::follow(at, bytes, false); }
-void __tsan_write_range(void* at, std::size_t bytes) { adasum::test::model::follow(at, bytes, true); }
-
 std::uint64_t __tsan_atomic64_load(const volatile std::uint64_t* at, int) {
   return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }

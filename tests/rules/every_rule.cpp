@@ -35,60 +35,52 @@ TEST_CASE("a report tells rules apart by their names") {
 
 TEST_CASE("parameters: those that docs/rules.md lists, with these defaults, each of which ranks compare") {
   using list = std::vector<double>;
-  const auto parameters = [](const auto& rule) {
-    const auto all = rule.parameters();
-    return list(all.begin(), all.end());
-  };
   using rules::adacons, rules::multi_krum, rules::gradient_agreement_filtering;
-  CHECK(parameters(adacons{}) == list{0, 1e-8, 0, 0, 1e-6, 0});
-  CHECK(parameters(adacons{.momentum = 0.5,
-                           .epsilon = 0.25,
-                           .scale = adacons::scaling::mean_norm,
-                           .per_segment = true,
-                           .guard = 0.125,
-                           .unsorting = adacons::unsort::as_published}) == list{0.5, 0.25, 1, 1, 0.125, 1});
-  CHECK(parameters(multi_krum{}) == list{0, 1, 0, 0, 0});
-  CHECK(parameters(multi_krum{.byzantine = 2,
-                              .selected = 3,
+  CHECK(parameters_of(adacons{}) == list{0, 1e-8, 0, 0, 1e-6, 0});
+  CHECK(parameters_of(adacons{.momentum = 0.5,
+                              .epsilon = 0.25,
+                              .scale = adacons::scaling::mean_norm,
                               .per_segment = true,
-                              .neighbours = multi_krum::neighbourhood::byzfl,
-                              .distance = multi_krum::metric::plain}) == list{2, 3, 1, 1, 1});
-  CHECK(parameters(rules::nearest_neighbour_mixing<rules::mean>{}) == list{0});
-  CHECK(parameters(rules::nearest_neighbour_mixing<multi_krum>{.byzantine = 2, .rule = {.selected = 3}}) ==
+                              .guard = 0.125,
+                              .unsorting = adacons::unsort::as_published}) == list{0.5, 0.25, 1, 1, 0.125, 1});
+  CHECK(parameters_of(multi_krum{}) == list{0, 1, 0, 0, 0});
+  CHECK(parameters_of(multi_krum{.byzantine = 2,
+                                 .selected = 3,
+                                 .per_segment = true,
+                                 .neighbours = multi_krum::neighbourhood::byzfl,
+                                 .distance = multi_krum::metric::plain}) == list{2, 3, 1, 1, 1});
+  CHECK(parameters_of(rules::nearest_neighbour_mixing<rules::mean>{}) == list{0});
+  CHECK(parameters_of(rules::nearest_neighbour_mixing<multi_krum>{.byzantine = 2, .rule = {.selected = 3}}) ==
         list{2, 0, 3, 0, 0, 0});
-  CHECK(parameters(rules::geometric_median{}) == list{1e-6, 100, 0});
-  CHECK(parameters(rules::geometric_median{.smoothing = 0.5, .iterations = 7, .per_segment = true}) == list{0.5, 7, 1});
-  CHECK(parameters(rules::centred_clipping{}) == list{1, 3, 0});
-  CHECK(parameters(rules::centred_clipping{.radius = 0.5, .iterations = 7, .per_segment = true}) == list{0.5, 7, 1});
-  CHECK(parameters(gradient_agreement_filtering{}) == list{1, 0, 0});
-  CHECK(parameters(gradient_agreement_filtering{
+  CHECK(parameters_of(rules::geometric_median{}) == list{1e-6, 100, 0});
+  CHECK(parameters_of(rules::geometric_median{.smoothing = 0.5, .iterations = 7, .per_segment = true}) ==
+        list{0.5, 7, 1});
+  CHECK(parameters_of(rules::centred_clipping{}) == list{1, 3, 0});
+  CHECK(parameters_of(rules::centred_clipping{.radius = 0.5, .iterations = 7, .per_segment = true}) == list{0.5, 7, 1});
+  CHECK(parameters_of(gradient_agreement_filtering{}) == list{1, 0, 0});
+  CHECK(parameters_of(gradient_agreement_filtering{
             .threshold = 0.5, .averaging = gradient_agreement_filtering::averages::halves, .per_segment = true}) ==
         list{0.5, 1, 1});
   // A seed in two halves: double does not hold all 64 bits.
   constexpr std::uint64_t seed = (std::uint64_t{3} << 32) + 0xfffffffeu;
-  CHECK(parameters(rules::pcgrad{}) == list{0, 0, 0, 0});
-  CHECK(parameters(rules::pcgrad{.seed = seed, .average = true, .per_segment = true}) == list{3, 0xfffffffeu, 1, 1});
-  CHECK(parameters(rules::gradvac{}) == list{0.01, 0, 1e-8, 0, 0, 0, 0});
-  CHECK(parameters(rules::gradvac{
+  CHECK(parameters_of(rules::pcgrad{}) == list{0, 0, 0, 0});
+  CHECK(parameters_of(rules::pcgrad{.seed = seed, .average = true, .per_segment = true}) == list{3, 0xfffffffeu, 1, 1});
+  CHECK(parameters_of(rules::gradvac{}) == list{0.01, 0, 1e-8, 0, 0, 0, 0});
+  CHECK(parameters_of(rules::gradvac{
             .beta = 0.5, .target = 0.25, .epsilon = 0.125, .seed = seed, .average = true, .per_segment = true}) ==
         list{0.5, 0.25, 0.125, 3, 0xfffffffeu, 1, 1});
 }
 
 TEST_CASE("the whole model has one set of weights, unless a rule is told otherwise") {
-  const auto check = [](const auto& whole, const auto& each) {
-    CAPTURE(std::string(whole.name));
-    CHECK(whole.whole_model());
-    CHECK_FALSE(each.whole_model());
-  };
-  check(rules::adacons{}, rules::adacons{.per_segment = true});
-  check(rules::centred_clipping{}, rules::centred_clipping{.per_segment = true});
-  check(rules::geometric_median{}, rules::geometric_median{.per_segment = true});
-  check(rules::gradient_agreement_filtering{}, rules::gradient_agreement_filtering{.per_segment = true});
-  check(rules::gradvac{}, rules::gradvac{.per_segment = true});
-  check(rules::multi_krum{}, rules::multi_krum{.per_segment = true});
-  check(rules::nearest_neighbour_mixing<rules::multi_krum>{},
-        rules::nearest_neighbour_mixing<rules::multi_krum>{.rule = {.per_segment = true}});
-  check(rules::pcgrad{}, rules::pcgrad{.per_segment = true});
+  check_whole_model(rules::adacons{}, rules::adacons{.per_segment = true});
+  check_whole_model(rules::centred_clipping{}, rules::centred_clipping{.per_segment = true});
+  check_whole_model(rules::geometric_median{}, rules::geometric_median{.per_segment = true});
+  check_whole_model(rules::gradient_agreement_filtering{}, rules::gradient_agreement_filtering{.per_segment = true});
+  check_whole_model(rules::gradvac{}, rules::gradvac{.per_segment = true});
+  check_whole_model(rules::multi_krum{}, rules::multi_krum{.per_segment = true});
+  check_whole_model(rules::nearest_neighbour_mixing<rules::multi_krum>{},
+                    rules::nearest_neighbour_mixing<rules::multi_krum>{.rule = {.per_segment = true}});
+  check_whole_model(rules::pcgrad{}, rules::pcgrad{.per_segment = true});
   CHECK(rules::nearest_neighbour_mixing<rules::mean>{}.whole_model());  // the neighbours are those of whole models
 }
 

@@ -124,6 +124,20 @@ void check_rule(const Rule& rule, const rule_properties& has) {
   CHECK(cosine == doctest::Approx(1));
 }
 
+template <class Rule>
+std::vector<double> parameters_of(const Rule& rule) {
+  const auto all = rule.parameters();
+  return {all.begin(), all.end()};
+}
+
+/// @param whole  a rule as it is by default. @param each  the same rule, by segments
+template <class Rule>
+void check_whole_model(const Rule& whole, const Rule& each) {
+  CAPTURE(std::string(Rule::name));
+  CHECK(whole.whole_model());
+  CHECK_FALSE(each.whole_model());
+}
+
 /// One gradient of four holds NaN in one of three segments: what docs/inf_and_nan.md says of it, under each policy.
 template <class Rule>
 void check_one_nonfinite_segment(const Rule& rule) {

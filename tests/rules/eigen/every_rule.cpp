@@ -31,40 +31,32 @@ static_assert(needs_accurate_gram<rules::aligned_mtl> && needs_accurate_gram<rul
 
 TEST_CASE("parameters of rules that need Eigen: those that docs/rules.md lists, which ranks compare") {
   using list = std::vector<double>;
-  const auto parameters = [](const auto& rule) {
-    const auto all = rule.parameters();
-    return list(all.begin(), all.end());
-  };
-  CHECK(parameters(rules::min_norm{}) == list{1e-13});
-  CHECK(parameters(rules::min_norm{.tolerance = 0.5}) == list{0.5});
-  CHECK(parameters(rules::imtl_g{}) == list{1e-6});
-  CHECK(parameters(rules::imtl_g{.guard = 0.5}) == list{0.5});
-  CHECK(parameters(rules::cagrad{}) == list{0.5, 0});
-  CHECK(parameters(rules::cagrad{.c = 0.25, .per_segment = true}) == list{0.25, 1});
-  CHECK(parameters(rules::conflict_free{}) == list{1e-6, 0});
-  CHECK(parameters(rules::conflict_free{.guard = 0.25, .per_segment = true}) == list{0.25, 1});
-  CHECK(parameters(rules::dualproj{}) == list{0});
-  CHECK(parameters(rules::dualproj{.per_segment = true}) == list{1});
-  CHECK(parameters(rules::fairgrad{}) == list{2, 0});
-  CHECK(parameters(rules::fairgrad{.alpha = 0.5, .per_segment = true}) == list{0.5, 1});
-  CHECK(parameters(rules::nash_mtl{}) == list{0, 0});
-  CHECK(parameters(rules::nash_mtl{.scale = rules::nash_mtl::scaling::mean_norm, .per_segment = true}) == list{1, 1});
-  CHECK(parameters(rules::upgrad{}) == list{0});
-  CHECK(parameters(rules::upgrad{.per_segment = true}) == list{1});
+  CHECK(parameters_of(rules::min_norm{}) == list{1e-13});
+  CHECK(parameters_of(rules::min_norm{.tolerance = 0.5}) == list{0.5});
+  CHECK(parameters_of(rules::imtl_g{}) == list{1e-6});
+  CHECK(parameters_of(rules::imtl_g{.guard = 0.5}) == list{0.5});
+  CHECK(parameters_of(rules::cagrad{}) == list{0.5, 0});
+  CHECK(parameters_of(rules::cagrad{.c = 0.25, .per_segment = true}) == list{0.25, 1});
+  CHECK(parameters_of(rules::conflict_free{}) == list{1e-6, 0});
+  CHECK(parameters_of(rules::conflict_free{.guard = 0.25, .per_segment = true}) == list{0.25, 1});
+  CHECK(parameters_of(rules::dualproj{}) == list{0});
+  CHECK(parameters_of(rules::dualproj{.per_segment = true}) == list{1});
+  CHECK(parameters_of(rules::fairgrad{}) == list{2, 0});
+  CHECK(parameters_of(rules::fairgrad{.alpha = 0.5, .per_segment = true}) == list{0.5, 1});
+  CHECK(parameters_of(rules::nash_mtl{}) == list{0, 0});
+  CHECK(parameters_of(rules::nash_mtl{.scale = rules::nash_mtl::scaling::mean_norm, .per_segment = true}) ==
+        list{1, 1});
+  CHECK(parameters_of(rules::upgrad{}) == list{0});
+  CHECK(parameters_of(rules::upgrad{.per_segment = true}) == list{1});
 }
 
 TEST_CASE("the whole model has one set of weights under rules that need Eigen, unless they are told otherwise") {
-  const auto check = [](const auto& whole, const auto& each) {
-    CAPTURE(std::string(whole.name));
-    CHECK(whole.whole_model());
-    CHECK_FALSE(each.whole_model());
-  };
-  check(rules::cagrad{}, rules::cagrad{.per_segment = true});
-  check(rules::conflict_free{}, rules::conflict_free{.per_segment = true});
-  check(rules::dualproj{}, rules::dualproj{.per_segment = true});
-  check(rules::fairgrad{}, rules::fairgrad{.per_segment = true});
-  check(rules::nash_mtl{}, rules::nash_mtl{.per_segment = true});
-  check(rules::upgrad{}, rules::upgrad{.per_segment = true});
+  check_whole_model(rules::cagrad{}, rules::cagrad{.per_segment = true});
+  check_whole_model(rules::conflict_free{}, rules::conflict_free{.per_segment = true});
+  check_whole_model(rules::dualproj{}, rules::dualproj{.per_segment = true});
+  check_whole_model(rules::fairgrad{}, rules::fairgrad{.per_segment = true});
+  check_whole_model(rules::nash_mtl{}, rules::nash_mtl{.per_segment = true});
+  check_whole_model(rules::upgrad{}, rules::upgrad{.per_segment = true});
 }
 
 TEST_CASE("one gradient's one segment holds NaN: what each policy does under each rule that needs Eigen") {

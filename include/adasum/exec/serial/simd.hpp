@@ -73,31 +73,25 @@ template <class V>
 }
 
 /// A product that is rounded before anything is added to it.
-[[gnu::always_inline]] inline void round_product(std::floating_point auto& product) {
-#if defined(__powerpc__) || defined(__s390__) || defined(__riscv)  // a loop that becomes vectors loses the barrier
+template <std::floating_point L>
+[[gnu::always_inline]] inline L not_fused(L product) {
+#if defined(__powerpc__) || defined(__s390__) || defined(__riscv)  // in a loop that becomes vectors, a barrier is lost
   asm("" : "+f"(product));
-#else
-  (void)product;
 #endif
+  return product;
 }
+/// The same of a vector.
 template <class V>
 [[gnu::always_inline]] inline V not_fused(V product) {
-#if !defined(__clang__) && !defined(__NVCC__) && __GNUC__ >= 12
-  product = __builtin_assoc_barrier(product);
-#endif
-  if constexpr (std::floating_point<V>) {
-    round_product(product);
-  } else {
-#if defined(__s390__) || defined(__riscv) || (defined(__powerpc__) && !defined(__VSX__))
-    // Where registers hold one number, GCC makes many of a vector, and loses the barrier, too.
-    for (std::size_t i = 0; i < sizeof(V) / sizeof(product[0]); ++i) {
-      auto one = product[i];
-      round_product(one);
-      product[i] = one;
-    }
-#endif
-  }
+#if !defined(__clang__) && (defined(__s390__) || defined(__riscv) || (defined(__powerpc__) && !defined(__VSX__)))
+  // Where registers hold one number, GCC makes many of a vector, and a barrier is lost, too.
+  for (std::size_t i = 0; i < sizeof(V) / sizeof(product[0]); ++i) product[i] = not_fused(product[i]);
   return product;
+#elif !defined(__clang__) && !defined(__NVCC__) && __GNUC__ >= 12
+  return __builtin_assoc_barrier(product);
+#else
+  return product;
+#endif
 }
 
 /// sum += a · b, rounded once in registers of 32 bytes and more, and on aarch64. Left to itself, GCC fuses a product and a sum
