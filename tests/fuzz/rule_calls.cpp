@@ -52,7 +52,8 @@ std::string some_rule(input& in) {
                                    "cagrad:c=0.4,per_segment=no",
                                    "nash_mtl:scale=mean_norm",
                                    "fairgrad:alpha=2",
-                                   "nearest_neighbour_mixing:byzantine=0,rule=upgrad:per_segment=no"};
+                                   "nearest_neighbour_mixing:byzantine=0,rule=upgrad:per_segment=no",
+                                   "mean"};
   std::string text = in.up_to(7) == 0 ? in.text() : texts[in.up_to(std::size(texts) - 1)];
   // A parameter's value is replaced: the rule itself is to see numbers of any size.
   if (const auto value = text.find_last_of('='); value != std::string::npos && in.flag())

@@ -67,12 +67,12 @@ std::vector<T> from_doubles(std::span<const double> values) {
 /// How a format rounds to nearest: |rounded − x| <= unit·|x| + tiny.
 struct rounding {
   long double unit;  ///< half of the distance from 1 to the next number
-  long double tiny;  ///< half of the smallest subnormal number
+  long double tiny;  ///< half of the smallest subnormal number; for binary64 all of it, as ppc64le has nothing smaller
 };
 
 constexpr rounding rounding_of(number_format format) {
   switch (format) {
-    case number_format::binary64: return {0x1p-53L, 0x1p-1075L};
+    case number_format::binary64: return {0x1p-53L, 0x1p-1074L};
     case number_format::binary32: return {0x1p-24L, 0x1p-150L};
     case number_format::binary16: return {0x1p-11L, 0x1p-25L};
     case number_format::bfloat16: return {0x1p-8L, 0x1p-134L};

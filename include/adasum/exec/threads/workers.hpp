@@ -50,11 +50,11 @@ class workers {
    public:
     /// Takes it if it is wanted and nobody else has it.
     turn(workers& all, bool is_wanted)
-        : all_(all), is_ours_(is_wanted && !all.busy_.exchange(true, std::memory_order_acquire)) {}
+        : all_(all), is_ours_(is_wanted && all.busy_.exchange(1, std::memory_order_acquire) == 0) {}
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
     ~turn() {
-      if (is_ours_) all_.busy_.store(false, std::memory_order_release);
+      if (is_ours_) all_.busy_.store(0, std::memory_order_release);
     }
     explicit operator bool() const { return is_ours_; }
 
@@ -186,7 +186,7 @@ class workers {
   const void* body_ = nullptr;
   alignas(64) std::atomic<std::uint64_t> job_{0};
   std::atomic<bool> ends_{false};
-  alignas(64) std::atomic<bool> busy_{false};
+  alignas(64) std::atomic<unsigned> busy_{0};  // no bool: on riscv64, GCC 12 needs libatomic to exchange single bytes
 };
 
 }  // namespace adasum::detail::threads_backend
