@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -153,6 +156,7 @@ TEST_CASE("buckets fill from the last parameter to the first") {
   CHECK(of(std::vector<int>{}, 100) == 0);
   CHECK(of(std::vector<int>{5, 5}, 40) == 1);
   CHECK(of(std::vector<int>{5, 5}, 39) == 2);
+  CHECK(adasum::plan_bucketed<float>(adasum::serial_space{}, comm, {5, 5}, 39).buckets() == 2);
   CHECK_THROWS_AS(of(std::vector<int>{5, -5}, 39), adasum::bad_input);
 }
 
@@ -175,10 +179,11 @@ TEST_CASE("what is refused at once, and changes nothing") {
   auto buckets =
       adasum::plan_bucketed<float>(adasum::serial_space{}, adasum::self_communicator{}, std::vector{3, 4}, 0);
   std::vector<float> three(3, 1), four(4, 1);
-  CHECK_THROWS_WITH_AS(buckets.ready(2),
-                       "adasum::bucketed::ready: there is no parameter 2, only 2, numbered from 0", adasum::bad_input);
+  CHECK_THROWS_WITH_AS(buckets.ready(2), "adasum::bucketed::ready: there is no parameter 2, only 2, numbered from 0",
+                       adasum::bad_input);
   CHECK_THROWS_WITH_AS(buckets.gradient(2),
-                       "adasum::bucketed::gradient: there is no parameter 2, only 2, numbered from 0", adasum::bad_input);
+                       "adasum::bucketed::gradient: there is no parameter 2, only 2, numbered from 0",
+                       adasum::bad_input);
   CHECK_THROWS_WITH_AS(buckets.ready(0, four), "adasum::bucketed::ready: parameter 0 has 3 elements, its gradient 4",
                        adasum::bad_input);
   buckets.ready(0, three);
@@ -238,6 +243,64 @@ TEST_CASE("a rank that does not mark a parameter, or leaves midway: nobody hangs
           for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
         }
       });
+}
+
+namespace {
+
+std::atomic<bool> one_wait_is_to_end{false};
+
+}  // namespace
+
+TEST_CASE("a rank that does not come: once a wait for it has ended, no bucket waits for it again") {
+  constexpr int size = 3;
+  std::atomic<int> thrown{0};
+  adasum::set_interruption_check([] { return one_wait_is_to_end.exchange(false); });
+  one_wait_is_to_end = true;
+  const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
+    auto buckets = adasum::plan_bucketed<float>(adasum::serial_space{}, comm, parameters, bucket_bytes, unchecked);
+    const auto pass = [&] {
+      auto mine = cut(gradients_of(size)[static_cast<std::size_t>(comm.rank())]);
+      for (std::size_t i = mine.size(); i-- > 0;) buckets.ready(i, mine[i]);
+      return end_of(std::vector<float>{}, [&](auto&) { buckets.wait(); });
+    };
+    if (comm.rank() == 0)  // comes late; if the others still wait by then, they do so for one of the other buckets
+      for (const auto start = std::chrono::steady_clock::now();
+           thrown < size - 1 && std::chrono::steady_clock::now() - start < patience / 3;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    else
+      CHECK(pass().how == way::communication_error);
+    CHECK(++thrown > (comm.rank() == 0 ? size - 1 : 0));
+    if (comm.rank() == 0) CHECK(pass().how == way::communication_error);
+    const auto good = pass();
+    CHECK_MESSAGE(good.how == way::returned, good.message);
+    return 0;
+  });
+  adasum::set_interruption_check(nullptr);
+  for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
+}
+
+TEST_CASE("nonfinite_policy::raise: the error names the bucket; the other buckets are reduced") {
+  const auto inputs = gradients_of(2);
+  const auto expected = cut(expected_of(inputs, adasum::rules::adasum{}, adasum::schedules::automatic{}));
+  const auto ranks = on_ranks(2, [&](const adasum::thread_communicator& comm) {
+    auto buckets = adasum::plan_bucketed<float>(
+        adasum::serial_space{}, comm, parameters, bucket_bytes,
+        adasum::options{.check_agreement = false, .nonfinite = adasum::nonfinite_policy::raise});
+    const auto before = cut(inputs[static_cast<std::size_t>(comm.rank())]);
+    auto mine = before;
+    if (comm.rank() == 1) mine[7][3] = std::numeric_limits<float>::infinity();
+    for (std::size_t i = mine.size(); i-- > 0;) buckets.ready(i, mine[i]);
+    CHECK_THROWS_WITH_AS(buckets.wait(),
+                         "adasum: Inf or NaN in the gradient of rank 1 (segment 2), in bucket 0 (parameter 5 to 8)",
+                         adasum::nonfinite_error);
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      if (buckets.location_of(i).bucket != 0)
+        CHECK(same_bits(mine[i], expected[i]));
+      else if (i != 7)
+        CHECK(same_bits(mine[i], before[i]));
+    return 0;
+  });
+  for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
 }
 
 }  // namespace test_of_bucketed

@@ -170,7 +170,8 @@ class bucketed {
   }
 
   /// Ends the pass: returns when all buckets have been reduced. If one of them fails, the exception is thrown after the
-  /// others have been reduced; under a rule that weighs the whole model, all of them fail.
+  /// others have been reduced. After a timeout, no bucket waits again: those that are left fail at once, on all ranks. Under
+  /// a rule that weighs the whole model, all of them fail.
   /// @return a report for each bucket, or under such a rule one for all (location::report); overwritten by the next pass
   /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too
   /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified where they lie in gradient(i),
@@ -179,7 +180,7 @@ class bucketed {
     if (is_one_run_ && !buckets_.empty()) finish_run();
     for (; at_ < buckets_.size(); ++at_) finish_one();
     at_ = 0;
-    is_in_pass_ = false;
+    is_in_pass_ = has_timed_out_ = false;
     for (auto& one : parameters_) one.is_ready = false;
     for (auto& one : buckets_) one.missing = one.parameters.size();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -280,12 +281,27 @@ class bucketed {
     auto& plan = plans_[at_];
     try {
       if (one.missing > 0) plan.refuse(missing_in(one), one.memory);
+      if (has_timed_out_) plan.refuse("adasum::bucketed::wait: an earlier bucket has timed out", one.memory);
       if (!plan.is_in_flight()) plan.start();
       reports_[at_] = &plan.wait();
       copy_back(one.parameters);
+    } catch (const timeout_error&) {  // the rank that did not come is missing in the other buckets, too
+      has_timed_out_ = true;
+      keep(std::current_exception());
+    } catch (const nonfinite_error& problem) {
+      keep(detail::exception_from([&] { return nonfinite_error(problem.what() + (", in " + name_of(one))); }));
     } catch (...) {
-      if (!error_) error_ = std::current_exception();
+      keep(std::current_exception());
     }
+  }
+  void keep(std::exception_ptr problem) {
+    if (!error_) error_ = std::move(problem);
+  }
+  /// For errors that count segments from the first one in the bucket.
+  std::string name_of(const bucket& one) const {
+    const auto [first, last] = one.parameters;
+    return "bucket " + std::to_string(&one - buckets_.data()) + " (parameter " + std::to_string(first) +
+           (last - first > 1 ? " to " + std::to_string(last - 1) : "") + ")";
   }
 
   // ── where all buckets are weighed together ──
@@ -341,41 +357,21 @@ class bucketed {
   std::vector<const report*> reports_;
   std::size_t at_ = 0;  // buckets before this one have been reduced or, in one run, are complete
   bool is_in_pass_ = false;
+  bool has_timed_out_ = false;  // a bucket of this pass
   std::exception_ptr error_;
 };
-
-namespace detail {
-
-/// One element for each parameter: its segments.
-template <class Parameters>
-std::vector<segments> segments_of_each(const Parameters& parameters) {
-  std::vector<segments> cut;
-  if constexpr (std::is_convertible_v<const Parameters&, segments_view>) {
-    const segments_view whole_ones = parameters;
-    for (std::size_t k = 0; k < whole_ones.size(); ++k) cut.push_back(segments::whole(whole_ones.range(k).size()));
-  } else {
-    for (const auto& one : parameters)
-      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(one)>>)
-        cut.push_back(segments(std::span(&one, 1)));
-      else
-        cut.push_back(one);
-  }
-  return cut;
-}
-
-}  // namespace detail
 
 /// Makes buckets for parameters of these lengths, or cut into these segments; every rank calls it with the same arguments.
 /// These may be followed, in any order and each at most once, by a rule (by default rules::adasum), a schedule (by
 /// default schedules::automatic), options. Collective, and waits for all ranks, as plan_allreduce does.
-/// @param parameters    the length of each parameter, which is one segment (any range of integers, or segments); or a
-///                      range of segments, one for each parameter
+/// @param parameters    the length of each parameter, which is one segment (any range of integers, or lengths in braces);
+///                      or a range of segments, one for each parameter
 /// @param bucket_bytes  how many bytes of gradients are reduced together, at most, unless one parameter has more: large
 ///                      enough that latency does not matter, small enough that the last bucket, which nothing hides, is
 ///                      short
 /// @return bucketed, which cannot be moved
 /// @throws bad_input  as plan_allreduce does
-template <scalar T, class Space, class Comm, class Parameters, class A = detail::unnamed_options,
+template <scalar T, class Space, class Comm, class Parameters = segments, class A = detail::unnamed_options,
           class B = detail::unnamed_options, class C = detail::unnamed_options>
 auto plan_bucketed(const Space& space, const Comm& comm, const Parameters& parameters, std::size_t bucket_bytes,
                    A&& a = {}, B&& b = {}, C&& c = {}) {

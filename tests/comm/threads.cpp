@@ -104,6 +104,10 @@ TEST_CASE("a rank that does not come: the others throw when their timeout is ove
           somebody_names_it = somebody_names_it || rank.value->at(0).find("rank 1 ") != std::string::npos;
         }
         CHECK(somebody_names_it);
+        if (in_place && !checked) {  // they have made both calls before its first one
+          CHECK(ranks[1].value->at(0).find("this rank is a call behind") != std::string::npos);
+          CHECK(ranks[1].value->at(1).find("behind") == std::string::npos);
+        }
       }
 }
 

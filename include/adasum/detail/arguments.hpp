@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <initializer_list>
 #include <ranges>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
@@ -255,5 +257,22 @@ class segments_or_length {
   std::size_t count_ = 0;
   segments (*listed_)(const void*, std::size_t) = nullptr;
 };
+
+/// Parameters that are given by their lengths, or by the segments of each: one element for each of them.
+template <class Parameters>
+std::vector<segments> segments_of_each(const Parameters& parameters) {
+  std::vector<segments> cut;
+  if constexpr (std::is_convertible_v<const Parameters&, segments_view>) {
+    const segments_view whole_ones = parameters;
+    for (std::size_t k = 0; k < whole_ones.size(); ++k) cut.push_back(segments::whole(whole_ones.range(k).size()));
+  } else {
+    for (const auto& one : parameters)
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(one)>>)
+        cut.push_back(segments(std::span(&one, 1)));
+      else
+        cut.push_back(one);
+  }
+  return cut;
+}
 
 }  // namespace adasum::detail

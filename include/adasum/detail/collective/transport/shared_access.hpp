@@ -314,14 +314,15 @@ class shared_access {
   /// For a rank that has come to this round.
   /// @throws communication_error  it has failed in this run, or works by another plan
   void require_good(std::size_t i) const {
-    if (has_failed(i)) give_up(i, "failed in this reduction, or heard that another one had");
+    if (has_failed(i))
+      give_up(i, step_of(i) > end_of_run() ? "failed in this reduction, and began the next: this rank is a call behind"
+                                           : "failed in this reduction, or heard that another one had");
     if (control_of(i).signature.load(std::memory_order_relaxed) != signature_)
       give_up(i, "made a different plan (another length, element type, segments or schedule)");
   }
   bool has_failed(std::size_t i) const {
     const auto& peer = control_of(i);
-    // One that has failed may have gone on, and failed again: then this run is not the last that failed, nor has it
-    // ended well.
+    // If it has gone on and failed again, this run is not the last that failed, nor has it ended well.
     const bool is_done = step_of(i) >= end_of_run();
     return peer.failed_run.load(std::memory_order_acquire) == run_ ||
            (is_done && peer.good_run.load(std::memory_order_acquire) < run_);
