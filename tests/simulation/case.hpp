@@ -10,6 +10,7 @@
 
 #include <adasum/testing/simulation/chance.hpp>
 
+#include "support/oracle_range.hpp"
 #include "support/random_gradients.hpp"
 
 /// One simulated reduction, as a few numbers: what is reduced, how, among whom, and what goes wrong.
@@ -169,7 +170,7 @@ inline void repair(simulated_case& one) {
   const auto order = static_cast<simulated_order>(one.order);
   if (order == simulated_order::shared) one.nodes = 0;  // all ranks must share memory
   if (one.not_a_number > one.ranks || one.length == 0) one.not_a_number = 0;
-  if (one.scalar != static_cast<std::uint64_t>(simulated_scalar::of_double)) one.huge = 0;
+  if (one.scalar != static_cast<std::uint64_t>(simulated_scalar::of_double) || !real_holds_squares) one.huge = 0;
   if (one.scalar != static_cast<std::uint64_t>(simulated_scalar::of_float)) one.wire = 0;
   // A rule of the whole Gram matrix needs one stage of all ranks.
   if (static_cast<simulated_rule>(one.rule) == simulated_rule::mean_of_units && order < simulated_order::all_to_all)
