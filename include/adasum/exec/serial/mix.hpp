@@ -29,7 +29,7 @@ struct mix_many {
       x = length / lanes::width * lanes::width;
       mix_in_blocks<Bytes>(vectors, n, x, weights, out);
     } else {
-      const std::size_t distance = prefetch_distance<T>(n, from_memory);
+      const std::size_t distance = prefetch_distance<T>(from_memory);
       run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
         for (; x + lanes::width <= end; x += lanes::width) {
           lanes sum;
@@ -74,7 +74,7 @@ struct mix_many {
   [[gnu::always_inline]] static void mix_in_blocks(const T* const* vectors, std::size_t n, std::size_t length,
                                                    const double* weights, Out* out) {
     using lanes = weighted_lanes<Bytes, T>;
-    const std::size_t distance = prefetch_distance<T>(streams, true);
+    const std::size_t distance = prefetch_distance<T>(true);
     alignas(64) double sums[block];
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
@@ -213,7 +213,7 @@ struct mix_few {
       if (length <= few_elements) return run_one_by_one<Bytes, Trailing>(a, b, length, first, last, out);
     const combination<Bytes, Trailing> both(first, last);
     constexpr std::size_t step = both.step;
-    const std::size_t distance = prefetch_distance<T>(Count, from_memory);
+    const std::size_t distance = prefetch_distance<T>(from_memory);
     // From a boundary on: where registers that are written span two cache lines each, that takes up to twice the time.
     const bool from_boundary = Bytes >= 32 && length >= 16 * step;
     if (const auto head = elements_to_boundary<step * sizeof(T)>(out); from_boundary && head != 0) {
