@@ -18,11 +18,14 @@ TEST_CASE("a short gradient is copied once, and read by all") {
   CHECK(of.pair_elements == 256);
 }
 
-TEST_CASE("a long gradient is copied there and back, and each rank works on its slice of all") {
+TEST_CASE("a long gradient is copied there and back but for the slice of all on which the rank works") {
   constexpr std::size_t length = 4000, segments = 3, gram = 4 * 5 / 2 * 8;
   const in_place_cost of(4, {.length = length, .element_size = 4, .segments = segments});
   CHECK(of.barriers == 3);
-  CHECK(of.bytes == 2 * length * 4 + 3 * 3 * (length / 4) * 4 + 3 * segments * gram);
+  CHECK(of.copied == 2 * 3 * (length / 4) * 4);
+  CHECK(of.bytes == of.copied + 3 * 3 * (length / 4) * 4 + 3 * segments * gram);
+  CHECK(of.in_buffer().copied == 0);
+  CHECK(of.in_buffer().bytes == of.bytes - of.copied);
   CHECK(of.pair_elements == 0);
   CHECK(of.products == 10 * length / 4);
   CHECK(of.terms == 4 * length / 4);

@@ -66,14 +66,15 @@ struct automatic {
            seconds(cost_counter(messages, 0, size, input, node).total(), node);
   }
 
-  /// In memory that all ranks share, more ranks than take one stage in any case: the radix that costs least.
+  /// In memory that all ranks share, more ranks than take one stage in any case: the radix that costs least in plan.buffer().
+  /// (A gradient that lies elsewhere takes the same levels, so that its result has the same bits.)
   static shared_memory levels_in_place(int size, const schedule_input& input, const std::optional<machine>& on = {}) {
     constexpr shared_memory usual;
     if (!input.along_tree || shared_memory::is_short(size, input) || static_cast<std::size_t>(size) <= usual.radix)
       return usual;
     const machine node = on.value_or(machine{});
     return {cheapest_radix(radices(size), [&](std::size_t radix) {
-      return seconds(in_place_cost(size, input, shared_memory{radix}), node);
+      return seconds(in_place_cost(size, input, shared_memory{radix}).in_buffer(), node);
     })};
   }
 
@@ -214,7 +215,8 @@ struct automatic {
     const std::vector<stage> in_memory(stages.begin(), first_across), sent(first_across, stages.end());
     auto messages = cost_counter(sent, rank, static_cast<int>(input.nodes.size()), input, on).total();
     messages.ranks_on_link = leaves.groups().smallest();  // which carry something across
-    return seconds(messages, on) + (in_memory.empty() ? 0 : seconds(in_place_cost(in_memory, rank, input), on));
+    return seconds(messages, on) +
+           (in_memory.empty() ? 0 : seconds(in_place_cost(in_memory, rank, input).in_buffer(), on));
   }
 
   /// The radices of halving that make different levels of so many ranks (levels.hpp): up to widest_radix, and those that

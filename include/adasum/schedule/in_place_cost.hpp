@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "../core/gram.hpp"
@@ -22,7 +23,8 @@ namespace adasum::schedules {
 ///
 ///     published        N bytes copied, those of P - 1 others read; each rank combines all of them whole; 1 barrier
 ///     others           2 N bytes copied; for each stage of q ranks with slices of n bytes: n bytes of each other member read
-///                      twice and written once, and Gram matrices; each rank combines n bytes of all; 3 barriers
+///                      twice and written once, and Gram matrices; each rank combines n bytes of all; 3 barriers. If
+///                      there is only one stage, 2 (N - n) bytes are copied: no other rank reads this one's n bytes
 ///
 /// A barrier, or a sum, of more than 8 ranks takes several rounds, one after another (sum_order.hpp). A rank that stays behind
 /// at a stage only takes part in its first and last barrier. (What it is told for the report then, by message, is not counted.)
@@ -30,16 +32,16 @@ namespace adasum::schedules {
 /// On several nodes, it counts the stages inside the rank's node.
 struct in_place_cost {
   std::size_t gradient_bytes = 0;  ///< how long a gradient is
-  std::size_t barriers = 0;  ///< rounds of barriers and sums, one after another
-  std::size_t heard = 0;     ///< Σ over the rounds of the ranks that this one waits for, reading a flag of each
-  std::size_t copied = 0;    ///< bytes that this rank copies there and back
-  std::size_t read = 0;      ///< bytes of others' vectors
-  std::size_t numbers = 0;   ///< bytes that it reads of others for sums, and of records for the report
-  std::size_t written = 0;   ///< bytes of the result that this rank writes to others
-  std::size_t bytes = 0;     ///< all of these
-  std::size_t pair_elements = 0;  ///< see cost
-  std::size_t products = 0;       ///< see cost
-  std::size_t terms = 0;          ///< see cost
+  std::size_t barriers = 0;        ///< rounds of barriers and sums, one after another
+  std::size_t heard = 0;           ///< Σ over the rounds of the ranks that this one waits for, reading a flag of each
+  std::size_t copied = 0;          ///< bytes that this rank copies there and back
+  std::size_t read = 0;            ///< bytes of others' vectors
+  std::size_t numbers = 0;         ///< bytes that it reads of others for sums, and of records for the report
+  std::size_t written = 0;         ///< bytes of the result that this rank writes to others
+  std::size_t bytes = 0;           ///< all of these
+  std::size_t pair_elements = 0;   ///< see cost
+  std::size_t products = 0;        ///< see cost
+  std::size_t terms = 0;           ///< see cost
 
   in_place_cost() = default;
   /// @param stages  of the rank
@@ -66,6 +68,7 @@ struct in_place_cost {
              input.segments * packed_size(n) * sizeof(double));
       }
       if (!published) {
+        if (stages.size() == 1 && stage.survivors == n) copied -= 2 * slice;
         written += others * slice;
         meet(n, stage.self, detail::sum_radix(2), 0);
       }
@@ -78,6 +81,13 @@ struct in_place_cost {
   /// Of rank 0 by this schedule.
   in_place_cost(int size, const schedule_input& input, const shared_memory& order = {})
       : in_place_cost(order.stages(0, size, input), 0, input) {}
+
+  /// The same of a gradient that lies in plan.buffer(), and is not copied.
+  in_place_cost in_buffer() const {
+    in_place_cost of = *this;
+    of.bytes -= std::exchange(of.copied, 0);
+    return of;
+  }
 
  private:
   /// @param bytes_of_each  how many are read of each rank heard from

@@ -29,9 +29,9 @@ namespace adasum::schedules {
 /// Short gradients are copied to where all ranks read them, and each rank computes the whole result: one barrier.
 ///
 /// For all ranks of one process (thread_communicator), or of one node with gradients in plan.buffer()
-/// (mpi_communicator); a gradient that lies elsewhere is copied into the plan's buffer and back. The other ranks notice
-/// when a rank fails or leaves. Until all ranks have begun a run they wait as long as it takes, since some may still be
-/// computing their gradients; after that for at most options.timeout.
+/// (mpi_communicator). Of a gradient that lies elsewhere, what other ranks combine is copied into the plan's buffer and
+/// back; by levels, all of it. The other ranks notice when a rank fails or leaves. Until all ranks have begun a run they
+/// wait as long as it takes, since some may still be computing their gradients; after that for at most options.timeout.
 struct shared_memory {
   static constexpr std::string_view name = "shared_memory";
   static constexpr bool supports_gram_rules = true;

@@ -129,19 +129,23 @@ TEST_CASE("it carries a stage of exactly the ranks that share memory, in slices 
 TEST_CASE_TEMPLATE("slices: each rank reads all vectors where they lie, adds, and writes its slice into all", Comm,
                    thread_communicator, sharing_block) {
   for (const bool block : {true, false})
-    for (const int size : {2, 3}) {
+    for (const int which : {0, 1, 2, 3}) {
+      const int size = 2 + which % 2;
+      const bool own_part_stays = which > 1;  // in the caller's gradient
       CAPTURE(block);
-      CAPTURE(size);
+      CAPTURE(which);
       constexpr std::size_t length = 10;
       const auto ranks = results_of(on_each(communicators<Comm>(size), [&](const Comm& comm) {
         memory_of_rank<Comm> rank(comm, length, false);
         const auto part = rank.bound.part();
+        if (own_part_stays) rank.by.set_own_part(part);
         std::vector<double> values;
         bool right = true;
         for (int run = 0; run < 3; ++run) {
           rank.gradient = numbered<float>(comm.rank() + run, length);
           rank.begin(!block);
           rank.bring(block);
+          right = right && (rank.data == rank.gradient.data()) == (own_part_stays || !rank.by.gradient());
           for (int i = 0; i < size; ++i)
             for (std::size_t x = 0; x < part.size(); ++x)
               right = right && rank.vector(static_cast<std::size_t>(i))[x] ==

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -90,6 +91,10 @@ class shared_memory final : public transport<T> {
     if (by_levels) wanted_ = wanted;
   }
 
+  /// No other rank reads this part of this rank's gradient, for there is one stage, of all ranks, and this rank combines this
+  /// part. So a run on a gradient that lies elsewhere leaves it there, and copies only the rest to memory that ranks share.
+  void set_own_part(index_range part) { own_part_ = part; }
+
   /// Whether the stage's members read and write each other's gradients.
   bool carries(const stage& stage) const {
     if (stage.members.size() < 2 || (stage.replicated() && stage.survivors > 1 && !published_)) return false;
@@ -146,11 +151,12 @@ class shared_memory final : public transport<T> {
     if (!gradient_of_caller || !mine_ || mine_ == gradient_of_caller || published_) return gradient_of_caller;
     shared_.require_left_alone();
     callers_ = gradient_of_caller;
+    if (own_part_) return callers_;
     space_.copy(static_cast<const T*>(callers_), mine_, length_);
     return mine_;
   }
   void end_run() override {
-    if (callers_) space_.copy(static_cast<const T*>(mine_) + result_.begin, callers_ + result_.begin, result_.size());
+    if (callers_) copy_others_parts(mine_, callers_, result_);
     space_.fence();
     shared_.end_run();
   }
@@ -163,7 +169,7 @@ class shared_memory final : public transport<T> {
       if (published_)
         shared_.publish_copy(std::as_bytes(std::span(gradient + stage.held.begin, stage.held.size())));
       else
-        shared_.publish(gradient);
+        publish(gradient);
       publish_losses(stage, 0);
       if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
       if (stage.grouped) {
@@ -266,6 +272,20 @@ class shared_memory final : public transport<T> {
     shared_.arrive(with.members);
     return wait(pending::barrier, limit);
   }
+  /// @param gradient  what the run works on: the caller's gradient, or its copy in shared memory
+  void publish(T* gradient) {
+    if (callers_ && gradient == callers_) copy_others_parts(callers_, mine_, {0, length_});
+    shared_.publish(callers_ ? mine_ : gradient);
+  }
+  /// Copies those of these elements that other ranks combine.
+  void copy_others_parts(const T* from, T* to, index_range range) const {
+    const auto copy = [&](std::size_t begin, std::size_t end) {
+      if (begin < end) space_.copy(from + begin, to + begin, end - begin);
+    };
+    const auto own = own_part_.value_or(index_range{range.end, range.end});
+    copy(range.begin, std::min(range.end, own.begin));
+    copy(std::max(range.begin, own.end), range.end);
+  }
   /// By message. After the barrier, if there was one.
   progress records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
     pending_ = pending::records;
@@ -341,6 +361,7 @@ class shared_memory final : public transport<T> {
   std::size_t length_;
   index_range result_;               // what this rank gets
   std::vector<index_range> wanted_;  // what each gets, by levels; empty: all of it
+  std::optional<index_range> own_part_;
   bool published_;
   access shared_;
   std::vector<meetings> groups_;  // the first: all ranks
@@ -349,8 +370,8 @@ class shared_memory final : public transport<T> {
   bool tells_losses_ = false;
 
   // Of the run that is under way.
-  T* callers_ = nullptr;  // the caller's gradient, if the run works on a copy in shared memory
-  T* mine_ = nullptr;
+  T* callers_ = nullptr;  // the caller's gradient, if others read and write a copy of it
+  T* mine_ = nullptr;     // what others read and write; null if they can reach any address
   bool withdrawn_ = false;
   bool early_ = false;                    // the result has already been written to every member's gradient
   time_limit limit_ = time_limit::never;  // to waiting at the barrier
