@@ -32,7 +32,8 @@ def draw_case(axes, rows, theme):
     axes.xaxis.set_major_formatter(FuncFormatter(lambda length, _: si(int(length))))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("floats")
-    axes.set_ylim(bottom=0)
+    axes.set_yscale("log", base=2)  # of ratios: twice as long is as far from 1 as half as long
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
     axes.grid(axis="x", visible=False)
 
 
