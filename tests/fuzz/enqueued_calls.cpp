@@ -209,7 +209,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   if (one_differs) {
     const bool differ = std::ranges::any_of(orders, [&](const enqueued_order& one) {
-      return one.common.type != common.common.type || (one.what == enqueued::plan && one.rule != common.rule);
+      return one.common.type != orders[0].common.type || (one.what == enqueued::plan && one.rule != orders[0].rule);
     });
     for (const auto& one : got)
       require(one.is_result == (got[0].is_result && !differ), "all ranks that compare get a result, or none does");
