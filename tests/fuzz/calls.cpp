@@ -49,12 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const bool odd_numbers = in.flag();
   std::vector<std::vector<double>> gradients;
-  for (const auto& one : orders) {
-    std::vector<double> gradient(one.length);
-    for (auto& x : gradient)
-      x = odd_numbers ? static_cast<double>(in.number<float>()) : static_cast<double>(in.up_to(9)) - 4;
-    gradients.push_back(std::move(gradient));
-  }
+  for (const auto& one : orders) gradients.push_back(some_gradient<float>(in, one.length, odd_numbers));
 
   const auto got = on_each_rank(ranks, [&](std::size_t r, const adasum::thread_communicator& comm) {
     return carry_out(orders[r], comm, gradients[r]);

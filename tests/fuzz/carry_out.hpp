@@ -38,8 +38,7 @@ class rank_of_call {
     if (what_.what == call::buckets) {
       fill_buckets();
     } else {
-      const segments segs =
-          what_.lengths.empty() ? segments{gradient_.size()} : segments(what_.lengths.begin(), what_.lengths.end());
+      const auto segs = segments_of(gradient_.size(), what_.lengths);
       const parts dealt(what_.parts.begin(), what_.parts.end());
       const bool asks_much = segs.total() > 1'000'000;  // sanitizers end a program that asks for too much memory
       switch (what_.what) {

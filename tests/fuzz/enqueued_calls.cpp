@@ -65,11 +65,6 @@ bool is_good_input(const enqueued_order& one, std::size_t ranks) {
            (one.schedule % 3 == 0 || one.common.radix >= 2)));
 }
 
-/// @throws adasum::error  lengths that cannot be
-adasum::segments segments_of(const order& one) {
-  return one.lengths.empty() ? adasum::segments{one.length} : adasum::segments(one.lengths.begin(), one.lengths.end());
-}
-
 template <class Call>
 void with_rule(std::size_t which, const Call& call) {
   switch (which) {
@@ -107,7 +102,7 @@ outcome combine(const enqueued_order& what, const std::vector<std::vector<double
   for (const auto& one : gradients) arrays.emplace_back(adasum::test::from_doubles<T>(one));
   const adasum::test::device_array<T> out(adasum::test::from_doubles<T>(gradients.front()));
   try {
-    const auto cut = segments_of(what.common);
+    const auto cut = segments_of(what.common.length, what.common.lengths);
     if (what.what == enqueued::pair)
       adasum::enqueue_adasum_pair(exec, arrays.front().all(), arrays.back().all(), out.all(), cut);
     else
@@ -127,7 +122,7 @@ outcome reduce(const enqueued_order& what, const adasum::nccl_communicator& comm
   adasum::test::device_array<T> array(gradient);
   outcome found;
   try {
-    const auto cut = segments_of(what.common);
+    const auto cut = segments_of(what.common.length, what.common.lengths);
     with_schedule(what, [&](const auto& schedule) {
       if (what.what == enqueued::allreduce) {
         adasum::enqueue_adasum_allreduce(exec, comm, array.all(), cut, schedule, what.common.choices);
@@ -182,14 +177,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       one.common.choices.check_agreement = true;  // otherwise the other ranks' streams would wait for ever
     try {
       // Impossible segments throw before the call, and the other ranks would wait. Sanitizers allow no call to ask for much.
-      if (segments_of(one.common).total() > 1'000'000) return 0;
+      if (segments_of(one.common.length, one.common.lengths).total() > 1'000'000) return 0;
     } catch (const adasum::error&) {
       if (one_differs) return 0;
     }
-    std::vector<double> gradient(one.common.length);
-    for (auto& x : gradient)
-      x = odd_numbers ? static_cast<double>(in.number<float>()) : static_cast<double>(in.up_to(9)) - 4;
-    gradients.push_back(std::move(gradient));
+    gradients.push_back(some_gradient<float>(in, one.common.length, odd_numbers));
   }
 
   std::vector<outcome> got;

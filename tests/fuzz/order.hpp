@@ -67,6 +67,20 @@ inline std::vector<long long> some_lengths(input& in, std::size_t count, long lo
   return lengths;
 }
 
+/// The segments of a gradient of this length: one of all of it where no lengths are given.
+/// @throws error  lengths that cannot be
+inline segments segments_of(std::size_t length, const std::vector<long long>& lengths) {
+  return lengths.empty() ? segments{length} : segments(lengths.begin(), lengths.end());
+}
+
+/// Small whole numbers, or odd ones: any that the type has.
+template <class Number>
+std::vector<double> some_gradient(input& in, std::size_t length, bool odd) {
+  std::vector<double> gradient(length);
+  for (auto& x : gradient) x = odd ? static_cast<double>(in.number<Number>()) : static_cast<double>(in.up_to(9)) - 4;
+  return gradient;
+}
+
 inline std::optional<shard> some_shard(input& in) {
   if (!in.flag()) return {};
   shard found;

@@ -82,8 +82,7 @@ rule_outcome carry_out(const rule_order& what, const adasum::thread_communicator
   const adasum::serial_space exec;
   try {
     auto rule = adasum::rules::named_with_eigen(what.rule);
-    const adasum::segments segs = what.lengths.empty() ? adasum::segments{gradient.size()}
-                                                       : adasum::segments(what.lengths.begin(), what.lengths.end());
+    const auto segs = segments_of(gradient.size(), what.lengths);
     rule_outcome got{{true, {}, {0, gradient.size()}}, {}};
     got.found = std::visit(
         [&](auto& any) {
@@ -132,11 +131,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const bool odd_numbers = in.flag();
   std::vector<std::vector<double>> gradients;
-  for (const auto& one : orders) {
-    std::vector<double> gradient(one.length);
-    for (auto& x : gradient) x = odd_numbers ? in.number<double>() : static_cast<double>(in.up_to(9)) - 4;
-    gradients.push_back(std::move(gradient));
-  }
+  for (const auto& one : orders) gradients.push_back(some_gradient<double>(in, one.length, odd_numbers));
 
   const auto run = [&] {
     return on_each_rank(ranks, [&](std::size_t r, const adasum::thread_communicator& comm) {

@@ -93,9 +93,10 @@ class bound_stages {
       bind(stage, sizes.kept, report.last().contributions(), how.records, how.wire != wire_format::same,
            segments.size());
     if constexpr (can_share)
-      if (shared_) shared_->send_records_by(*messages_);
-    if constexpr (can_share)
-      if (in_one_stage && !published) shared_->set_own_part(stages_.front().part());
+      if (shared_) {
+        shared_->send_records_by(*messages_);
+        if (in_one_stage && !published) shared_->set_own_part(stages_.front().part());
+      }
     if (has_parts_) bind_parts(std::move(parts), in_one_stage, by_levels, comm.rank());
   }
   bound_stages(const bound_stages&) = delete;

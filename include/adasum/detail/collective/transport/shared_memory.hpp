@@ -274,7 +274,7 @@ class shared_memory final : public transport<T> {
   }
   /// @param gradient  what the run works on: the caller's gradient, or its copy in shared memory
   void publish(T* gradient) {
-    if (callers_ && gradient == callers_) copy_others_parts(callers_, mine_, {0, length_});
+    if (callers_ && own_part_) copy_others_parts(callers_, mine_, {0, length_});
     shared_.publish(callers_ ? mine_ : gradient);
   }
   /// Copies those of these elements that other ranks combine.
@@ -359,9 +359,9 @@ class shared_memory final : public transport<T> {
 
   const Space& space_;
   std::size_t length_;
-  index_range result_;               // what this rank gets
-  std::vector<index_range> wanted_;  // what each gets, by levels; empty: all of it
-  std::optional<index_range> own_part_;
+  index_range result_;                   // what this rank gets
+  std::vector<index_range> wanted_;      // what each gets, by levels; empty: all of it
+  std::optional<index_range> own_part_;  // what no other rank reads; not set: they may read all of it
   bool published_;
   access shared_;
   std::vector<meetings> groups_;  // the first: all ranks
