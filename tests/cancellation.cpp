@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/every_instruction_set.hpp"
@@ -67,7 +69,81 @@ std::vector<std::vector<float>> scalars(const std::vector<float>& values) {
   return g;
 }
 
+/// A rule of n vectors: the first one less the second, which may be much shorter than they are. Others have weight 0.
+struct difference {
+  static constexpr std::string_view name = "difference";
+  void operator()(gram_view g, std::span<double> weights) const {
+    std::ranges::fill(weights, 0.0);
+    weights[0] = 0.3;
+    if (g.size() > 1) weights[1] = -0.3;
+  }
+};
+
+/// That of the second segment of two; the first one's result is about as long as its terms.
+template <class T>
+double error_of_difference(const std::vector<std::vector<T>>& g, const segments& cut, const std::vector<T>& out) {
+  const auto begin = cut.offset(1);
+  real_vector exact;
+  for (auto x = begin; x < cut.total(); ++x)
+    exact.push_back(0.3 * (static_cast<real>(g[0][x]) - static_cast<real>(g[1][x])));
+  return relative_error(std::vector<T>(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end()), exact);
+}
+
+/// n gradients, of which the first two differ by an angle in their second segment.
+std::vector<std::vector<float>> nearly_equal(std::size_t n, const segments& cut, double angle) {
+  auto g = random_gradients<float>(n, cut.total(), 5);
+  const auto opposed = nearly_opposed<float>(2, cut.length(1), angle, 11);
+  for (std::size_t x = 0; x < cut.length(1); ++x) {
+    g[0][cut.offset(1) + x] = opposed[0][x];
+    g[1][cut.offset(1) + x] = -opposed[1][x];
+  }
+  return g;
+}
+
 }  // namespace
+
+TEST_CASE("rules of n vectors: a result that is much shorter than its terms keeps its digits") {
+  for (const double angle : angles)
+    for (const std::size_t length : sizes{40, 5000})
+      for (const std::size_t n : sizes{2, 3, 5}) {
+        CAPTURE(angle);
+        CAPTURE(length);
+        CAPTURE(n);
+        const segments cut{100, length};
+        const auto g = nearly_equal(n, cut, angle);
+        std::vector<float> out(cut.total());
+        for (const auto set : every_instruction_set()) {
+          CAPTURE(to_string(set));
+          combine(serial_space(set), g, out, difference{}, cut);
+          CHECK(error_of_difference(g, cut, out) <= 1e-6);
+        }
+        combine(threads_space(2), g, out, difference{}, cut);
+        CHECK(error_of_difference(g, cut, out) <= 1e-6);
+        const auto check = [&](const auto& order) {
+          const auto ranks = reduce_on_threads<float>(g, cut, difference{}, order);
+          check_same_on_all_ranks(ranks);
+          CHECK(error_of_difference(g, cut, ranks.front().gradient) <= 1e-6);
+        };
+        check(schedules::all_to_all{});
+        check(schedules::shared_memory{});
+      }
+}
+
+TEST_CASE("two ranks, by a rule of norms alone: the digits that its weights allow") {
+  for (const double angle : angles) {
+    CAPTURE(angle);
+    const auto g = nearly_opposed<float>(2, 5000, angle, 9);
+    for_each_schedule([&](const auto& order, const std::string& name) {
+      CAPTURE(name);
+      const auto ranks = reduce_on_threads<float>(g, segments{5000}, rules::unit_mean{}, order);
+      real_vector exact(5000);
+      for (std::size_t x = 0; x < 5000; ++x)
+        for (std::size_t i = 0; i < 2; ++i)
+          exact[x] += static_cast<real>(ranks.front().found.weight(i, 0)) * static_cast<real>(g[i][x]);
+      CHECK(relative_error(ranks.front().gradient, exact) <= 1e-6);
+    });
+  }
+}
 
 TEST_CASE_TEMPLATE("nearly opposed: pair, tree and accumulator", T, float, double) {
   for (const double angle : angles)

@@ -48,7 +48,7 @@ enum class fault {
 };
 
 /// Which mix_in_double has the fault.
-enum class direction { to_double, from_double };
+enum class direction { to_double, from_double, within };
 
 /// serial_space, with plain loops in double that have a fault.
 class faulty_space : public serial_space {
@@ -83,8 +83,10 @@ class faulty_space : public serial_space {
 
   template <scalar From, scalar To>
   void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
-    const bool is_faulty = std::is_same_v<To, double> == (direction_ == direction::to_double);
-    const auto which = is_faulty ? fault_ : fault::none;
+    constexpr auto here = std::is_same_v<To, double>     ? direction::to_double
+                          : std::is_same_v<From, double> ? direction::from_double
+                                                         : direction::within;
+    const auto which = here == direction_ ? fault_ : fault::none;
     if (which == fault::weights_later)
       waiting_ = [which, window, inputs = std::vector<const From*>(vectors.begin(), vectors.end()), weights, out] {
         mix_now<From>(which, window, inputs, weights, out);
@@ -154,13 +156,13 @@ TEST_CASE("faults of measure_in_double that only some elements show") {
   check_found<float>(fault::underflow, "measure_in_double: the square of a vector that is not zero is zero");
 }
 
-TEST_CASE_TEMPLATE("faults of mix_in_double, in either direction", T, ADASUM_TEST_FORMATS) {
+TEST_CASE_TEMPLATE("faults of mix_in_double, in every direction", T, ADASUM_TEST_FORMATS) {
   const std::string narrow(to_string(format_of<T>)), wide(to_string(number_format::binary64));
-  for (const auto towards : {direction::to_double, direction::from_double}) {
-    if (std::is_same_v<T, double> && towards == direction::from_double) continue;  // both are one
-    const bool to_double = towards == direction::to_double;
+  for (const auto towards : {direction::to_double, direction::from_double, direction::within}) {
+    if (std::is_same_v<T, double> && towards != direction::to_double) continue;  // all are one
+    const bool to_double = towards == direction::to_double, from_double = towards == direction::from_double;
     const std::string call =
-        "mix_in_double, from " + (to_double ? narrow : wide) + " to " + (to_double ? wide : narrow) + ": ";
+        "mix_in_double, from " + (from_double ? wide : narrow) + " to " + (to_double ? wide : narrow) + ": ";
     for (const auto& planted :
          {std::pair{fault::weights_ignored, "an element is"}, std::pair{fault::first_weights, "an element is"},
           std::pair{fault::last_ignored, "(9 vectors)"}, std::pair{fault::float_weights, "an element is"},
@@ -173,7 +175,7 @@ TEST_CASE_TEMPLATE("faults of mix_in_double, in either direction", T, ADASUM_TES
       CAPTURE(call);
       check_refused([&] { check_execution_space<T>(faulty_space(which, towards)); }, call, planted.second);
     }
-    if (!to_double || std::is_same_v<T, double>)
+    if (from_double || std::is_same_v<T, double>)
       check_refused([&] { check_execution_space<T>(faulty_space(fault::float_elements, towards)); }, call);
   }
 }

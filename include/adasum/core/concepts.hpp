@@ -165,10 +165,11 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 ///   usable.
 /// - `measure_in_double(slice, vectors, gram)`: as measure, with every product and sum in double: for rules that ask for it,
 ///   where measure does less.
-/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double: for vectors of T with
-///   `out` of double, and for vectors of double with `out` of T (if T has 16 bits, by way of float). Where it is there,
-///   with measure_in_double and the elements double, many vectors are combined along a tree in groups, whose sums are
-///   kept in double.
+/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double. For vectors and `out` of T:
+///   two vectors whose sum is much shorter than they are are mixed so, under rules of n vectors. For vectors of T with `out`
+///   of double, and for vectors of double with `out` of T (if T has 16 bits, by way of float), together with
+///   measure_in_double and the elements double: many vectors are combined along a tree in groups, whose sums are kept in
+///   double.
 /// - `for_recombining(space)`: a function in the space's namespace: a space for double, which also copies from T to double
 ///   and back, rounding to nearest even. Gradients that nearly cancel are combined there; without it, they are combined in T,
 ///   with larger rounding errors.

@@ -216,6 +216,23 @@ void measure_for(const Space& space, const slice& window, std::span<const T* con
     space.measure(window, vectors, gram);
 }
 
+/// Whether a space can be told to mix vectors of T in double.
+template <class Space, class T>
+inline constexpr bool mixes_in_double = requires(const Space& space, const slice& part,
+                                                 std::span<const T* const> vectors, const double* weights, T* out) {
+  space.mix_in_double(part, vectors, weights, out);
+};
+
+/// Mixes vectors whose sum may be much shorter than they are.
+template <scalar T, class Space>
+void mix_accurately(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
+                    T* out) {
+  if constexpr (mixes_in_double<Space, T>)
+    space.mix_in_double(window, vectors, weights, out);
+  else
+    space.mix(window, vectors, weights, out);
+}
+
 // ── memory that ranks share ──
 
 /// How often a rank looks at what another one writes there, before it offers the processor (spinning.hpp).

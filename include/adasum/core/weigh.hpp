@@ -272,8 +272,12 @@ weighing decided_beforehand(gram_view gram, std::span<const std::size_t> leaves,
   if (some.empty())
     quality = weighing_of_squares(gram, limits.largest_square);
   else
-    for (std::size_t i = 0; i < gram.size(); ++i)
-      if (some[i] != 0 && gram(i, i) != 0 && gram(i, i) < smallest_safe_square) quality = weighing::needs_vectors;
+    for (std::size_t i = 0; i < gram.size(); ++i) {
+      // Of a vector that is left out, an infinite square may be that of finite doubles: then its norm is to be found.
+      const bool is_known = some[i] != 0 ? gram(i, i) == 0 || gram(i, i) >= smallest_safe_square
+                                         : !is_infinite(gram(i, i)) || limits.largest_square < largest_safe_square;
+      if (!is_known) quality = weighing::needs_vectors;
+    }
   if constexpr (needs_distances<Rule>)
     if (quality == weighing::good && any_distance_cancels(gram, asked_about)) quality = weighing::needs_vectors;
   return quality;

@@ -163,12 +163,10 @@ void check_execution_space(const Space& space) {
   detail::memory_check<T, Space>(space).run();
   detail::measure_check<T, Space>(space).run();
   detail::mix_check<T, Space>(space).run();
-  constexpr bool in_groups = detail::combines_in_groups<Space, T>;
   if constexpr (detail::has_measure_in_double<T, Space>) detail::measure_check<T, Space, true>(space).run();
-  if constexpr (in_groups) {
-    if constexpr (!std::is_same_v<T, double>) detail::measure_check<double, Space, true>(space).run();
-    detail::mix_in_double_check<T, Space>(space).run();
-  }
+  if constexpr (detail::combines_in_groups<Space, T> && !std::is_same_v<T, double>)
+    detail::measure_check<double, Space, true>(space).run();
+  detail::mix_in_double_check<T, Space>(space).run();
 }
 
 }  // namespace adasum

@@ -318,8 +318,8 @@ TEST_CASE("the number of sums over ranks does not grow with the number of segmen
     const serial_space exec;
     rules::adasum rule;
     recombination_type run(
-        exec, rule, vectors, leaves, unsettled, 0,
-        [](std::size_t k) { return recombined_range{{2 * k, 2 * k + 2}, 2}; }, scratch);
+        exec, rule, vectors, leaves, unsettled, 1, 0,
+        [](std::size_t k) { return recombined_range{{2 * k, 2 * k + 2}, 2, {{0, 2}}}; }, scratch);
     std::size_t sums = 0;
     while (!run.advance().empty()) ++sums;
     CHECK(run.require_success().size() == count);

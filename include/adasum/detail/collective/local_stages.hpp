@@ -124,8 +124,7 @@ class local_stages {
   template <class Written>
   void mix(const planned_stage& stage, T* out, const Written& written) {
     with_rule(stage, [&](auto& rule) {
-      mix_window<T>(space_, window_of(stage), vectors_of(stage), memory_of(stage), weighs_whole_model(rule), out,
-                    written);
+      mix_window<T>(space_, rule, window_of(stage), vectors_of(stage), memory_of(stage), out, written);
     });
     space_.fence();
   }
@@ -149,9 +148,10 @@ class local_stages {
   void begin_recombining(const planned_stage& stage, const Stages& pieces, std::exception_ptr problem) {
     with_rule(stage, [&]<class R>(R& rule) {
       auto& run = this->template run_of<R>();
+      const bool whole_model = weighs_whole_model(rule);
       run.emplace(space_, rule, vectors_of(stage), leaf_counts_of(stage), std::span<const std::size_t>(unsettled_),
-                  stage.segments.begin, elements_of(stage, weighs_whole_model(rule), pieces),
-                  std::span(recombine_scratch_), std::move(problem));
+                  whole_model ? stage.segments.size() : 1, stage.segments.begin,
+                  elements_of(stage, whole_model, pieces), std::span(recombine_scratch_), std::move(problem));
     });
   }
   /// @return what is to be added over the ranks next; nothing if all is there, or has failed
@@ -168,9 +168,9 @@ class local_stages {
   /// @throws what failed; communication_error: on another rank
   template <class Observer, class Written>
   void finish_recombining(const planned_stage& stage, T* out, const Observer& observe, const Written& written) {
-    with_rule(stage, [&]<class R>(R& rule) {
+    with_rule(stage, [&]<class R>(R&) {
       auto& run = this->template run_of<R>();
-      finish_recombination(space_, *run, weighs_whole_model(rule), memory_of(stage), out, observe, written);
+      finish_recombination(space_, *run, out, observe, written);
       run.reset();
     });
     if (!stage.weighed_together) unsettled_.clear();  // the pieces are not to be mixed then

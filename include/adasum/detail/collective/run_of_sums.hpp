@@ -49,7 +49,7 @@ namespace adasum::detail {
 /// result has the same bits.
 ///
 /// Accuracy: ḡ is rounded to T. On the way from a gradient to ḡ, each of the stages rounds once, and multiplies and adds
-/// in T where the space mixes so. With r roundings of at most u each (stages of n members: r ≤ Σ (n + 1)),
+/// in T where the space can do nothing else. So is the result: where terms cancel from stage to stage, their roundings stay. With r roundings of at most u each (stages of n members: r ≤ Σ (n + 1)),
 ///
 ///     |error of gᵢ·Σgⱼ| ≤ r u (1 + r u) ‖gᵢ‖ Σⱼ‖gⱼ‖,
 ///
@@ -210,8 +210,8 @@ class run_of_sums {
       find_weights_in_result(stage);
     else
       find_weights_in_mean(stage);
-    space_.mix(slice{segments_, stage.part(), stage.part().begin}, std::span<const T* const>(vectors_).first(n),
-               stage_weights_.data(), to + stage.part().begin);
+    mix_accurately<T>(space_, slice{segments_, stage.part(), stage.part().begin},
+                      std::span<const T* const>(vectors_).first(n), stage_weights_.data(), to + stage.part().begin);
     space_.fence();
     return progress::done;
   }

@@ -138,7 +138,7 @@ class combination_in_groups {
 
   /// The segments that are settled. @param bytes  of all vectors together in all rounds
   void mix(const slice& window, const round_memory& arrays, T* out, std::size_t bytes) {
-    if (!keeps_) return mix_window<T>(space_, window, vectors_, arrays, false, out, written_anywhere{}, bytes);
+    if (!keeps_) return mix_window<T>(space_, rule_, window, vectors_, arrays, out, written_anywhere{}, bytes);
     const auto sums = sums_of(window.range.size());
     T* const to = out + (window.range.begin - window.origin);
     for_each_settled_run(arrays, [&](std::size_t first, std::size_t last) {

@@ -39,13 +39,13 @@ void recombine_round(const Space& space, Rule& rule, const slice& window, std::s
   const bool whole_model = weighs_whole_model(rule);
   const auto elements = [&](std::size_t k) { return recombined_elements(window, k, whole_model); };
   using recombination = detail::recombination<T, Space, Rule>;
-  std::vector<double> scratch(
-      recombination::scratch_size(whole_model ? memory.segments() : memory.unsettled.size(), vectors.size()));
-  recombination run(space, rule, vectors, leaf_counts, memory.unsettled, first_segment, elements, scratch);
+  const auto parts = whole_model ? memory.segments() : 1;
+  std::vector<double> scratch(recombination::scratch_size(memory.unsettled.size() * parts, vectors.size()));
+  recombination run(space, rule, vectors, leaf_counts, memory.unsettled, parts, first_segment, elements, scratch);
   fence_on_failure<Space> guard(space);  // of the copies
   while (!run.advance().empty()) {       // alone: there is nothing to add
   }
-  finish_recombination(space, run, whole_model, memory, out, observe, [](index_range) {});
+  finish_recombination(space, run, out, observe, [](index_range) {});
   guard.dismiss();
 }
 
@@ -99,8 +99,7 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
       if (problem) std::rethrow_exception(problem);
       if constexpr (!std::is_same_v<Observer, no_observer>)
         for_each_settled(arrays, whole_model, [&](std::size_t k) { observe_one(k, outcome_of(arrays, k)); });
-      mix_window<T>(space, window, vectors, arrays, whole_model, out, written_anywhere{},
-                    bytes_of<T>(vectors, segments));
+      mix_window<T>(space, rule, window, vectors, arrays, out, written_anywhere{}, bytes_of<T>(vectors, segments));
     }
     if (!unsettled.empty())
       recombine_round<T>(space, rule, window, vectors, leaf_counts, first, out, arrays, observe_one);

@@ -43,6 +43,16 @@ struct round_memory {
   std::span<double> weights_of(std::size_t k) const { return weights.subspan(k * n, n); }
 };
 
+/// Whether the result of segment k is so short beside the vectors that are added that its square is less than that share of
+/// theirs.
+inline bool cancels(const round_memory& memory, std::size_t k, double share) {
+  const auto gram = memory.gram_of(k);
+  const auto weights = memory.weights_of(k);
+  double squares = 0;
+  for (std::size_t i = 0; i < memory.n; ++i) squares += weights[i] * gram(i, i) * weights[i];
+  return squared_norm(gram, weights) < share * squares;
+}
+
 /// For callers that do not need to know when elements have been written.
 struct written_anywhere {
   static constexpr std::size_t chunk = std::numeric_limits<std::size_t>::max();
@@ -67,6 +77,15 @@ inline gram_view add_segments(const round_memory& memory) {
   return {total.data(), memory.n};
 }
 
+/// Whether a segment of a gradient is so short that only the vectors tell its norm, though the whole gradient is not: under
+/// a rule that weighs the whole model.
+inline bool hides_short_segments(const round_memory& memory) {
+  for (std::size_t k = 0; k < memory.segments(); ++k)
+    for (std::size_t i = 0; i < memory.n; ++i)
+      if (const double square = memory.gram_of(k)(i, i); square > 0 && square < smallest_safe_square) return true;
+  return false;
+}
+
 /// One set of weights for all segments.
 inline void copy_first_weights(const round_memory& memory) {
   for (std::size_t k = 1; k < memory.segments(); ++k)
@@ -87,6 +106,10 @@ void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::siz
   const bool whole_model = weighs_whole_model(rule);
   const std::size_t count = whole_model ? std::min<std::size_t>(memory.segments(), 1) : memory.segments();
   for (std::size_t k = 0; k < count; ++k) {
+    if (whole_model && hides_short_segments(memory)) {
+      memory.unsettled.push_back(k);
+      break;
+    }
     const auto gram = whole_model ? add_segments(memory) : memory.gram_of(k);
     auto quality = weighing::good;
     try {
@@ -174,27 +197,40 @@ void for_each_settled_run(const round_memory& memory, Visitor&& visit) {
   end_run(memory.segments());
 }
 
-/// Mixes the segments that are settled, as long as they are consecutive in one call each.
-/// @param skip_all  as above
+/// Mixes the segments that are settled, as long as they are consecutive in one call each. Segments whose result is much
+/// shorter than its terms are mixed in double. (Under a pairwise rule, such segments are not settled.)
 /// @param written   written(range) after each at most written.chunk elements of out, counted from the origin
 /// @param bytes     of all vectors together, if the window is a part of a larger one; else 0
-template <scalar T, execution_space<T> Space, class Written = written_anywhere>
-void mix_window(const Space& space, const slice& window, std::span<const T* const> vectors, const round_memory& memory,
-                bool skip_all, T* out, const Written& written = {}, std::size_t bytes = 0) {
-  if (skip_all && !memory.unsettled.empty()) return;
-  for_each_settled_run(memory, [&](std::size_t first, std::size_t last) {
+template <scalar T, execution_space<T> Space, rule Rule, class Written = written_anywhere>
+void mix_window(const Space& space, const Rule& rule, const slice& window, std::span<const T* const> vectors,
+                const round_memory& memory, T* out, const Written& written = {}, std::size_t bytes = 0) {
+  if (weighs_whole_model(rule) && !memory.unsettled.empty()) return;
+  const auto mix_run = [&](std::size_t first, std::size_t last, bool accurately) {
     const auto part = window.part(first, last - first);
+    const double* const weights = memory.weights.data() + first * memory.n;
     const std::size_t chunk = std::min(written.chunk, part.range.size());
     for (std::size_t begin = part.range.begin; begin < part.range.end; begin += chunk) {
       const auto end = begin + std::min(chunk, part.range.end - begin);
       const slice some{part.segments, {begin, end}, part.origin};
-      const double* const weights = memory.weights.data() + first * memory.n;
-      if constexpr (requires { space.mix(some, vectors, weights, out, bytes); })
+      if (accurately)
+        mix_accurately<T>(space, some, vectors, weights, out);
+      else if constexpr (requires { space.mix(some, vectors, weights, out, bytes); })
         space.mix(some, vectors, weights, out, bytes);
       else
         space.mix(some, vectors, weights, out);
       written(index_range{begin - part.origin, end - part.origin});
     }
+  };
+  for_each_settled_run(memory, [&](std::size_t first, std::size_t last) {
+    bool accurately = false;
+    // Spaces may mix two vectors in narrower numbers than more of them.
+    if constexpr (!pairwise_rule<Rule> && mixes_in_double<Space, T>)
+      for (auto k = first; memory.n == 2 && k < last; ++k) {
+        const bool cancels = detail::cancels(memory, k, limits_for<T>(2, true).root);
+        if (k > first && cancels != accurately) mix_run(std::exchange(first, k), k, accurately);
+        accurately = cancels;
+      }
+    mix_run(first, last, accurately);
   });
 }
 

@@ -74,38 +74,35 @@ class merging {
     const auto& m = merges_[at_];
     return i == 0 ? m.middle == m.first + 1 : m.last == m.middle + 1;
   }
-  std::size_t place_of(std::size_t i) const { return inputs_.first + i * inputs_.step; }
+  std::size_t place_of(std::size_t i) const { return inputs_.at(i); }
   std::span<const element* const> inputs_of(const segment_type& one) {
     for (std::size_t i = 0; i < inputs_.count; ++i) pointers_[i] = input(one, i);
     return std::span(pointers_).first(inputs_.count);
   }
-  static gram_view gram_of(const segment_type& one) { return {one.gram.data(), one.scale.by.size()}; }
+  const input_list& inputs() const { return inputs_; }
+  gram_view gram_of(const segment_type& one) const { return {one.gram.data(), inputs_.count}; }
 
-  /// Under a rule that leaves them out, vectors that are not finite or whose squares are too large, while others' are not,
-  /// take no part: so the matrix and the counts say. It cannot fail, so that all ranks decide alike.
+  /// Under a rule that leaves them out, vectors that are not finite or too long, while others are not, take no part: so the
+  /// matrices and the counts say. It cannot fail, so that all ranks decide alike.
   /// @return whether there are any, which are then to be cleared
-  static bool leave_out(segment_type& one, double largest_square) {
+  bool leave_out(segment_type& one) const {
     if constexpr (pairwise_rule<Rule> || !leaves_out_nonfinite<Rule>) {
       return false;
     } else {
-      const auto gram = gram_of(one);
-      const auto is_left_out = [&](std::size_t i) { return !is_finite(gram(i, i)) || gram(i, i) > largest_square; };
-      const auto n = gram.size();
+      const double longest = std::sqrt(largest_mixed_square<T>);
       std::size_t left_out = 0, present = 0;
-      for (std::size_t i = 0; i < n; ++i) {
+      const auto is_left_out = [&](std::size_t i) { return !one.scale.is_finite(i) || one.scale.norm(i) > longest; };
+      for (std::size_t i = 0; i < inputs_.count; ++i) {
         if (one.counts[i] == 0) continue;
         ++present;
         left_out += is_left_out(i);
       }
       if (left_out == 0 || left_out == present) return false;
-      for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t i = 0; i < inputs_.count; ++i) {
         if (!is_left_out(i)) continue;
         one.counts[i] = 0;
-        one.norms[i] = std::sqrt(gram(i, i));
+        one.scale.forget(i);
       }
-      for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < n; ++j)
-          if (one.counts[i] == 0) one.gram[packed_index(i, j)] = 0;
       return true;
     }
   }
@@ -114,14 +111,15 @@ class merging {
       if (one.counts[i] == 0) clear(one, i);
   }
 
-  /// Of a segment that stands for several, the gradients' norms in each.
-  void note_norms_of_parts(segment_type& one) const {
-    for (std::size_t i = 0; i < inputs_.count; ++i)
-      if (is_leaf(i)) one.norms_of_parts.note_norms(i, inputs_.count, place_of(i), one.scale.exponent[i]);
+  /// The gradients' norms.
+  void note_norms(segment_type& one) const {
+    for (std::size_t part = 0; part < one.parts.size(); ++part)
+      for (std::size_t i = 0; i < inputs_.count; ++i)
+        if (is_leaf(i)) one.norms_of(part)[place_of(i)] = one.scale.norm(part, i);
   }
 
   /// Whether the rule compares distances that the Gram matrix does not give.
-  static bool needs_differences(const segment_type& one) {
+  bool needs_differences(const segment_type& one) const {
     return needs_distances<Rule> && one.is_finite && any_distance_cancels(gram_of(one), one.counts);
   }
   /// ‖vector i - vector j‖² for those of them, 0 for all others.
@@ -131,9 +129,12 @@ class merging {
       for (std::size_t j = 0; j < i; ++j) {
         if (!distance_cancels(gram_of(one), i, j)) continue;
         const std::array<const element*, 2> both{input(one, i), input(one, j)};
-        constexpr std::array<double, 2> weights{1, -1};
         element* const difference = one.copies.at(leaf_counts_.size());
-        one.copies.mix(both, weights.data(), difference);
+        for (std::size_t part = 0; part < one.parts.size(); ++part) {
+          const std::array<double, 2> weights{std::ldexp(1.0, one.scale.missing(part, i)),
+                                              -std::ldexp(1.0, one.scale.missing(part, j))};
+          one.copies.mix(both, one.parts[part], weights.data(), difference);
+        }
         const element* const in = difference;
         one.copies.measure(std::span(&in, 1), &packed[packed_index(i, j)]);
       }
@@ -151,8 +152,11 @@ class merging {
   void combine(segment_type& one) {
     const auto n = inputs_.count;
     std::vector<double> terms(n), weights(n, 1);  // |weight|·norm, also where the weight is out of double's range
-    const auto noise = [&](std::size_t i) { return one.noise[place_of(i)]; };
-    const auto is_noise = [&](std::size_t i) { return noise(i) > 0 && one.scale.norms[i] <= noise(i); };
+    const auto norms = norms_of(one);
+    const auto is_noise = [&](std::size_t i) {
+      const double noise = one.noise[place_of(i)];
+      return noise > 0 && norms[i] <= noise;
+    };
     const auto fallbacks = fallbacks_of(rule_);
     if (one.is_finite) {
       for (std::size_t i = 0; i < n; ++i)
@@ -164,27 +168,20 @@ class merging {
     } else {
       std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
     }
-    const double norm = std::sqrt(squared_norm(gram_of(one), weights));
-    one.copies.mix(inputs_of(one), weights.data(), input(one, 0));
     const int degree = fallbacks_of(rule_) == fallbacks ? degree_of(rule_) : 1;  // the mean's
-    const int back = one.is_rescaled ? degree * -one.scale.common : 0;
-    one.copies.scale(input(one, 0), back);
-    one.result_norm = one.is_finite ? std::ldexp(norm, back) : std::numeric_limits<double>::quiet_NaN();
-    one.norms_of_parts.forget_result();
-    if (one.is_rescaled)  // the parts were measured at the first scale
-      one.norms_of_parts.note_result(weights,
-                                     [&](std::size_t i) { return back + one.scale.wanted[i] - one.scale.exponent[i]; });
+    const int back = one.is_rescaled ? degree * -one.scale.common() : 0;
+    for (std::size_t part = 0; part < one.parts.size(); ++part) mix_part(one, part, weights, back);
     for (std::size_t i = 0; i < n; ++i) {
-      terms[i] = std::ldexp(std::abs(weights[i]) * std::sqrt(one.gram[packed_index(i, i)]), back);
-      weights[i] = std::ldexp(weights[i], back + (one.is_rescaled ? one.scale.wanted[i] : 0));
+      terms[i] = rescaling::unscaled(std::abs(weights[i]) * std::sqrt(one.gram[packed_index(i, i)]), back);
+      weights[i] = std::ldexp(weights[i], back + one.scale.wanted(i));
     }
-    note(one, weights, terms);
+    note(one, weights, terms, norms);
   }
 
   void clear(segment_type& one) {
     clear(one, 0);
-    one.result_norm = 0;
-    one.norms_of_parts.clear_result();
+    for (std::size_t part = 0; part < one.parts.size(); ++part) one.scale.exponent(part, place_of(0)) = 0;
+    std::ranges::fill(one.result_norms, 0.0);
   }
 
  private:
@@ -192,6 +189,35 @@ class merging {
     constexpr double zero = 0;
     const element* const in = one.copies.at(vector);
     one.copies.mix(std::span(&in, 1), &zero, one.copies.at(vector));
+  }
+
+  std::vector<double> norms_of(const segment_type& one) const {
+    std::vector<double> norms(inputs_.count);
+    for (std::size_t i = 0; i < norms.size(); ++i) norms[i] = one.scale.norm(i);
+    return norms;
+  }
+
+  /// Σ weights[i] 2^(back + wanted) vᵢ of one part, in place of its first vector: times the power of two by which its longest
+  /// term comes near 1.
+  void mix_part(segment_type& one, std::size_t part, std::span<const double> weights, int back) {
+    const auto n = inputs_.count;
+    const auto gram = one.scale.matrix(part);
+    const auto exponent = [&](std::size_t i) { return back + one.scale.missing(part, i); };
+    std::vector<double> of_part(weights.begin(), weights.end());
+    int shift = 0;
+    if (one.is_rescaled) {
+      int longest = std::numeric_limits<int>::min();
+      for (std::size_t i = 0; i < n; ++i)
+        if (gram(i, i) > 0 && !is_zero(weights[i]))
+          longest = std::max(longest, std::ilogb(weights[i]) + exponent(i) + std::ilogb(std::sqrt(gram(i, i))));
+      if (longest != std::numeric_limits<int>::min()) shift = -longest;
+      for (std::size_t i = 0; i < n; ++i)
+        of_part[i] = gram(i, i) > 0 ? std::ldexp(weights[i], exponent(i) + shift) : 0;
+    }
+    one.copies.mix(inputs_of(one), one.parts[part], of_part.data(), input(one, 0));
+    one.scale.exponent(part, place_of(0)) = shift;
+    one.result_norms[part] = one.is_finite ? rescaling::unscaled(std::sqrt(squared_norm(gram, of_part)), -shift)
+                                           : std::numeric_limits<double>::quiet_NaN();
   }
 
   void weigh_inputs(segment_type& one, std::span<double> weights) {
@@ -211,18 +237,15 @@ class merging {
   }
 
   /// What the merge means for the leaves below it, and for the subtree that it makes.
-  void note(segment_type& one, std::span<const double> weights, std::span<const double> terms) {
+  void note(segment_type& one, std::span<const double> weights, std::span<const double> terms,
+            std::span<const double> norms) {
     if (!pairwise_rule<Rule> || inputs_.count == 1) {
-      for (std::size_t i = 0; i < inputs_.count; ++i)
-        if (one.counts[i] == leaf_counts_[i]) one.norms[i] = one.scale.norms[i];  // not left out
       one.weights.assign(weights.begin(), weights.end());
       return;
     }
     const auto& m = merges_[at_];
     for (auto i = m.first; i < m.middle; ++i) one.weights[i] *= weights[0];
     for (auto i = m.middle; i < m.last; ++i) one.weights[i] *= weights[1];
-    for (std::size_t i = 0; i < 2; ++i)
-      if (is_leaf(i)) one.norms[place_of(i)] = one.scale.norms[i];
     one.counts[m.first] += one.counts[m.middle];
     if (!watches_noise) return;
     // One rounding of each term and of the sum, and a few of double in the weights.
@@ -230,16 +253,12 @@ class merging {
     // An error is multiplied as its vector is. A number has no direction that could be wrong: its error does not grow.
     const auto kept = [&](std::size_t i, double noise) {
       if (!(terms[i] > 0)) return 0.0;
-      const double share = std::min(1.0, noise / one.scale.norms[i]);
-      return one.is_scalar ? std::min(terms[i], one.scale.norms[i]) * share : terms[i] * share;
+      const double share = std::min(1.0, noise / norms[i]);
+      return one.is_scalar ? std::min(terms[i], norms[i]) * share : terms[i] * share;
     };
     one.noise[m.first] =
-        kept(0, one.noise[m.first]) + kept(1, one.noise[m.middle]) + rounding * std::hypot(terms[0], terms[1]);
+        kept(0, one.noise[m.first]) + kept(1, one.noise[m.middle]) + std::hypot(rounding * terms[0], rounding * terms[1]);
   }
-
-  struct input_list {
-    std::size_t first = 0, step = 1, count = 0;
-  };
 
   Rule& rule_;
   std::span<const std::size_t> leaf_counts_;

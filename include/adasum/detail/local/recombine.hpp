@@ -43,19 +43,22 @@ class recombination {
     return segments * packed_size(merging_type::together(n)) + 1;
   }
 
-  /// @param segments     which ones, at most as many as `scratch` was made for; one, if it stands for all
+  /// @param segments     which ones; one, if it stands for all
+  /// @param parts        how many parts each has: 1, or as many as there are segments. Together at most as many as `scratch`
+  ///                     was made for
   /// @param elements     elements(k): the recombined_range of segment k
   /// @param leaf_counts  how many gradients each vector already combines; 0 for one that takes no part
   /// @param problem      what this rank has failed with already, if it has
   /// All arguments but `elements` must live until the end.
   template <class Elements>
   recombination(const Space& space, Rule& rule, std::span<const T* const> vectors,
-                std::span<const std::size_t> leaf_counts, std::span<const std::size_t> segments,
+                std::span<const std::size_t> leaf_counts, std::span<const std::size_t> segments, std::size_t parts,
                 std::size_t first_segment, const Elements& elements, std::span<double> scratch,
                 std::exception_ptr problem = nullptr)
       : merging_(rule, leaf_counts, first_segment),
         vectors_(vectors.size()),
         count_(segments.size()),
+        parts_(parts),
         sums_(scratch),
         error_(std::move(problem)) {
     guarded([&] {
@@ -97,14 +100,18 @@ class recombination {
 
   /// Writes the results. @param out  begins at the origin
   void write(T* out) const {
-    for (const auto& one : segments_) one.copies.copy_to(out + one.elements.begin);
+    for (const auto& one : segments_) {
+      for (std::size_t part = 0; part < one.parts.size(); ++part)
+        one.copies.scale(one.copies.at(0), one.parts[part], -one.scale.exponent(part, 0));
+      one.copies.copy_to(out + one.elements.begin);
+    }
   }
 
  private:
   enum class phase {
     measure,
     bring_to_range,
-    bring_to_scale,
+    bring_near_one,
     measure_differences,
     combine,
     measure_root,
@@ -131,22 +138,19 @@ class recombination {
         break;
       case phase::bring_to_range:
         read_sums();
-        for (auto& one : segments_) {
-          leave_out(one, largest_mixed_square<T>);
-          one.is_rescaled = one.scale.begin(merging_type::gram_of(one));
-        }
+        for (auto& one : segments_) one.is_rescaled = one.scale.begin();
         rescale();
-        measure_by_parts(rescaled);
-        phase_ = phase::bring_to_scale;
+        measure(rescaled);
+        phase_ = phase::bring_near_one;
         break;
-      case phase::bring_to_scale:
-        read_sums(true);
+      case phase::bring_near_one:
+        read_sums();
         for (auto& one : segments_) {
-          leave_out(one, std::numeric_limits<double>::max());
-          one.is_finite = one.scale.note_norms(merging_type::gram_of(one));
-          if (one.is_rescaled) merging_.note_norms_of_parts(one);
+          merging_.note_norms(one);
+          if (merging_.leave_out(one)) guarded([&] { merging_.clear_left_out(one); });
+          one.is_finite = all_finite(one);
           one.is_rescaled = one.is_rescaled && one.is_finite;
-          if (one.is_rescaled) one.scale.find_common(merging_type::gram_of(one), merging_type::lift);
+          if (one.is_rescaled) one.scale.normalize();
         }
         rescale();
         measure(rescaled);
@@ -154,10 +158,15 @@ class recombination {
         break;
       case phase::measure_differences:
         read_sums();
+        for (auto& one : segments_)
+          if (one.is_rescaled)
+            one.scale.find_common(merging_type::lift, one.gram);
+          else
+            one.scale.add_parts(one.gram);
         phase_ = phase::combine;
         if constexpr (needs_distances<Rule>)
-          measure(merging_type::needs_differences,
-                  [&](segment_type& one, double* to) { merging_.measure_differences(one, to); });
+          measure_whole([&](const segment_type& one) { return merging_.needs_differences(one); },
+                        [&](segment_type& one, double* to) { merging_.measure_differences(one, to); });
         break;
       case phase::combine:
         if constexpr (needs_distances<Rule>)
@@ -171,11 +180,11 @@ class recombination {
         phase_ = phase::ended;
         if (!merging_type::watches_noise || vectors_ < 2) break;
         merging_.select_root();
-        measure_by_parts([](const segment_type&) { return true; });
+        measure([](const segment_type&) { return true; });
         phase_ = phase::check_root;
         break;
       case phase::check_root:
-        read_sums(true);
+        read_sums();
         for (auto& one : segments_) check_root(one);
         phase_ = phase::ended;
         break;
@@ -183,50 +192,49 @@ class recombination {
     }
   }
 
-  void leave_out(segment_type& one, double largest_square) {
-    if (merging_type::leave_out(one, largest_square)) guarded([&] { merging_.clear_left_out(one); });
+  bool all_finite(const segment_type& one) const {
+    for (std::size_t i = 0; i < merging_.count(); ++i)
+      if (!one.scale.is_finite(i)) return false;
+    return true;
   }
 
   /// The root's own square says more of its norm than the quadratic form by which it was combined: there, what cancels
   /// leaves rounding errors. (Unless the square leaves the range in which it is accurate.)
   void check_root(segment_type& one) {
-    const double square = one.gram[0];
-    one.norms_of_parts.note_root();
-    if (!is_finite(square)) return;
-    if (std::sqrt(square) <= one.noise[0])
-      guarded([&] { merging_.clear(one); });
-    else if (square >= 0x1p-900)
-      one.result_norm = std::sqrt(square);
+    if (!one.scale.is_finite(0)) return;
+    if (one.scale.norm(0) <= one.noise[0]) return guarded([&] { merging_.clear(one); });
+    for (std::size_t part = 0; part < one.parts.size(); ++part)
+      if (one.scale.matrix(part)(0, 0) >= 0x1p-900) one.result_norms[part] = one.scale.norm(part, 0);
   }
 
-  // ── sums over the ranks: the packed matrices of some segments, or of all parts of one, and how many ranks have failed ──
+  // ── sums over the ranks: the packed matrices of each part of some segments, and how many ranks have failed ──
 
-  /// Asks for the inner products of the segments for which wanted(segment).
+  /// Asks for the inner products of the segments for which wanted(segment), of each part.
   template <class Wanted>
   void measure(const Wanted& wanted) {
-    measure(wanted, [&](segment_type& one, double* to) { one.copies.measure(merging_.inputs_of(one), to); });
-  }
-  /// … those of each part of a segment that has parts.
-  template <class Wanted>
-  void measure_by_parts(const Wanted& wanted) {
     const auto size = packed_size(merging_.count());
     const auto kernel = [&](segment_type& one, double* to) {
       const auto inputs = merging_.inputs_of(one);
-      if (one.parts.empty()) one.copies.measure(inputs, to);
       for (const auto& part : one.parts) one.copies.measure(inputs, part, std::exchange(to, to + size));
     };
-    measure(wanted, kernel, true);
+    for (auto& one : segments_) one.scale.select(merging_.inputs());
+    ask([&](const segment_type& one) { return wanted(one) ? one.parts.size() : 0; }, kernel);
   }
-  /// … for what kernel(segment, to) writes.
+  /// … for one matrix of each, which kernel(segment, to) writes.
   template <class Wanted, class Kernel>
-  void measure(const Wanted& wanted, const Kernel& kernel, bool by_parts = false) {
+  void measure_whole(const Wanted& wanted, const Kernel& kernel) {
+    ask([&](const segment_type& one) { return std::size_t{wanted(one)}; }, kernel);
+  }
+  /// @param matrices  matrices(segment): how many kernel(segment, to) writes
+  template <class Matrices, class Kernel>
+  void ask(const Matrices& matrices, const Kernel& kernel) {
     const auto size = packed_size(merging_.count());
     std::size_t used = 0;
     if (segments_.size() < count_) {  // not set up: then this is the first sum
-      used = count_ * size;
+      used = count_ * parts_ * size;
     } else {
       for (auto& one : segments_) {
-        one.matrices = !wanted(one) ? 0 : by_parts && !one.parts.empty() ? one.parts.size() : 1;
+        one.matrices = matrices(one);
         if (one.matrices == 0) continue;
         guarded([&] { kernel(one, sums_.data() + used); });
         used += one.matrices * size;
@@ -238,14 +246,9 @@ class recombination {
     asked_ = used + 1;
   }
 
-  void read_sums(bool by_parts = false) {
-    const auto size = packed_size(merging_.count());
+  void read_sums() {
     for_each_sum([&](segment_type& one, const double* from, std::size_t matrices) {
-      const auto gram = std::span(one.gram).first(size);
-      if (by_parts && !one.parts.empty())
-        one.norms_of_parts.read({from, matrices * size}, gram);
-      else
-        std::copy_n(from, size, gram.begin());
+      one.scale.read({from, matrices * packed_size(merging_.count())});
     });
   }
   /// visit(segment, sums, how many matrices) for the segments that have been measured.
@@ -269,15 +272,19 @@ class recombination {
 
   static bool rescaled(const segment_type& one) { return one.is_rescaled; }
   void rescale() {
-    for (auto& one : segments_)
-      if (one.is_rescaled)
-        guarded([&] {
-          for (std::size_t i = 0; i < merging_.count(); ++i) one.copies.scale(merging_.input(one, i), one.scale.by[i]);
-        });
+    for (auto& one : segments_) {
+      if (!one.is_rescaled) continue;
+      guarded([&] {
+        for (std::size_t part = 0; part < one.parts.size(); ++part)
+          for (std::size_t i = 0; i < merging_.count(); ++i)
+            one.copies.scale(merging_.input(one, i), one.parts[part], one.scale.by(part, i));
+      });
+      one.scale.note_multiplied();
+    }
   }
 
   merging_type merging_;
-  std::size_t vectors_, count_;
+  std::size_t vectors_, count_, parts_;
   std::span<double> sums_;
   std::exception_ptr error_;
   std::vector<segment_type> segments_;
@@ -288,7 +295,10 @@ class recombination {
 
 /// The elements of an unsettled segment of the window, counted from its origin (weigh_window).
 inline recombined_range recombined_elements(const slice& window, std::size_t k, bool whole_model) {
-  if (!whole_model) return {window.local(k), window.segments.range(k).size(), {}};
+  if (!whole_model) {
+    const auto elements = window.local(k);
+    return {elements, window.segments.range(k).size(), {{0, elements.size()}}};
+  }
   const auto begin = window.range.begin - window.origin;
   recombined_range all{{begin, window.range.end - window.origin}, window.segments.all().size(), {}};
   for (std::size_t part = 0; part < window.segments.size(); ++part) {
@@ -303,27 +313,16 @@ inline recombined_range recombined_elements(const slice& window, std::size_t k, 
 /// @param written  written(range) for the elements of each, counted from the origin
 /// @throws what recombination::require_success throws
 template <scalar T, execution_space<T> Space, rule Rule, class Observer, class Written>
-void finish_recombination(const Space& space, const recombination<T, Space, Rule>& run, bool whole_model,
-                          const round_memory& memory, T* out, const Observer& observe, const Written& written) {
+void finish_recombination(const Space& space, const recombination<T, Space, Rule>& run, T* out, const Observer& observe,
+                          const Written& written) {
   const auto& results = run.require_success();
   run.write(out);
   space.fence();
   for (const auto& one : results)
     if (!one.elements.empty()) written(one.elements);
-  if (!whole_model) {
-    for (const auto& one : results)
-      observe(one.segment, segment_outcome{one.norms, one.weights, one.result_norm, true});
-    return;
-  }
-  std::ranges::copy(results.front().weights, memory.weights_of(0).begin());
-  copy_first_weights(memory);
-  for (std::size_t k = 0; k < memory.segments(); ++k) {
-    auto outcome = outcome_of(memory, k);
-    results.front().norms_of_parts.correct(k, memory.gram_of(k), memory.weights_of(k), memory.norms,
-                                           outcome.result_norm);
-    outcome.recombined = true;
-    observe(k, outcome);
-  }
+  for (const auto& one : results)
+    for (std::size_t part = 0; part < one.parts.size(); ++part)
+      observe(one.segment + part, segment_outcome{one.norms_of(part), one.weights, one.result_norms[part], true});
 }
 
 }  // namespace adasum::detail

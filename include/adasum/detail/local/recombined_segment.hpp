@@ -10,7 +10,6 @@
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/segments.hpp"
-#include "part_norms.hpp"
 #include "rescaling.hpp"
 #include "segment_copies.hpp"
 
@@ -25,9 +24,9 @@ struct merge {
 struct recombined_range {
   index_range elements;  ///< counted from the origin
   std::size_t length;
-  /// If it stands for all segments of the window: where this rank's elements of each are, counted from the first of these
-  /// elements.
-  std::vector<index_range> parts{};
+  /// Where this rank's elements of each segment are, counted from the first of these elements; of itself, unless it stands
+  /// for all segments of the window.
+  std::vector<index_range> parts;
   /// What counts on another rank, though it is here, too: counted from the first of these elements, ascending.
   std::vector<index_range> measured_elsewhere{};
 };
@@ -44,34 +43,41 @@ struct recombined_segment {
         parts(range.parts),
         is_scalar(range.length == 1),
         segment(number),
-        norms(vectors.size()),
+        norms(parts.size() * vectors.size()),
         weights(vectors.size(), 1),
+        result_norms(parts.size()),
         counts(leaf_counts.begin(), leaf_counts.end()),
         noise(vectors.size(), 0),
-        scale(together, rescaling::range_of<T>),
+        scale(parts.size(), vectors.size(), together, rescaling::range_of<T>),
         gram(packed_size(together)),
-        norms_of_parts(parts.size(), together, vectors.size()),
         squared_distances(with_distances ? packed_size(together) : 0),
         copies(space, vectors, range.elements, range.measured_elsewhere, with_distances ? 1 : 0) {}
+
+  std::span<double> norms_of(std::size_t part) {
+    return std::span(norms).subspan(part * weights.size(), weights.size());
+  }
+  std::span<const double> norms_of(std::size_t part) const {
+    return std::span(norms).subspan(part * weights.size(), weights.size());
+  }
 
   index_range elements;            ///< counted from the origin
   std::vector<index_range> parts;  ///< see recombined_range
   bool is_scalar;                  ///< one element, over all ranks
   std::size_t segment;             ///< its number in the window
 
-  std::vector<double> norms;    ///< ‖vector i‖
-  std::vector<double> weights;  ///< the result is Σ weights[i]·vector i
-  double result_norm = 0;
+  std::vector<double> norms;         ///< ‖vector i‖, by part
+  std::vector<double> weights;       ///< the result is Σ weights[i]·vector i
+  std::vector<double> result_norms;  ///< by part
 
   // Of the subtree that begins at a leaf: how many gradients it combines, and the norm up to which it is nothing but
   // rounding errors.
   std::vector<std::size_t> counts;
   std::vector<double> noise;
 
-  // Of the merge that is under way.
   rescaling scale;
-  std::vector<double> gram;
-  part_norms norms_of_parts;
+
+  // Of the merge that is under way.
+  std::vector<double> gram;               // what the rule is told
   std::vector<double> squared_distances;  // none under a rule that does not compare them
   bool has_differences = false;           // whether they are there
   std::size_t matrices = 0;               // how many are being added over the ranks

@@ -18,88 +18,179 @@
 
 namespace adasum::detail {
 
-/// By which powers of two some vectors are multiplied, so that their squares and the result's stay in range.
-/// Pure: told the vectors' squares, says what to multiply by.
+/// Which vectors are combined next, of those that there are: `count` of them, `step` apart.
+struct input_list {
+  std::size_t first = 0, step = 1, count = 0;
+  constexpr std::size_t at(std::size_t i) const { return first + i * step; }
+};
+
+/// Powers of two by which the parts of some vectors are multiplied, so that their squares and the result's stay in range.
+/// Pure: is told the Gram matrix of each part, and says what to multiply by.
 ///
-/// Vectors whose squares leave double's range, or whose terms might leave that of float, are multiplied alike, so that the
-/// middle between the largest norm and the smallest comes near 1: then squares of norms at ratios of up to 2^1000 are in
-/// range, and a rule that chooses a small vector sees it as small as it is. Smaller ones lose digits, and count as zero
-/// where even their squares vanish.
+/// A vector has one part, or one for each segment where all segments have the same weights. Each part of each vector has a
+/// power of its own, 2^exponent, by which its norm comes near 1: so no part loses digits, however long another one is.
 ///
-/// Where of so small a vector only the direction counts, as under pairwise rules, the largest norm comes near 1, and no
-/// other is left below 2^-lift: such a vector is enlarged, which changes the result by less than its rounding where lift
-/// is 100.
+/// A rule is told of whole vectors, at one common scale: the middle between the largest norm and the smallest comes near 1.
+/// Then squares of norms at ratios of up to 2^1000 are in range, and a rule that chooses a small vector sees it as small as
+/// it is. Vectors that are shorter still count as zero. Where of so small a vector only the direction counts, as under
+/// pairwise rules, the largest norm comes near 1, and no other is left below 2^-lift: such a vector is enlarged, which
+/// changes the result by less than its rounding where lift is 100.
 class rescaling {
  public:
-  /// How far vectors of some element type may be multiplied. As exponents of two:
+  /// How far vectors of some element type may be multiplied.
   struct number_range {
-    double largest_square;  ///< beyond which a vector is multiplied
-    int first_step;         ///< by which it is brought near 1 at first, and small ones enlarged
-    int largest_exponent;   ///< of a norm: its elements are in range, and sums of a million squares
+    double largest_square;  ///< beyond which a part is multiplied
+    int first_step;         ///< by which it is brought into range at first, as an exponent of two
   };
   template <scalar T>
-  static constexpr number_range range_of =
-      format_of<T> == number_format::binary64 ? number_range{largest_mixed_square<T>, 600, 500}
-                                              : number_range{largest_mixed_square<T>, 128, 125};
+  static constexpr number_range range_of{largest_mixed_square<T>, format_of<T> == number_format::binary64 ? 600 : 128};
 
-  rescaling(std::size_t n, const number_range& range)
-      : norms(n), by(n), exponent(n), wanted(n), magnitude(n), range_(range) {}
+  /// @param together  how many vectors are combined at once
+  rescaling(std::size_t parts, std::size_t vectors, std::size_t together, const number_range& range)
+      : parts_(parts),
+        vectors_(vectors),
+        range_(range),
+        gram_(parts * packed_size(together)),
+        exponent_(parts * vectors, 0),
+        by_(parts * together),
+        wanted_(together, 0) {}
 
-  /// First: brings squares that leave the range back into it. @return whether any vector is to be multiplied, by
-  /// 2^by(i)
-  bool begin(gram_view gram) {
-    bool any = false;
-    for (std::size_t i = 0; i < exponent.size(); ++i) {
-      const double square = gram(i, i);
+  /// From here on, it is about these vectors, whose matrices are read next.
+  void select(const input_list& inputs) { inputs_ = inputs; }
+  /// The packed matrices of all parts as they are multiplied, one after the other.
+  void read(std::span<const double> matrices) { std::ranges::copy(matrices, gram_.begin()); }
+  gram_view matrix(std::size_t part) const {
+    return {gram_.data() + part * packed_size(inputs_.count), inputs_.count};
+  }
+  /// Input i is zero from here on, or does not count.
+  void forget(std::size_t i) {
+    for (std::size_t part = 0; part < parts_; ++part) {
+      exponent(part, inputs_.at(i)) = 0;
+      for (std::size_t j = 0; j < inputs_.count; ++j)
+        gram_[part * packed_size(inputs_.count) + packed_index(i, j)] = 0;
+    }
+  }
+
+  /// By what a part of a vector has been multiplied, as an exponent of two.
+  int& exponent(std::size_t part, std::size_t vector) { return exponent_[part * vectors_ + vector]; }
+  int exponent(std::size_t part, std::size_t vector) const { return exponent_[part * vectors_ + vector]; }
+  /// What part of input i to multiply by now, likewise.
+  int by(std::size_t part, std::size_t i) const { return by_[part * inputs_.count + i]; }
+  /// That has been done.
+  void note_multiplied() {
+    for_each_square([&](std::size_t part, std::size_t i, double) { exponent(part, inputs_.at(i)) += by(part, i); });
+  }
+
+  /// First: brings squares that leave the range back into it. @return whether any part is multiplied, now or before
+  bool begin() {
+    is_multiplied_ = false;
+    for_each_square([&](std::size_t part, std::size_t i, double square) {
       const bool is_small = square < smallest_safe_square && square > 0;
-      // NaN hides whether other parts of the vector are long.
+      // NaN hides whether other elements are long.
       const bool is_large = square > range_.largest_square || is_nan(square);
-      exponent[i] = is_large ? -range_.first_step : is_small ? range_.first_step : 0;
-      wanted[i] = 0;
-      any |= exponent[i] != 0;
-    }
-    by = exponent;
-    return any;
+      const int step = is_large ? -range_.first_step : is_small ? range_.first_step : 0;
+      by_[part * inputs_.count + i] = step;
+      is_multiplied_ = is_multiplied_ || step != 0 || exponent(part, inputs_.at(i)) != 0;
+    });
+    return is_multiplied_;
+  }
+  /// Then, where begin() has said so: brings each part near 1.
+  void normalize() {
+    for_each_square([&](std::size_t part, std::size_t i, double square) {
+      by_[part * inputs_.count + i] = square > 0 ? -std::ilogb(std::sqrt(square)) : 0;
+    });
   }
 
-  /// Then: the norms of the vectors as they were. @return whether all of them are finite
-  bool note_norms(gram_view gram) {
-    bool finite = true;
-    largest = std::numeric_limits<int>::min();
-    smallest = std::numeric_limits<int>::max();
-    for (std::size_t i = 0; i < norms.size(); ++i) {
-      const double square = gram(i, i);
-      norms[i] = std::ldexp(std::sqrt(square), -exponent[i]);
-      finite = finite && is_finite(square);
-      if (!finite || square == 0) continue;
-      magnitude[i] = std::ilogb(std::sqrt(square)) - exponent[i];
-      largest = std::max(largest, magnitude[i]);
-      smallest = std::min(smallest, magnitude[i]);
-    }
-    return finite;
+  bool is_finite(std::size_t i) const {
+    for (std::size_t part = 0; part < parts_; ++part)
+      if (!detail::is_finite(matrix(part)(i, i))) return false;
+    return true;
+  }
+  /// The norm of input i as it was, of a part or of all. One that is beyond the largest double is that.
+  double norm(std::size_t part, std::size_t i) const {
+    return unscaled(std::sqrt(matrix(part)(i, i)), -exponent(part, inputs_.at(i)));
+  }
+  double norm(std::size_t i) const {
+    const int exponent = is_multiplied_ ? magnitude(i) : 0;
+    return unscaled(norm_over(i, exponent), exponent);
   }
 
-  /// Last: a common scale; by(i) is what is left to multiply by.
-  void find_common(gram_view gram, std::optional<int> lift) {
-    common = -largest + (lift ? 0 : std::min((largest - smallest) / 2, range_.largest_exponent));
-    for (std::size_t i = 0; i < norms.size(); ++i) {
-      by[i] = 0;
-      if (gram(i, i) == 0) continue;
-      wanted[i] = common + (lift ? std::max(0, largest - magnitude[i] - *lift) : 0);
-      by[i] = wanted[i] - exponent[i];
+  /// The matrix of whole vectors at the common scale. @param packed  receives it
+  void find_common(std::optional<int> lift, std::span<double> packed) {
+    int largest = std::numeric_limits<int>::min(), smallest = std::numeric_limits<int>::max();
+    const auto exponent_of = [&](std::size_t i) { return magnitude(i) + std::ilogb(norm_over(i, magnitude(i))); };
+    for (std::size_t i = 0; i < inputs_.count; ++i) {
+      if (is_zero_vector(i)) continue;
+      largest = std::max(largest, exponent_of(i));
+      smallest = std::min(smallest, exponent_of(i));
     }
+    common_ = is_known(largest) ? -largest + (lift ? 0 : std::min((largest - smallest) / 2, 500)) : 0;
+    for (std::size_t i = 0; i < inputs_.count; ++i)
+      wanted_[i] = common_ + (lift && !is_zero_vector(i) ? std::max(0, largest - exponent_of(i) - *lift) : 0);
+    std::ranges::fill(packed, 0.0);
+    for (std::size_t part = 0; part < parts_; ++part)
+      for (std::size_t i = 0; i < inputs_.count; ++i)
+        for (std::size_t j = 0; j <= i; ++j)
+          packed[packed_index(i, j)] += std::ldexp(matrix(part)(i, j), missing(part, i) + missing(part, j));
+  }
+  /// The same of vectors that have not been multiplied, or are not finite.
+  void add_parts(std::span<double> packed) {
+    common_ = 0;
+    std::ranges::fill(wanted_, 0);
+    std::ranges::fill(packed, 0.0);
+    for (std::size_t part = 0; part < parts_; ++part)
+      for (std::size_t e = 0; e < packed_size(inputs_.count); ++e)
+        packed[e] += gram_[part * packed_size(inputs_.count) + e];
+  }
+  /// What all vectors are multiplied by there, at least, and what input i is multiplied by; as exponents of two.
+  int common() const { return common_; }
+  int wanted(std::size_t i) const { return wanted_[i]; }
+  /// By what a part of input i, as it is multiplied, is to be multiplied to get there; zeros need nothing.
+  int missing(std::size_t part, std::size_t i) const {
+    return is_zero(matrix(part)(i, i)) ? 0 : wanted_[i] - exponent(part, inputs_.at(i));
   }
 
-  std::vector<double> norms;  ///< of the vectors as they were
-  std::vector<int> by;        ///< what to multiply by now, as exponents of two
-  std::vector<int> exponent;  ///< what they were multiplied by first
-  std::vector<int> wanted;    ///< what they are multiplied by in the end
-  std::vector<int> magnitude;
-  int common = 0;                 ///< what all of them are multiplied by in the end, at least
-  int largest = 0, smallest = 0;  ///< the binary exponents of the norms
+  /// A number times a power of two; the largest double where that is finite and beyond it.
+  static double unscaled(double number, int exponent) {
+    const double result = std::ldexp(number, exponent);
+    return detail::is_finite(number) ? std::min(result, std::numeric_limits<double>::max()) : result;
+  }
 
  private:
+  static bool is_known(int magnitude) { return magnitude != std::numeric_limits<int>::min(); }
+
+  template <class Visitor>
+  void for_each_square(const Visitor& visit) const {
+    for (std::size_t part = 0; part < parts_; ++part)
+      for (std::size_t i = 0; i < inputs_.count; ++i) visit(part, i, matrix(part)(i, i));
+  }
+  /// The binary exponent of the longest part's norm; see is_known.
+  int magnitude_if_any(std::size_t i) const {
+    int largest = std::numeric_limits<int>::min();
+    for (std::size_t part = 0; part < parts_; ++part)
+      if (const double square = matrix(part)(i, i); square > 0 && detail::is_finite(square))
+        largest = std::max(largest, std::ilogb(std::sqrt(square)) - exponent(part, inputs_.at(i)));
+    return largest;
+  }
+  bool is_zero_vector(std::size_t i) const { return !is_known(magnitude_if_any(i)); }
+  int magnitude(std::size_t i) const { return is_zero_vector(i) ? 0 : magnitude_if_any(i); }
+  /// ‖input i‖ / 2^divisor.
+  double norm_over(std::size_t i, int divisor) const {
+    double sum = 0;
+    for (std::size_t part = 0; part < parts_; ++part)
+      sum += std::ldexp(matrix(part)(i, i), -2 * (exponent(part, inputs_.at(i)) + divisor));
+    return std::sqrt(sum);
+  }
+
+  std::size_t parts_, vectors_;
   number_range range_;
+  input_list inputs_;
+  std::vector<double> gram_;   // of each part of the inputs, as they are multiplied
+  std::vector<int> exponent_;  // of each part of each vector
+  std::vector<int> by_;        // of each part of each input
+  std::vector<int> wanted_;    // of each input
+  int common_ = 0;
+  bool is_multiplied_ = false;  // any part of the inputs
 };
 
 }  // namespace adasum::detail

@@ -43,12 +43,13 @@ class segment_copies {
   element* at(std::size_t i) const { return memory_.data() + i * length_; }
 
   /// v ← 2^exponent · v, in steps that a double can hold.
-  void scale(element* v, int exponent) const {
+  void scale(element* v, int exponent) const { scale(v, {0, length_}, exponent); }
+  void scale(element* v, index_range elements, int exponent) const {
     while (exponent != 0) {
       const int step = std::clamp(exponent, -1000, 1000);
       const double factor = std::ldexp(1.0, step);
       const element* const in = v;
-      mix(std::span(&in, 1), &factor, v);
+      mix(std::span(&in, 1), elements, &factor, v);
       exponent -= step;
     }
   }
@@ -75,7 +76,10 @@ class segment_copies {
   }
 
   void mix(std::span<const element* const> vectors, const double* weights, element* out) const {
-    const std::array<std::size_t, 2> offsets{0, length_};
+    mix(vectors, {0, length_}, weights, out);
+  }
+  void mix(std::span<const element* const> vectors, index_range elements, const double* weights, element* out) const {
+    const std::array<std::size_t, 2> offsets{elements.begin, elements.end};
     space_.mix(whole(segments_view{offsets}), vectors, weights, out);
   }
 

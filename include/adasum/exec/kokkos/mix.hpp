@@ -23,14 +23,13 @@
 /// been read.
 namespace adasum::detail::kokkos {
 
-template <scalar T, class ExecutionSpace>
-void mix_on_host(const ExecutionSpace& instance, const serial_space& serial, const slice& window,
-                 std::span<const T* const> vectors, const double* weights, T* out) {
-  const auto n = vectors.size();
+/// By kernel(part of the window, weights of its segment).
+template <class ExecutionSpace, class Kernel>
+void mix_on_host(const ExecutionSpace& instance, const slice& window, std::size_t n, const double* weights,
+                 const Kernel& kernel) {
   const auto table = tiles_of(window, host_tile_length);
-  const auto bytes = serial_space::bytes_of<T>(window, n);
   for_each_on_host(instance, "adasum::mix", table.size(), [=, tiles = table.data()](std::size_t t) {
-    serial.mix<T>(window_of(window, tiles[t]), vectors, weights + tiles[t].segment * n, out, bytes);
+    kernel(window_of(window, tiles[t]), weights + tiles[t].segment * n);
   });
   instance.fence();
 }

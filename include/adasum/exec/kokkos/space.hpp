@@ -90,9 +90,24 @@ class kokkos_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     if constexpr (OnHost)
-      detail::kokkos::mix_on_host<T>(instance_, serial_, window, vectors, weights, out);
+      detail::kokkos::mix_on_host(instance_, window, vectors.size(), weights,
+                                  [=, serial = serial_, bytes = serial_space::bytes_of<T>(window, vectors.size())](
+                                      const slice& tile, const double* of_tile) {
+                                    serial.mix<T>(tile, vectors, of_tile, out, bytes);
+                                  });
     else
       detail::kokkos::mix_by_teams<T>(instance_, *workspace_, window, vectors, weights, out);
+  }
+  /// Every product and sum in double. Kernels for devices do nothing else.
+  template <scalar T>
+  void mix_in_double(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
+    if constexpr (OnHost)
+      detail::kokkos::mix_on_host(instance_, window, vectors.size(), weights,
+                                  [=, serial = serial_](const slice& tile, const double* of_tile) {
+                                    serial.mix_in_double(tile, vectors, of_tile, out);
+                                  });
+    else
+      mix(window, vectors, weights, out);
   }
 
   /// Of one element type, or between float and a 16-bit type, rounded to nearest even; on devices also between double

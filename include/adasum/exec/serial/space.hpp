@@ -114,7 +114,8 @@ class serial_space {
     detail::serial::scratch<mixing, double, few_vectors> nonzero(vectors.size());
     mix_pieces(window, vectors, weights, out, some.data(), nonzero.data(),
                [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
-                 if (n <= 2)
+                 // Two that are left of more may cancel, which nobody has looked at.
+                 if (n == 1 || vectors.size() == 2)
                    mix_few(at, n, w, length, from_memory, past_caches, to);
                  else
                    detail::serial::run<detail::serial::mix_many<T>>(instructions_, at, n, length, from_memory, w, to);
@@ -122,10 +123,10 @@ class serial_space {
     if (past_caches) detail::serial::fence_bypassing_stores();
   }
 
-  /// As mix, of sums that are kept in double because they are combined further: vectors of any scalar to doubles, or
-  /// doubles to any scalar. Products and sums are doubles.
+  /// As mix, with products and sums in double: of vectors whose sum is much shorter than they are; or to or from doubles, of
+  /// sums that are combined further.
   template <scalar From, scalar To>
-    requires(std::same_as<From, double> || std::same_as<To, double>)
+    requires(std::same_as<From, double> || std::same_as<To, double> || std::same_as<From, To>)
   void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
     const bool from_memory = detail::serial::come_from_memory(bytes_of<From>(window, vectors.size()));
     detail::serial::scratch<mixing, const From*, few_vectors> some(vectors.size());

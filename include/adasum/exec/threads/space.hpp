@@ -109,7 +109,7 @@ class threads_space {
 
   /// See serial_space.
   template <scalar From, scalar To>
-    requires(std::same_as<From, double> || std::same_as<To, double>)
+    requires(std::same_as<From, double> || std::same_as<To, double> || std::same_as<From, To>)
   void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
     detail::threads_backend::mix_by<From>(
         *team_, window, vectors.size(), weights,
