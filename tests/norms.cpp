@@ -367,7 +367,8 @@ TEST_CASE("finite gradients are finite in the report, however long, also those t
   for (const double length : {1e155, 1e200, 1e301, 1e308}) {
     CAPTURE(length);
     const gradients_of<double> far{{1, 2, 3, 4, 5}, {1, 1, length, length, length}, {1, 2, 3, 4, 4}, {1, 2, 3, 5, 5}};
-    const gradients_of<double> all{{1, 2, length, 4, length}, {1, 1, length, length, length}, {1, 2, length, length, 4}};
+    const gradients_of<double> all{
+        {1, 2, length, 4, length}, {1, 1, length, length, length}, {1, 2, length, length, 4}};
     for (const bool per_segment : {false, true}) {
       CAPTURE(per_segment);
       check(far, rules::multi_krum{.byzantine = 1, .per_segment = per_segment}, 1);

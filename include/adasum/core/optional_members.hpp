@@ -218,10 +218,10 @@ void measure_for(const Space& space, const slice& window, std::span<const T* con
 
 /// Whether a space can be told to mix vectors of T in double.
 template <class Space, class T>
-inline constexpr bool mixes_in_double = requires(const Space& space, const slice& part,
-                                                 std::span<const T* const> vectors, const double* weights, T* out) {
-  space.mix_in_double(part, vectors, weights, out);
-};
+inline constexpr bool mixes_in_double =
+    requires(const Space& space, const slice& part, std::span<const T* const> vectors, const double* weights, T* out) {
+      space.mix_in_double(part, vectors, weights, out);
+    };
 
 /// Mixes vectors whose sum may be much shorter than they are.
 template <scalar T, class Space>

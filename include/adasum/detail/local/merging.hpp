@@ -211,8 +211,7 @@ class merging {
         if (gram(i, i) > 0 && !is_zero(weights[i]))
           longest = std::max(longest, std::ilogb(weights[i]) + exponent(i) + std::ilogb(std::sqrt(gram(i, i))));
       if (longest != std::numeric_limits<int>::min()) shift = -longest;
-      for (std::size_t i = 0; i < n; ++i)
-        of_part[i] = gram(i, i) > 0 ? std::ldexp(weights[i], exponent(i) + shift) : 0;
+      for (std::size_t i = 0; i < n; ++i) of_part[i] = gram(i, i) > 0 ? std::ldexp(weights[i], exponent(i) + shift) : 0;
     }
     one.copies.mix(inputs_of(one), one.parts[part], of_part.data(), input(one, 0));
     one.scale.exponent(part, place_of(0)) = shift;
@@ -256,8 +255,8 @@ class merging {
       const double share = std::min(1.0, noise / norms[i]);
       return one.is_scalar ? std::min(terms[i], norms[i]) * share : terms[i] * share;
     };
-    one.noise[m.first] =
-        kept(0, one.noise[m.first]) + kept(1, one.noise[m.middle]) + std::hypot(rounding * terms[0], rounding * terms[1]);
+    one.noise[m.first] = kept(0, one.noise[m.first]) + kept(1, one.noise[m.middle]) +
+                         std::hypot(rounding * terms[0], rounding * terms[1]);
   }
 
   Rule& rule_;

@@ -59,15 +59,12 @@ class rescaling {
   void select(const input_list& inputs) { inputs_ = inputs; }
   /// The packed matrices of all parts as they are multiplied, one after the other.
   void read(std::span<const double> matrices) { std::ranges::copy(matrices, gram_.begin()); }
-  gram_view matrix(std::size_t part) const {
-    return {gram_.data() + part * packed_size(inputs_.count), inputs_.count};
-  }
+  gram_view matrix(std::size_t part) const { return {gram_.data() + part * packed_size(inputs_.count), inputs_.count}; }
   /// Input i is zero from here on, or does not count.
   void forget(std::size_t i) {
     for (std::size_t part = 0; part < parts_; ++part) {
       exponent(part, inputs_.at(i)) = 0;
-      for (std::size_t j = 0; j < inputs_.count; ++j)
-        gram_[part * packed_size(inputs_.count) + packed_index(i, j)] = 0;
+      for (std::size_t j = 0; j < inputs_.count; ++j) gram_[part * packed_size(inputs_.count) + packed_index(i, j)] = 0;
     }
   }
 

@@ -90,11 +90,10 @@ class kokkos_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     if constexpr (OnHost)
-      detail::kokkos::mix_on_host(instance_, window, vectors.size(), weights,
-                                  [=, serial = serial_, bytes = serial_space::bytes_of<T>(window, vectors.size())](
-                                      const slice& tile, const double* of_tile) {
-                                    serial.mix<T>(tile, vectors, of_tile, out, bytes);
-                                  });
+      detail::kokkos::mix_on_host(
+          instance_, window, vectors.size(), weights,
+          [=, serial = serial_, bytes = serial_space::bytes_of<T>(window, vectors.size())](
+              const slice& tile, const double* of_tile) { serial.mix<T>(tile, vectors, of_tile, out, bytes); });
     else
       detail::kokkos::mix_by_teams<T>(instance_, *workspace_, window, vectors, weights, out);
   }

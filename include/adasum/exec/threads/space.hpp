@@ -138,8 +138,8 @@ class threads_space {
  private:
   static std::size_t checked(std::size_t threads) {
     if (threads < 1 || threads > most_threads)
-      throw bad_input("adasum::threads_space: " + std::to_string(threads) + " threads were asked for; there can be 1 to " +
-                      std::to_string(most_threads));
+      throw bad_input("adasum::threads_space: " + std::to_string(threads) +
+                      " threads were asked for; there can be 1 to " + std::to_string(most_threads));
     return threads;
   }
 
