@@ -42,8 +42,8 @@ void require_same_or_apart(std::span<const T> input, std::span<const T> out, con
   if (begin(input) == begin(out) || input.empty() || out.empty()) return;
   if (begin(input) < end(out) && begin(out) < end(input))
     throw bad_input(std::string(call) + ": the output overlaps " + what() + " in part (" +
-                    std::to_string(input.size()) + " and " + std::to_string(out.size()) +
-                    " elements); they must be the same array or apart");
+                    std::to_string(input.size()) + " and " + counted(out.size(), "element") +
+                    "); they must be the same array or apart");
 }
 
 template <class T>

@@ -146,7 +146,7 @@ class shard_exchange {
                     std::to_string(a.place.index) + " of replicas " + std::to_string(a.place.replica) + " and " +
                     std::to_string(b.place.replica) + ", which must be cut alike; " +
                     (a.length != b.length
-                         ? "they have " + std::to_string(a.length) + " and " + std::to_string(b.length) + " elements"
+                         ? "they have " + std::to_string(a.length) + " and " + counted(b.length, "element")
                          : "the boundaries of their segments differ"));
   }
 
