@@ -36,10 +36,9 @@ class report_writer {
   }
   std::span<double> result_norms() { return report_.result_norms_; }
   void set_measured(bool measured) { report_.measured_ = measured; }
-  /// Not all norms are known.
+  /// Not all norms are known: none is told.
   void forget_norms() {
     constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
-    report_.measured_ = false;
     for (auto& one : report_.entries_) one.norm = unknown;
     std::ranges::fill(report_.result_norms_, unknown);
   }

@@ -172,10 +172,10 @@ class run_of_stages {
     space_.fence();
     stages_.end_run();
     auto& found = report_.written();
-    if (settings_.measure || (needs_gram<Rule> && (std::is_same_v<Inner, no_inner_rule> || needs_gram<Inner>)))
-      found.set_measured(true);
-    else
-      found.forget_norms();  // which some stages may have measured
+    constexpr bool has_inner_rule = !std::is_same_v<Inner, no_inner_rule>;
+    const bool measured = settings_.measure || (needs_gram<Rule> && (!has_inner_rule || needs_gram<Inner>));
+    found.set_measured(measured);
+    if (has_inner_rule && !measured) found.forget_norms();  // which stages under one of the rules may have measured
     if (rounds()) found.set_lost_on_wire(by_message().losses());
     report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), fallbacks_of(rule_));
     return progress::done;
