@@ -155,7 +155,7 @@ TEST_CASE(
   const auto blocks = node_communicator::make_blocks();
   for (const auto& rank : on_ranks(3, [&](const adasum::thread_communicator& threads) {
          const node_communicator comm(threads, {0, 0}, blocks);
-         check_refused([&] { adasum::plan_allreduce<double>(exec, comm, 10); }, "nodes() has 2 entries for 3 ranks");
+         check_refused([&] { adasum::plan_allreduce<double>(exec, comm, 10); }, "nodes() has 2 numbers for 3 ranks");
          return 0;
        }))
     CHECK_MESSAGE(rank.value, rank.description());

@@ -240,7 +240,7 @@ TEST_CASE("by levels: one that goes on no more is an error on every rank, and it
     CHECK(rank.value->how == way::communication_error);
     messages += rank.value->message;
   }
-  CHECK(messages.find("rank 13 did not come within 1 seconds") != std::string::npos);
+  CHECK(messages.find("rank 13 did not come within 1 second") != std::string::npos);
 }
 
 }  // namespace test_of_allreduce_of_many_ranks

@@ -245,6 +245,67 @@ TEST_CASE("a rank that does not mark a parameter, or leaves midway: nobody hangs
       });
 }
 
+TEST_CASE("a parameter that is not marked, where ranks check for agreement: all of them are told which") {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    for (const std::size_t missing : {0u, 4u, 8u}) {
+      const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+        auto buckets =
+            adasum::plan_bucketed<float>(adasum::serial_space{}, comm, parameters, bucket_bytes, order, checked);
+        for (std::size_t i = 0; i < lengths.size(); ++i)
+          if (comm.rank() != 1 || i != missing) buckets.ready(i);
+        return end_of(std::vector<float>{}, [&](auto&) { buckets.wait(); });
+      });
+      for (const auto& rank : ranks) {
+        REQUIRE_MESSAGE(rank.value, rank.description());
+        CHECK(rank.value->how == way::agreement_error);
+        CHECK(rank.value->message ==
+              "rank 1: adasum::bucketed::wait: parameter " + std::to_string(missing) + " is not ready");
+      }
+    }
+  });
+}
+
+TEST_CASE("a parameter without elements, in a bucket of its own, that is not marked on one rank") {
+  for_each_schedule([&](const auto& order, const std::string& name) {
+    CAPTURE(name);
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      auto buckets = adasum::plan_bucketed<float>(adasum::serial_space{}, comm, {3, 0}, 0, order, unchecked);
+      CHECK(buckets.buckets() == 2);
+      buckets.ready(0);
+      if (comm.rank() != 1) buckets.ready(1);
+      auto end = end_of(std::vector<float>{}, [&](auto&) { buckets.wait(); });
+      for (const std::size_t i : {0u, 1u}) buckets.ready(i);
+      buckets.wait();
+      return end;
+    });
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());
+      CHECK(ranks[r].value->how == (r == 1 ? way::bad_input : way::communication_error));
+    }
+  });
+}
+
+TEST_CASE("another plan in flight when a bucket is complete: refused, and it goes on when that has ended") {
+  const auto ranks = on_ranks(2, [&](const adasum::thread_communicator& comm) {
+    const adasum::serial_space exec;
+    auto plan = adasum::plan_allreduce<float>(exec, comm, 5, unchecked);
+    auto buckets = adasum::plan_bucketed<float>(exec, comm, {3}, 0, unchecked);
+    auto gradient = counted(5);
+    plan.start(gradient);
+    std::ranges::fill(buckets.gradient(0), 1.0f);
+    CHECK_THROWS_WITH_AS(buckets.ready(0), doctest::Contains("another plan is in flight"), adasum::bad_input);
+    CHECK_THROWS_WITH_AS(buckets.ready(0), doctest::Contains("is ready already"), adasum::bad_input);
+    plan.wait();
+    buckets.wait();
+    return buckets.gradient(0)[0];
+  });
+  for (const auto& rank : ranks) {
+    REQUIRE_MESSAGE(rank.value, rank.description());
+    CHECK(*rank.value == 1);
+  }
+}
+
 namespace {
 
 std::atomic<bool> one_wait_is_to_end{false};

@@ -295,6 +295,23 @@ TEST_CASE("a rank that fails or leaves midway: nobody hangs, and no gradient of 
     check_failures<throwing_row_sum_rule>(size, adasum::schedules::recursive_halving{}, 1.0);
 }
 
+TEST_CASE("a parameter that is not marked, where ranks check for agreement: all are told before the pass begins") {
+  for (const std::size_t missing : {std::size_t{0}, model.size() - 1}) {
+    const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
+      auto buckets = adasum::plan_bucketed<double>(adasum::serial_space{}, comm, model, 100 * sizeof(double),
+                                                   adasum::rules::adacons{}, adasum::schedules::all_to_all{}, checked);
+      return pass_of(buckets, exact_gradients<double>(3, 5, 1)[0], 1, comm.rank() == 1 ? missing : none).end;
+    });
+    for (std::size_t r = 0; r < 3; ++r) {
+      REQUIRE_MESSAGE(ranks[r].value, ranks[r].description());
+      const bool has_begun = missing == 0;  // bucket 0 has the last parameters
+      CHECK(ranks[r].value->how == (!has_begun ? way::agreement_error
+                                    : r == 1   ? way::bad_input
+                                               : way::communication_error));
+    }
+  }
+}
+
 TEST_CASE("a rank that fails wherever another one is: also while that one goes on to combine vector by vector") {
   const adasum::schedules::hierarchical order{std::vector{0, 0}, adasum::rules::sum{}};
   for (const double scale : {1.0, 0x1p+600})

@@ -75,8 +75,9 @@ TEST_CASE("delta_allreduce refuses what it cannot combine, and changes nothing")
   auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, adasum::self_communicator{}, segs);
   std::vector<double> before(6, 1), weights(6, 2), shorter(5, 3);
   CHECK_THROWS_WITH_AS(adasum::delta_allreduce(plan, before, shorter),
-                       "adasum::delta_allreduce: there are 6 weights before the step, "
-                       "5 after it, and the plan is for 6", adasum::bad_input);
+                       "adasum::delta_allreduce: 6 weights before the step, "
+                       "5 after it, and the plan is for 6",
+                       adasum::bad_input);
   CHECK_THROWS_AS(adasum::delta_allreduce(plan, shorter, weights), adasum::bad_input);
   CHECK_THROWS_AS(adasum::delta_allreduce(plan, weights, weights), adasum::bad_input);
   std::vector<double> memory(9, 4);

@@ -81,7 +81,7 @@ TEST_CASE("parts that cannot be, and a root that does not exist, on one rank") {
                                                                               const auto& choices) {
     adasum::plan_reduce_scatter<float>(exec, comm, 10, differs ? parts{6, 5, 0} : parts{5, 5, 0}, choices);
   });
-  check_refused("adasum::adasum_reduce: the root is rank 3, but there are 3 ranks",
+  check_refused("adasum::adasum_reduce: the root is rank 3, but the communicator has 3 ranks",
                 [](const auto& comm, auto& g, bool differs, const auto& choices) {
                   adasum::adasum_reduce(exec, comm, g, differs ? 3 : 2, choices);
                 });

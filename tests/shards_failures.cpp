@@ -65,17 +65,19 @@ void check_refused(const std::string& mentions, const std::vector<shard>& where)
 
 TEST_CASE("shards that do not fit together") {
   check_refused("rank 1 and rank 3 both say that they have shard 1 of replica 0", {{0, 0}, {0, 1}, {1, 0}, {0, 1}});
-  check_refused("nobody has shard 1 of replica 1; 3 replicas of 2 shards, both numbered from 0, on 4 ranks",
-                {{0, 0}, {0, 1}, {1, 0}, {2, 0}});
-  check_refused("nobody has shard 0 of replica 0", {{1, 0}, {1, 1}, {2, 0}, {2, 1}});
+  check_refused("nobody has shard 1 of replica 0, but rank 1 says that it has shard 1 of replica 2",
+                {{0, 0}, {2, 1}, {1, 0}, {1, 1}});
+  check_refused("nobody has shard 0 of replica 0; the highest numbers are replica 2 (rank 3) and shard 1 (rank 1)",
+                {{1, 0}, {1, 1}, {2, 0}, {2, 1}});
   check_refused("rank 2 says that it has shard 0 of replica -1", {{0, 0}, {0, 1}, {-1, 0}, {0, 1}});
-  check_refused("nobody has shard 0 of replica 3; 2147483648 replicas", {{0, 0}, {2147483647, 0}, {1, 0}, {2, 0}});
+  check_refused("nobody has shard 0 of replica 3, but rank 1 says that it has shard 0 of replica 2147483647",
+                {{0, 0}, {2147483647, 0}, {1, 0}, {2, 0}});
 }
 
 TEST_CASE("replicated segments that cannot be, or are others elsewhere") {
-  check_refused("the shard lists segment 2 as replicated, but there are only 2 segments",
+  check_refused("the shard lists segment 2 as replicated, but the shard has only 2 segments",
                 {{0, 0, {2}}, {0, 1, {2}}, {1, 0, {2}}, {1, 1, {2}}});
-  check_refused("the shard lists segment 2 as replicated, but there are only 2 segments",
+  check_refused("the shard lists segment 2 as replicated, but the shard has only 2 segments",
                 {{0, 0}, {0, 1}, {1, 0}, {1, 1, {2}}});
   check_refused("the replicated segments must be in ascending order: 0 follows 1", {{0, 0}, {0, 1, {1, 0}}, {1, 0}, {1, 1}});
   check_refused("rank 0 and rank 3 disagree on which segments are replicated",

@@ -13,6 +13,7 @@
 
 #include "combine.hpp"
 #include "core/concepts.hpp"
+#include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/input_checks.hpp"
 #include "core/optional_members.hpp"
@@ -69,8 +70,8 @@ class accumulator {
   void add_elements(std::span<const T> elements) {
     constexpr auto call = "adasum::accumulator::add";
     if (elements.size() != length())
-      throw bad_input(std::string(call) + ": the gradient has " + std::to_string(elements.size()) +
-                      " elements, the accumulator " + std::to_string(length()));
+      throw bad_input(std::string(call) + ": the gradient has " + detail::counted(elements.size(), "element") +
+                      ", the accumulator " + std::to_string(length()));
     const auto name = [] { return std::string("the gradient"); };
     detail::require_not_null(elements, name, call);
     if (elements.data() == total_.data() && !elements.empty())

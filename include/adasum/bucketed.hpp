@@ -173,7 +173,9 @@ class bucketed {
   /// others have been reduced. After a timeout, no bucket waits again: those that are left fail at once, on all ranks. Under
   /// a rule that weighs the whole model, all of them fail.
   /// @return a report for each bucket, or under such a rule one for all (location::report); overwritten by the next pass
-  /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too
+  /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too. With
+  ///                    options::check_agreement, all ranks get an agreement_error instead, unless a pass that is a single
+  ///                    reduction had begun
   /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified where they lie in gradient(i),
   ///         and the caller's own are as they were
   std::span<const report* const> wait() {
@@ -244,7 +246,7 @@ class bucketed {
     mine.length = buckets_.size();
     std::vector<std::size_t> boundaries{0};
     if (is_one_run_) {
-      mine.set(mine.options, "buckets of " + std::to_string(bucket_bytes) + " bytes");
+      mine.set(mine.options, "buckets of " + detail::counted(bucket_bytes, "byte"));
       for (auto b = buckets_.size(); b-- > 0;) boundaries.push_back(buckets_[b].elements.end);
       mine.set_segments(segments_view{boundaries});
     }
@@ -264,7 +266,7 @@ class bucketed {
     if (parameter_at(i, "ready").is_ready) throw bad_input(name() + " is ready already; wait() ends the pass");
     auto& one = parameters_[i];
     if (callers && callers->size() != one.at.elements.size())
-      throw bad_input(name() + " has " + std::to_string(one.at.elements.size()) + " elements, its gradient " +
+      throw bad_input(name() + " has " + detail::counted(one.at.elements.size(), "element") + ", its gradient " +
                       std::to_string(callers->size()));
     if (callers && callers->data() == nullptr && !callers->empty())
       throw bad_input(name() + ": its gradient is a null pointer");

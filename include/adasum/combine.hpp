@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/concepts.hpp"
+#include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/input_checks.hpp"
 #include "core/optional_members.hpp"
@@ -57,8 +58,8 @@ void require_combinable(const Space& space, std::span<const std::span<const T>> 
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto which = [i] { return "gradient " + std::to_string(i); };
     if (inputs[i].size() != out.size())
-      throw bad_input(std::string(call) + ": " + which() + " has " + std::to_string(inputs[i].size()) +
-                      " elements, the output has " + std::to_string(out.size()));
+      throw bad_input(std::string(call) + ": " + which() + " has " + counted(inputs[i].size(), "element") +
+                      ", the output has " + std::to_string(out.size()));
     require_not_null(inputs[i], which, call);
     require_reachable(space, inputs[i], which, call);
     require_same_or_apart(inputs[i], std::span<const T>(out), which, call);

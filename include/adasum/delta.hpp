@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "core/error.hpp"
 #include "core/input_checks.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
@@ -28,8 +29,7 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
   if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; call wait() first");
   try {
     if (start.size() != now.size() || start.size() != plan.length())
-      throw bad_input(std::string(call) + ": there are " + std::to_string(start.size()) +
-                      " weights before the step, " +
+      throw bad_input(std::string(call) + ": " + counted(start.size(), "weight") + " before the step, " +
                       std::to_string(now.size()) + " after it, and the plan is for " + std::to_string(plan.length()));
     if (start.data() == now.data() && !start.empty())
       throw bad_input(std::string(call) + ": the weights before and after are the same array");
@@ -89,7 +89,8 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
 /// Maleki et al., MLSys 2021, section 3 (optimizers with state). Collective; it blocks and throws as a run of the plan does.
 /// If the plan throws an agreement_error or a nonfinite_error, `before` has been subtracted from the weights and added again:
 /// each weight is what it was, except for two roundings.
-/// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error
+/// @throws bad_input  `before` and `weights` differ in length or overlap; the other ranks get a communication_error. With
+///                    options::check_agreement, all ranks get an agreement_error instead
 template <class Plan, class Before, class Weights>
 const report& delta_allreduce(Plan& plan, Before&& before, Weights&& weights) {
   constexpr bool gives_all = detail::is_allreduce_plan<Plan>;

@@ -58,7 +58,7 @@ inline std::string_view next_word(std::string_view& text) {
 
 /// @param where  the place, for messages
 inline void read_numbers(std::string_view text, std::span<double> numbers, const std::string& where) {
-  const auto expected = std::to_string(numbers.size()) + (numbers.size() == 1 ? " number" : " numbers");
+  const auto expected = counted(numbers.size(), "number");
   for (double& number : numbers) {
     const auto word = next_word(text);
     if (word.empty()) throw bad_input(where + ": needs " + expected);

@@ -80,6 +80,7 @@ class allreduce_plan {
   ///
   /// @return  the same object at each run, overwritten by the next
   /// @throws bad_input            the gradient's length is not that of the plan; the other ranks get a communication_error
+  ///                              (of parts and shards: those that need something of this rank's)
   /// @throws agreement_error      with options::check_agreement: the ranks differ, or one of them got bad input; the same on
   ///                              all ranks, and nothing has changed
   /// @throws nonfinite_error      a gradient holds Inf or NaN, under nonfinite_policy::raise; the same on all ranks, and

@@ -90,9 +90,10 @@ void append_json_array(std::string& text, std::size_t count, Value&& value) {
 /// For people: a line about the whole, what was not finite, and a line for each segment.
 inline std::string to_text(const report& r) {
   std::string text;
-  detail::append_all(text, r.rule(), " of ", r.contributions(), r.contributions() == 1 ? " gradient, " : " gradients, ",
-                     r.segments(), r.segments() == 1 ? " segment" : " segments");
-  if (!r.schedule().empty()) detail::append_all(text, ", by ", r.schedule(), ", ", r.bytes_sent(), " bytes sent");
+  detail::append_all(text, r.rule(), " of ", detail::counted(r.contributions(), "gradient"), ", ",
+                     detail::counted(r.segments(), "segment"));
+  if (!r.schedule().empty())
+    detail::append_all(text, ", by ", r.schedule(), ", ", detail::counted(r.bytes_sent(), "byte"), " sent");
   if (r.wire() != wire_format::same) detail::append_all(text, ", elements as ", to_string(r.wire()));
   const auto& lost = r.lost_on_wire();
   if (lost && lost->overflowed > 0) detail::append_all(text, "; overflowed on their way: ", lost->overflowed);

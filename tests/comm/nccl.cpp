@@ -204,7 +204,7 @@ TEST_CASE("disagreement and bad input: an error on every rank where that is chec
   CHECK(refused([](const auto& comm, const auto& exec, auto gradient) {
           const schedules::hierarchical nodes{std::vector<int>(comm.rank() == 1 ? 1 : 2, 0), rules::mean{}};
           plan_enqueued_allreduce<float>(exec, comm, segments{100}, rules::adasum{}, nodes, checked(true))(gradient);
-        }).find("nodes are given for 1 ranks") != std::string::npos);
+        }).find("nodes are given for 1 rank") != std::string::npos);
   // Unchecked, with a report: the rank whose input is bad withholds its bytes.
   refused([](const auto& comm, const auto& exec, auto gradient) {
     auto plan = plan_allreduce<float>(exec, comm, segments{100}, rules::adasum{}, schedules::recursive_halving{},

@@ -87,6 +87,22 @@ TEST_CASE("a report without measurements says so") {
   CHECK(r.weight(1, 0) == 0.5);
 }
 
+TEST_CASE("a report without measurements knows of the gradients that were left out") {
+  std::vector<float> good{1, 2}, bad{1, std::numeric_limits<float>::infinity()}, out(2);
+  const auto r = combine(serial_space{}, std::vector{good, bad}, out, rules::mean{}, segments{1, 1},
+                         options{.measure = measuring::when_needed, .nonfinite = nonfinite_policy::exclude});
+  CHECK_FALSE(r.measured());
+  CHECK(r.excluded() == std::vector{1});
+  CHECK_FALSE(r.finite());
+  CHECK(r.nonfinite() == std::vector<nonfinite_input>{{1, 1}});
+  CHECK(r.norm(1, 0) == 0);
+  CHECK(std::isinf(r.norm(1, 1)));
+  CHECK(std::isnan(r.norm(0, 0)));
+  CHECK(std::isnan(r.orthogonality()));
+  CHECK(r.weight(0, 1) == 1);
+  CHECK(r.weight(1, 1) == 0);
+}
+
 TEST_CASE("options: equal by value, agreement checks on where asserts are") {
 #ifdef NDEBUG
   CHECK_FALSE(options{}.check_agreement);

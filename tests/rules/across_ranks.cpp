@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,6 +135,38 @@ TEST_CASE("ranks that disagree about a parameter are told so: of the rule, and o
   refused([](std::size_t rank) {
     return rules::nearest_neighbour_mixing<rules::multi_krum>{.rule = {.selected = rank + 1}};
   });
+}
+
+TEST_CASE("across nodes, the mean weighs them by their ranks that take part; other rules count each node once") {
+  const segments cut{2, 3};
+  // Equal gradients, of nodes of three ranks and two. Inside, Adasum gives the gradient itself.
+  const auto check = [&](const auto& rule, bool excludes, double of_first, double of_second) {
+    CAPTURE(std::string(rule.name));
+    CAPTURE(excludes);
+    const schedules::hierarchical order{std::vector{0, 0, 0, 1, 1}, rules::adasum{}, schedules::all_to_all{}};
+    const auto reports = results_of(on_ranks(5, [&](const thread_communicator& comm) {
+      std::vector<double> gradient(cut.total(), 0.5);
+      if (excludes && comm.rank() == 1) gradient[0] = std::numeric_limits<double>::infinity();
+      return combine_allreduce(serial_space{}, comm, gradient, rule, order, cut,
+                               {.nonfinite = nonfinite_policy::exclude});
+    }));
+    for (const auto& found : reports) {
+      CHECK(found.weight(0, 1) + found.weight(1, 1) + found.weight(2, 1) == doctest::Approx(of_first));
+      CHECK(found.weight(3, 1) + found.weight(4, 1) == doctest::Approx(of_second));
+    }
+  };
+  const double length = std::sqrt(3 * 0.25);  // of segment 1
+  for (const bool excludes : {false, true}) {
+    check(rules::mean{}, excludes, excludes ? 0.5 : 0.6, excludes ? 0.5 : 0.4);
+    check(rules::sum{}, excludes, 1, 1);
+    check(rules::adasum{}, excludes, 0.5, 0.5);
+    check(rules::adasum_linear{}, excludes, 0.5, 0.5);
+    check(rules::unit_mean{}, excludes, 0.5 / length, 0.5 / length);
+    check(rules::geometric_median{}, excludes, 0.5, 0.5);
+    check(rules::centred_clipping{}, excludes, 0.5, 0.5);
+    check(rules::gradvac{}, excludes, 1, 1);
+    check(rules::pcgrad{}, excludes, 1, 1);
+  }
 }
 
 }  // namespace test_of_rules_across_ranks

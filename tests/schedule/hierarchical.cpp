@@ -328,6 +328,11 @@ TEST_CASE("all ranks are told the same: whether norms were measured, where only 
                   (measure == adasum::measuring::always || (adasum::needs_gram<Rule> && adasum::needs_gram<Inner>)));
             CHECK(rank.found.finite());
             CHECK(rank.found.nonfinite().empty());
+            for (std::size_t k = 0; k < segs.size(); ++k) {  // all norms, or none
+              CHECK(std::isnan(rank.found.result_norm(k)) != rank.found.measured());
+              for (std::size_t r = 0; r < nodes.size(); ++r)
+                CHECK(std::isnan(rank.found.norm(r, k)) != rank.found.measured());
+            }
           }
         });
     });

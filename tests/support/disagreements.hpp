@@ -93,7 +93,7 @@ void for_each_disagreement(Visitor&& visit) {
     auto plan = plan_allreduce<float>(space, comm, segs, rule, order, checked);
     return end_of(counted(differs ? 12 : 10), [&](auto& g) { plan(g); });
   });
-  visit("there are 10 weights before the step, 9 after it, and the plan is for 10", [=](const auto& comm, bool differs) {
+  visit("10 weights before the step, 9 after it, and the plan is for 10", [=](const auto& comm, bool differs) {
     const segments segs{4, 6};
     auto plan = plan_allreduce<float>(space, comm, segs, rule, order, checked);
     return end_of(counted(differs ? 9 : 10),

@@ -171,8 +171,8 @@ class nccl_communicator {
       if (size != message.bytes.size())
         problem = "rank " + std::to_string(message.peer) +
                   (size == withheld ? " has failed"
-                                    : " sent " + std::to_string(size) + " bytes where " +
-                                          std::to_string(message.bytes.size()) + " were expected");
+                                    : " sent " + detail::counted(size, "byte") + " instead of the expected " +
+                                          std::to_string(message.bytes.size()));
       else if (message.where == memory_kind::host)
         std::memcpy(message.bytes.data(), copy, message.bytes.size());
     });

@@ -38,8 +38,9 @@ class routed_communicator {
   routed_communicator(Inner inner, Outer outer, std::vector<int> node_of_rank)
       : inner_(std::move(inner)), outer_(std::move(outer)), inner_rank_(node_of_rank.size(), -1) {
     if (node_of_rank.size() != static_cast<std::size_t>(outer_.size()))
-      throw bad_input("adasum::routed_communicator: nodes are given for " + std::to_string(node_of_rank.size()) +
-                      " ranks, the outer communicator has " + std::to_string(outer_.size()));
+      throw bad_input("adasum::routed_communicator: nodes are given for " +
+                      detail::counted(node_of_rank.size(), "rank") + ", the outer communicator has " +
+                      std::to_string(outer_.size()));
     int in_node = 0;
     for (std::size_t r = 0; r < node_of_rank.size(); ++r)
       if (node_of_rank[r] == node_of_rank[static_cast<std::size_t>(outer_.rank())]) inner_rank_[r] = in_node++;

@@ -54,4 +54,13 @@ class timeout_error : public communication_error {
   int rank_;
 };
 
+namespace detail {
+
+/// For messages: "1 element", "2 elements". @param what  one of them
+template <class Count>
+std::string counted(Count count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace detail
 }  // namespace adasum

@@ -30,8 +30,8 @@ inline void require_boundaries(segments_view segments, const char* call) {
 inline void require_segments_match(segments_view segments, std::size_t length, const char* call) {
   require_boundaries(segments, call);
   if (segments.all().end != length)
-    throw bad_input(std::string(call) + ": the segments hold " + std::to_string(segments.all().end) +
-                    " elements in all, the gradient has " + std::to_string(length));
+    throw bad_input(std::string(call) + ": the segments hold " + counted(segments.all().end, "element") +
+                    " in all, the gradient has " + std::to_string(length));
 }
 
 /// Two arrays may be the same one, or apart; anything between would be read after it has been written.
@@ -42,15 +42,14 @@ void require_same_or_apart(std::span<const T> input, std::span<const T> out, con
   if (begin(input) == begin(out) || input.empty() || out.empty()) return;
   if (begin(input) < end(out) && begin(out) < end(input))
     throw bad_input(std::string(call) + ": the output overlaps " + what() + " in part (" +
-                    std::to_string(input.size()) + " and " + std::to_string(out.size()) +
-                    " elements); they must be the same array or apart");
+                    std::to_string(input.size()) + " and " + counted(out.size(), "element") +
+                    "); they must be the same array or apart");
 }
 
 template <class T>
 void require_not_null(std::span<const T> array, const auto& what, const char* call) {
   if (array.data() == nullptr && !array.empty())
-    throw bad_input(std::string(call) + ": " + what() + " is a null pointer with " + std::to_string(array.size()) +
-                    " elements");
+    throw bad_input(std::string(call) + ": " + what() + " is a null pointer with " + counted(array.size(), "element"));
 }
 
 /// For spaces that can tell: memory that their kernels cannot read ends the program on some devices.
@@ -61,7 +60,7 @@ void require_reachable(const Space& space, std::span<const T> array, const auto&
                 })
     if (!array.empty() && !space.can_reach(array.data()))
       throw bad_input(std::string(call) + ": " + what() + " does not lie in memory that the execution space \"" +
-                      std::string(Space::name) + "\" can reach (" + std::to_string(array.size()) + " elements)");
+                      std::string(Space::name) + "\" can reach (" + counted(array.size(), "element") + ")");
 }
 
 /// What is wrong with a gradient for a plan of this length; empty if nothing.
@@ -70,7 +69,7 @@ std::string problem_with_gradient(const Space& space, std::span<const T> element
                                   const char* plan) {
   const auto the_gradient = [] { return std::string("the gradient"); };
   if (elements.size() != length)
-    return std::string(plan) + ": the gradient has " + std::to_string(elements.size()) + " elements, the plan is for " +
+    return std::string(plan) + ": the gradient has " + counted(elements.size(), "element") + ", the plan is for " +
            std::to_string(length);
   try {
     require_not_null(elements, the_gradient, plan);

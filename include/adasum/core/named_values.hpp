@@ -107,7 +107,9 @@ class named_values {
     for (const auto& [name, value, is_read] : given_)
       if (!is_read)
         throw bad_input("adasum: " + owner_ + ": there is no '" + std::string(name) + "'; " +
-                        (known_.empty() ? "nothing can be given" : "there are " + known_));
+                        (known_.empty()                    ? "nothing can be given"
+                         : known_.find(',') == known_.npos ? "there is " + known_
+                                                           : "there are " + known_));
   }
 
  private:

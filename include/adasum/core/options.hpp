@@ -15,7 +15,8 @@ namespace adasum {
 /// When the Gram matrix is measured.
 enum class measuring {
   always,       ///< so that the report is complete for every rule
-  when_needed,  ///< not for rules that need no inner products (sum, mean): their report then holds no norms
+  when_needed,  ///< not for rules that need no inner products (sum, mean): the report then holds no norms, also if it is
+                ///< only one of the two rules of schedules::hierarchical
 };
 
 /// What happens when a gradient holds Inf or NaN.

@@ -43,14 +43,17 @@ class report {
   std::string_view rule() const { return rule_; }
   /// The schedule that ran (what `automatic` chose); empty for a local combination.
   std::string_view schedule() const { return schedule_; }
-  /// Whether inner products were measured; if not, all norms below are NaN.
+  /// Whether all inner products were measured. If not (measuring::when_needed, and a rule that needs none; with
+  /// schedules::hierarchical one of its two rules suffices), the orthogonality and all norms below are NaN, except those
+  /// of gradients that were left out.
   bool measured() const { return measured_; }
 
   /// ‖segment k of gradient i‖₂.
   double norm(std::size_t i, std::size_t k) const { return at(i, k).norm; }
   /// The weight cᵢ of gradient i in segment k: the result is Σ cᵢ gᵢ.
   double weight(std::size_t i, std::size_t k) const { return at(i, k).weight; }
-  /// ‖segment k of the result‖₂, from inner products.
+  /// ‖segment k of the result‖₂, from inner products. NaN if the rule ran by sums of vectors (row_sum_rule) under
+  /// measuring::when_needed; then orthogonality is NaN, too.
   double result_norm(std::size_t k) const {
     require_segment(k);
     return result_norms_[k];
@@ -66,20 +69,20 @@ class report {
   /// The same over all segments together.
   double orthogonality() const { return ratio(0, segments_); }
 
-  /// Whether every gradient was finite (true where nothing was measured).
+  /// Whether every gradient was finite. If measured() is false, only those that were left out are known not to be.
   bool finite() const { return nonfinite().empty(); }
   /// The gradients that were left out because they were not finite (nonfinite_policy::exclude). Their weights are 0, and
   /// their norms Inf in the segments that were not finite, 0 in the others.
   const std::vector<int>& excluded() const { return excluded_; }
   /// Whether no gradient is left; then the result is 0 and the orthogonality is NaN.
   bool all_excluded() const { return contributions_ > 0 && excluded_.size() == contributions_; }
-  /// The gradients and segments that held Inf or NaN, ordered by segment and then rank.
+  /// The gradients and segments that held Inf or NaN, as far as finite() knows them, ordered by segment and then rank.
   std::vector<nonfinite_input> nonfinite() const {
     std::vector<nonfinite_input> found;
-    if (measured_)
-      for (std::size_t k = 0; k < segments_; ++k)
-        for (std::size_t i = 0; i < contributions_; ++i)
-          if (!detail::is_finite(at(i, k).norm)) found.push_back({static_cast<int>(i), k});
+    for (std::size_t k = 0; k < segments_; ++k)
+      for (std::size_t i = 0; i < contributions_; ++i)
+        if (!detail::is_finite(at(i, k).norm) && (measured_ || is_excluded(i)))
+          found.push_back({static_cast<int>(i), k});
     return found;
   }
 
@@ -122,6 +125,7 @@ class report {
                       std::to_string(contributions_) + ", numbered from 0");
     return entries_[i * segments_ + k];
   }
+  bool is_excluded(std::size_t i) const { return std::ranges::find(excluded_, static_cast<int>(i)) != excluded_.end(); }
   void require_segment(std::size_t k) const {
     if (k >= segments_)
       throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " + std::to_string(segments_) +
@@ -134,7 +138,7 @@ class report {
     double largest = 0, result = 0, inputs = 0;
     const auto for_each_input = [&](auto&& visit) {
       for (std::size_t i = 0; i < contributions_; ++i)
-        if (std::ranges::find(excluded_, static_cast<int>(i)) == excluded_.end())
+        if (!is_excluded(i))
           for (auto k = first; k < last; ++k) visit(at(i, k).norm);
     };
     const auto square = [&](double norm) { return (norm / largest) * (norm / largest); };

@@ -36,6 +36,12 @@ class report_writer {
   }
   std::span<double> result_norms() { return report_.result_norms_; }
   void set_measured(bool measured) { report_.measured_ = measured; }
+  /// Not all norms are known: none is told.
+  void forget_norms() {
+    constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
+    for (auto& one : report_.entries_) one.norm = unknown;
+    std::ranges::fill(report_.result_norms_, unknown);
+  }
   /// A new run: what is counted and collected during a run starts from nothing.
   void begin() {
     report_.recombined_segments_ = 0;
@@ -51,15 +57,14 @@ class report_writer {
   /// For reorder(), which allocates nothing then.
   void reserve_order() { by_leaf_.reserve(report_.contributions_ * report_.segments_); }
   void exclude(int i) { report_.excluded_.push_back(i); }
-  /// Excluded gradients weigh nothing, and are not finite where their flags say so: one flag for each segment of each
-  /// gradient, one gradient after the other.
+  /// Excluded gradients weigh nothing, and their norms are Inf where their flags say so, 0 elsewhere: one flag for each
+  /// segment of each gradient, one gradient after the other.
   void finish_excluded(std::span<const unsigned char> flags) {
     for (const int i : report_.excluded_) {
       const auto entries = row(static_cast<std::size_t>(i));
       for (std::size_t k = 0; k < entries.size(); ++k) {
-        entries[k].weight = 0;
-        if (flags[static_cast<std::size_t>(i) * entries.size() + k])
-          entries[k].norm = std::numeric_limits<double>::infinity();
+        const bool is_finite = flags[static_cast<std::size_t>(i) * entries.size() + k] == 0;
+        entries[k] = {is_finite ? 0 : std::numeric_limits<double>::infinity(), 0};
       }
     }
   }

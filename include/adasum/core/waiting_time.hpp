@@ -26,7 +26,8 @@ inline bool is_limited(std::chrono::duration<double> timeout) { return std::isfi
 /// For messages: "0.3 seconds".
 inline std::string text_of(std::chrono::duration<double> time) {
   char digits[32];
-  return std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr) + " seconds";
+  return std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr) +
+         (time == std::chrono::seconds(1) ? " second" : " seconds");
 }
 
 /// @throws bad_input  a timeout that is not positive

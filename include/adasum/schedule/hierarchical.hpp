@@ -24,7 +24,9 @@ namespace adasum::schedules {
 ///
 ///     result = rule over the nodes j of (inner over the gradients of node j's ranks)
 ///
-/// Nodes are ordered by their lowest ranks (or as outer.leaf_ranks says), and the ranks of a node by rank. Inside a node
+/// Each node counts once there, however many ranks it has. Only rules::mean weighs each node by the number of its ranks
+/// that take part, so that with the mean inside the nodes, the result is the mean over all ranks. (Rules of your own can do
+/// the same: pair_gram::leaves_a.) Nodes are ordered by their lowest ranks (or as outer.leaf_ranks says), and the ranks of a node by rank. Inside a node
 /// the gradients are cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the
 /// outer schedule, with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is
 /// applied before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would.
@@ -90,8 +92,8 @@ struct hierarchical {
  private:
   node_groups groups_of(int size) const {
     if (node_of_rank.size() != static_cast<std::size_t>(size))
-      throw bad_input("adasum::schedules::hierarchical: nodes are given for " + std::to_string(node_of_rank.size()) +
-                      " ranks, the communicator has " + std::to_string(size));
+      throw bad_input("adasum::schedules::hierarchical: nodes are given for " +
+                      detail::counted(node_of_rank.size(), "rank") + ", the communicator has " + std::to_string(size));
     return node_groups(node_of_rank);
   }
 

@@ -51,14 +51,7 @@ class shard_grid {
       if (place_of(rank_at_[i]) == place_of(rank_at_[i - 1]))
         throw bad_input(call + ": " + name_of(rank_at_[i - 1]) + " and " + name_of(rank_at_[i]) +
                         " both say that they have " + name_of(place_of(rank_at_[i])));
-    // Where no two are equal, the first one that is not where it should be, once they are sorted, follows one that is
-    // missing.
-    for (std::size_t i = 0; i < replicas * shards_; ++i) {
-      const shard_place expected{static_cast<int>(i / shards_), static_cast<int>(i % shards_)};
-      if (i < rank_at_.size() && place_of(rank_at_[i]) == expected) continue;
-      throw bad_input(call + ": nobody has " + name_of(expected) + "; " + counted(replicas, "replica") + " of " +
-                      counted(shards_, "shard") + ", both numbered from 0, on " + counted(rank_at_.size(), "rank"));
-    }
+    if (replicas * shards_ != rank_at_.size()) refuse_incomplete(places, replicas, call);
   }
 
   /// Whether there is none: then every rank has a gradient of its own.
@@ -80,12 +73,52 @@ class shard_grid {
   }
 
  private:
+  /// Some shard of some replica is nowhere, so a rank has named another in its place: where all others fit into a grid of as
+  /// many places as there are ranks, it is that one.
+  [[noreturn]] void refuse_incomplete(std::span<const shard_place> places, std::size_t replicas,
+                                      const std::string& call) const {
+    constexpr int nobody = -1;
+    const auto ranks = places.size();
+    const auto place_of = [&](int rank) { return places[static_cast<std::size_t>(rank)]; };
+    int culprit = nobody;
+    std::size_t shards = 0;
+    bool are_several = false;
+    for (std::size_t s = 1; s <= ranks; ++s) {
+      const auto is_outside = [&](int rank) {
+        const auto [replica, index] = place_of(rank);
+        return static_cast<std::size_t>(index) >= s || static_cast<std::size_t>(replica) >= ranks / s;
+      };
+      if (ranks % s != 0 || std::ranges::count_if(rank_at_, is_outside) != 1) continue;
+      const int rank = *std::ranges::find_if(rank_at_, is_outside);
+      are_several = are_several || (culprit != nobody && culprit != rank);
+      culprit = rank;
+      shards = s;
+    }
+    std::string why;
+    if (culprit == nobody || are_several) {
+      const int last = *std::ranges::max_element(rank_at_, {}, [&](int rank) { return place_of(rank).index; });
+      why = "; the highest numbers are replica " + std::to_string(replicas - 1) + " (" + name_of(rank_at_.back()) +
+            ") and shard " + std::to_string(shards_ - 1) + " (" + name_of(last) + "), so there would be ";
+      culprit = nobody;
+      shards = shards_;
+    } else {
+      why = ", but " + name_of(culprit) + " says that it has " + name_of(place_of(culprit)) + "; there should be ";
+      replicas = ranks / shards;
+    }
+    std::size_t i = 0;  // the first place without a rank, once they are sorted
+    const auto expected = [&] { return shard_place{static_cast<int>(i / shards), static_cast<int>(i % shards)}; };
+    for (const int rank : rank_at_) {
+      if (rank == culprit) continue;
+      if (place_of(rank) != expected()) break;
+      ++i;
+    }
+    throw bad_input(call + ": nobody has " + name_of(expected()) + why + counted(replicas, "replica") + " of " +
+                    counted(shards, "shard") + ", both numbered from 0, on " + counted(ranks, "rank"));
+  }
+
   static std::string name_of(int rank) { return "rank " + std::to_string(rank); }
   static std::string name_of(shard_place place) {
     return "shard " + std::to_string(place.index) + " of replica " + std::to_string(place.replica);
-  }
-  static std::string counted(std::size_t count, const std::string& what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
   }
   std::size_t slot(shard_place place) const {
     return static_cast<std::size_t>(place.replica) * shards_ + static_cast<std::size_t>(place.index);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
+#include "../core/error.hpp"
 #include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
 #include "../core/segments.hpp"
@@ -97,7 +98,7 @@ class measure_check {
           if (!(std::abs(found - sum) <= accuracy * mass))
             refuse("entry (" + std::to_string(i) + ", " + std::to_string(j) + ") of segment " + std::to_string(k) +
                    " is " + text_of(found) + " instead of " + text_of(static_cast<double>(sum)) + how + " (" +
-                   std::to_string(n) + " vectors; " + sample_windows::describe(window) + ")");
+                   counted(n, "vector") + "; " + sample_windows::describe(window) + ")");
         }
   }
 
@@ -135,7 +136,7 @@ class measure_check {
           for (const std::size_t step : {0u, 1u}) {
             const auto moved = measured_by(space_, {space_, vectors, whole(cut), padding, step}, whole(cut));
             if (std::memcmp(moved.data(), expected.data(), expected.size() * sizeof(double)) != 0)
-              refuse("the same vectors at other addresses give other bits (" + std::to_string(n) + " vectors of " +
+              refuse("the same vectors at other addresses give other bits (" + counted(n, "vector") + " of " +
                      std::to_string(length) + ")");
           }
       }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
+#include "../core/error.hpp"
 #include "../core/float_bits.hpp"
 #include "../core/segments.hpp"
 #include "space_samples.hpp"
@@ -89,7 +90,7 @@ class mix_check {
                          static_cast<long double>(smallest_of<T>());
     if (!(std::abs(found - sum) <= allowed))
       refuse("an element is " + text_of(found) + " instead of " + text_of(static_cast<double>(sum)) + " (" +
-             std::to_string(vectors.size()) + " vectors)");
+             counted(vectors.size(), "vector") + ")");
   }
 
   /// Weights that no T may hold, of vectors so short or so long that their terms are ordinary numbers.
@@ -129,7 +130,7 @@ class mix_check {
         for (const std::size_t step : {0u, 1u}) {
           const placed_vectors<T, Space> moved(space_, vectors, window, padding, step);
           if (!same_bits(mixed_by(space_, moved, window, weights), expected))
-            refuse("the same vectors at other addresses give other bits (" + std::to_string(n) + " vectors)");
+            refuse("the same vectors at other addresses give other bits (" + counted(n, "vector") + ")");
         }
       for (std::size_t i = 0; i < n; ++i) {
         placed_vectors<T, Space> inputs(space_, vectors, window);
@@ -152,7 +153,7 @@ class mix_check {
         weights[n + absent] = 0;
         const auto out = mixed_by(space_, {space_, vectors, whole(cut)}, whole(cut), weights);
         if (std::ranges::any_of(out, [](T x) { return is_nan(to_double(x)); }))
-          refuse("NaN in a vector of weight 0 reaches the result (" + std::to_string(n) + " vectors)");
+          refuse("NaN in a vector of weight 0 reaches the result (" + counted(n, "vector") + ")");
       }
   }
 

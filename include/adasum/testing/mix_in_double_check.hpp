@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
+#include "../core/error.hpp"
 #include "../core/float_bits.hpp"
 #include "../core/segments.hpp"
 #include "space_samples.hpp"
@@ -100,7 +101,7 @@ class mix_in_double_check {
     const double found = to_double(element);
     if (!(std::abs(found - sum) <= allowed))
       refuse<From, To>("an element is " + text_of(found) + " instead of " + text_of(static_cast<double>(sum)) + " (" +
-                       std::to_string(n) + " vectors)");
+                       counted(n, "vector") + ")");
   }
 
   /// Vectors from one end of From's range to the other, with weights that bring their terms back to ordinary numbers of To.
@@ -152,7 +153,7 @@ class mix_in_double_check {
       weights[n + absent] = 0;
       const auto out = mixed<To>(placed_vectors<From, Space>(space_, vectors, whole(cut)), whole(cut), weights);
       if (std::ranges::any_of(out, [](To x) { return is_nan(to_double(x)); }))
-        refuse<From, To>("NaN in a vector of weight 0 reaches the result (" + std::to_string(n) + " vectors)");
+        refuse<From, To>("NaN in a vector of weight 0 reaches the result (" + counted(n, "vector") + ")");
     }
   }
 
@@ -170,7 +171,7 @@ class mix_in_double_check {
           const auto out = mixed<To>(moved, whole(cut), weights);
           if (expected.empty()) expected = out;
           if (std::memcmp(out.data(), expected.data(), length * sizeof(To)) != 0)
-            refuse<From, To>("the same vectors at other addresses give other bits (" + std::to_string(n) + " vectors)");
+            refuse<From, To>("the same vectors at other addresses give other bits (" + counted(n, "vector") + ")");
         }
     }
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
+#include "../core/error.hpp"
 #include "../core/message.hpp"
 #include "space_samples.hpp"
 
@@ -36,7 +37,7 @@ struct sample_message {
     return list;
   }
   std::string described() const {
-    return "a message of " + std::to_string(bytes) + " bytes from rank " + std::to_string(from) + " to rank " +
+    return "a message of " + counted(bytes, "byte") + " from rank " + std::to_string(from) + " to rank " +
            std::to_string(to);
   }
 };

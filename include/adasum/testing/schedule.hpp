@@ -50,9 +50,9 @@ class schedule_check {
   }
 
   std::string described() const {
-    return std::to_string(size_) + (size_ == 1 ? " rank, " : " ranks, ") + std::to_string(input_.length) + " elements" +
+    return counted(size_, "rank") + ", " + counted(input_.length, "element") +
            (input_.along_tree ? "" : ", a rule not along the tree") +
-           (input_.sums == 0 ? "" : ", " + std::to_string(input_.sums) + " sums of vectors") +
+           (input_.sums == 0 ? "" : ", " + counted(input_.sums, "sum") + " of vectors") +
            (input_.in_place ? ", in shared memory" : "");
   }
 

@@ -157,10 +157,10 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
   if (size < 1) throw bad_input("adasum::simulate: needs at least one rank, not " + std::to_string(size));
   if (!settings.nodes.empty() && settings.nodes.size() != static_cast<std::size_t>(size))
     throw bad_input("adasum::simulate: nodes are given for " + std::to_string(settings.nodes.size()) + " of " +
-                    std::to_string(size) + " ranks");
+                    detail::counted(size, "rank"));
   if (settings.fault.rank < 0 || settings.fault.rank >= size)
     throw bad_input("adasum::simulate: the fault is for rank " + std::to_string(settings.fault.rank) +
-                    ", but there are " + std::to_string(size) + " ranks");
+                    ", but the communicator has " + detail::counted(size, "rank"));
   detail::simulated::world world(size, settings);
   simulated_run run;
   run.thrown.resize(static_cast<std::size_t>(size));

@@ -130,7 +130,7 @@ class sample_windows {
 
   static std::string describe(const slice& window) {
     return "elements " + std::to_string(window.range.begin) + " to " + std::to_string(window.range.end) + " of " +
-           std::to_string(window.segments.size()) + " segments, counted from " + std::to_string(window.origin);
+           counted(window.segments.size(), "segment") + ", counted from " + std::to_string(window.origin);
   }
 
  private:

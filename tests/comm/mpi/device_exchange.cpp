@@ -106,7 +106,7 @@ TEST_CASE("a rank that has failed withholds and discards; its memory stays as it
   const incoming in{previous(), theirs.bytes(), on_device, failed};
   const auto message = message_of(comm, exec, std::span(&out, 1), std::span(&in, 1));
   if (previous() == 0)
-    CHECK(message == "adasum::mpi_communicator: rank 1: rank 0 sent 0 bytes where 1000 were expected");
+    CHECK(message == "adasum::mpi_communicator: rank 1: rank 0 sent 0 bytes instead of the expected 1000");
   else
     CHECK(message == "");
   if (failed) CHECK(theirs.values() == std::vector<float>(600, -1));

@@ -87,9 +87,9 @@ TEST_CASE("a message that is withheld, too short or too long is an error that sa
     bool withheld;
     const char* text;
   };
-  for (const auto& made : {mistake{8, true, "rank 0 sent 0 bytes where 8 were expected"},
-                           mistake{4, false, "rank 0 sent 4 bytes where 8 were expected"},
-                           mistake{16, false, "rank 0 sent more than the 8 bytes that were expected"}})
+  for (const auto& made : {mistake{8, true, "rank 0 sent 0 bytes instead of the expected 8"},
+                           mistake{4, false, "rank 0 sent 4 bytes instead of the expected 8"},
+                           mistake{16, false, "rank 0 sent more than the expected 8 bytes"}})
     for (const bool posted : {false, true}) {
       CAPTURE(made.text);
       CAPTURE(posted);

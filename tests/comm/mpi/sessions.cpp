@@ -79,8 +79,9 @@ void check_errors(const adasum::mpi_communicator& comm) {
     const adasum::incoming in{peer, std::span(room).first(expected)};
     return message_of([&] { comm.exchange(adasum::serial_space{}, std::span(&out, 1), std::span(&in, 1)); });
   };
-  check(exchange(8, 4).find("sent more than the 4 bytes") != std::string::npos, "a message that is too long");
-  check(exchange(4, 8).find("sent 4 bytes where 8") != std::string::npos, "a message that is too short");
+  check(exchange(8, 4).find("sent more than the expected 4 bytes") != std::string::npos, "a message that is too long");
+  check(exchange(4, 8).find("sent 4 bytes instead of the expected 8") != std::string::npos,
+        "a message that is too short");
   check(exchange(8, 8) == "", "an exchange after these");
 }
 

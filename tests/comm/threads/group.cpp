@@ -114,7 +114,7 @@ TEST_CASE("a withheld message and one of another size are errors that say the si
       });
       CHECK(*ranks[0].value == "");
       CHECK(*ranks[1].value == "adasum::thread_communicator: rank 1: rank 0 sent " + std::to_string(sent) +
-                                   " bytes where 8 were expected");
+                                   " bytes instead of the expected 8");
     }
 }
 

@@ -38,6 +38,8 @@ TEST_CASE("all rules are listed") {
       "cagrad, nash_mtl, fairgrad, nearest_neighbour_mixing");
   CHECK(refusal_of(rules::named_with_eigen, "cagrad:d=1") ==
         "adasum: the rule cagrad: there is no 'd'; there are c, per_segment");
+  CHECK(refusal_of(rules::named_with_eigen, "upgrad:d=1") ==
+        "adasum: the rule upgrad: there is no 'd'; there is per_segment");
 }
 
 }  // namespace test_of_rules_eigen_named

@@ -117,8 +117,8 @@ class messages {
     if (!fits && wrong.empty()) {
       const auto name = "rank " + std::to_string(message.peer);
       wrong = size == withheld ? name + " has failed, and withheld its message"
-                               : name + " sent " + std::to_string(size) + " bytes where " +
-                                     std::to_string(message.bytes.size()) + " were expected";
+                               : name + " sent " + detail::counted(size, "byte") + " instead of the expected " +
+                                     std::to_string(message.bytes.size());
     }
     if (size == withheld) return;
     if (fits && size) std::memcpy(message.bytes.data(), packet + sizeof size, size - rest_of(size));

@@ -197,12 +197,14 @@ class pending_messages {
       if (which >= expected_.size()) return check(call, code);
       const auto& [peer, buffer, copy] = expected_[which];
       const auto expected = static_cast<int>(buffer.size());
-      if (is_truncation(code)) throw unexpected_size(peer, "more than the " + std::to_string(expected) + " bytes that");
+      if (is_truncation(code))
+        throw unexpected_size(peer, "more than the expected " + detail::counted(expected, "byte"));
       check(call, code);
       int received = 0;
       check("MPI_Get_count", MPI_Get_count(&status, MPI_BYTE, &received));
       if (received != expected)
-        throw unexpected_size(peer, std::to_string(received) + " bytes where " + std::to_string(expected));
+        throw unexpected_size(
+            peer, detail::counted(received, "byte") + " instead of the expected " + std::to_string(expected));
       if (copy) std::ranges::copy(std::span(copy, buffer.size()), buffer.begin());
     });
   }
@@ -212,7 +214,7 @@ class pending_messages {
   }
   communication_error unexpected_size(int peer, const std::string& what) const {
     return communication_error("adasum::mpi_communicator: rank " + std::to_string(rank_) + ": rank " +
-                               std::to_string(peer) + " sent " + what + " were expected");
+                               std::to_string(peer) + " sent " + what);
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;

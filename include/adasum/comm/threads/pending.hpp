@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../../core/error.hpp"
 #include "../../core/message.hpp"
 #include "mailbox.hpp"
 
@@ -30,7 +31,7 @@ struct exchange_problem {
     if (what == gave_up) return name + " has waited in vain for rank " + std::to_string(for_rank) + ", and left";
     if (what == has_left) return name + " has left: its last thread_communicator has been destroyed";
     if (what == other_size)
-      return name + " sent " + std::to_string(sent) + " bytes where " + std::to_string(expected) + " were expected";
+      return name + " sent " + detail::counted(sent, "byte") + " instead of the expected " + std::to_string(expected);
     try {
       std::rethrow_exception(not_copied_because);
     } catch (const std::exception& failure) {

@@ -59,15 +59,14 @@ class destination {
   /// @throws bad_input  another number of parts than ranks, parts that do not add up to the gradient, no such root
   void require_valid(std::size_t length, int size, const std::string& call) const {
     if (what_ == kind::one_rank && (root_ < 0 || root_ >= size))
-      throw bad_input(call + ": the root is rank " + std::to_string(root_) + ", but there are " + std::to_string(size) +
-                      (size == 1 ? " rank" : " ranks"));
+      throw bad_input(call + ": the root is rank " + std::to_string(root_) + ", but the communicator has " +
+                      counted(size, "rank"));
     if (offsets_.empty()) return;
     const auto count = offsets_.size() - 1, total = offsets_.back();
     if (count != static_cast<std::size_t>(size))
-      throw bad_input(call + ": " + std::to_string(count) + " parts for " + std::to_string(size) +
-                      (size == 1 ? " rank" : " ranks"));
+      throw bad_input(call + ": " + counted(count, "part") + " for " + counted(size, "rank"));
     if (total != length)
-      throw bad_input(call + ": the parts hold " + std::to_string(total) + " elements in all, the gradient has " +
+      throw bad_input(call + ": the parts hold " + counted(total, "element") + " in all, the gradient has " +
                       std::to_string(length));
   }
 

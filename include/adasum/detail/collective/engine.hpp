@@ -43,8 +43,10 @@ class engine_interface {
   /// @param posts  whether the run is to go on in test(); otherwise nothing happens before wait()
   virtual void start(T* data, bool posts) = 0;
   /// The same, but first all ranks tell each other what they are about to do.
-  /// @param memory  until wait() has returned
-  virtual void start(T* data, bool posts, const call_signature& mine, agreement_memory& memory) = 0;
+  /// @param memory   until wait() has returned; if it is empty, ranks that differ do not find out in what
+  /// @param problem  what this rank throws if `mine` has a problem, in place of what all ranks throw; or null
+  virtual void start(T* data, bool posts, const call_signature& mine, agreement_memory& memory,
+                     std::exception_ptr problem) = 0;
   /// Takes no part in a reduction that the other ranks begin; they get a communication_error, and this rank, from
   /// wait(), the given exception.
   virtual void start_refusing(std::exception_ptr problem, bool posts) = 0;
@@ -91,9 +93,11 @@ class engine final : public engine_interface<T> {
     run_.prepare(data, posts);
     go_to(step_kind::begin);
   }
-  void start(T* data, bool posts, const call_signature& mine, agreement_memory& memory) override {
+  void start(T* data, bool posts, const call_signature& mine, agreement_memory& memory,
+             std::exception_ptr problem) override {
     run_.prepare(data, posts);
     run_.prepare_agreement(mine, memory);
+    error_ = std::move(problem);
     go_to(step_kind::agree);
   }
   void start_refusing(std::exception_ptr problem, bool posts) override {

@@ -105,6 +105,11 @@ class plan_setup {
   bool compares() const { return options_.check_agreement && comm_.size() > 1; }
   /// Whether they do so at the beginning of a run: calls have done so before (plan_state::meet).
   bool compares_in_runs() const { return compares() && purpose == plan_purpose::of_user; }
+  /// Whether they meet there. Where there are no elements, nothing else would tell of a rank that fails.
+  bool meets_in_runs() const {
+    const bool is_empty = length() == 0 && !shard_ && comm_.size() > 1;
+    return compares_in_runs() || (is_empty && purpose == plan_purpose::of_user);
+  }
 
   /// What the schedule may look at. @param in_place  see schedule_input
   schedule_input input(bool in_place = false) const {
@@ -268,8 +273,8 @@ class plan_setup {
   /// For each rank only where that says something: several nodes, one of which has several ranks.
   void remember_nodes(std::span<const int> node_of_rank) {
     if (node_of_rank.size() != static_cast<std::size_t>(comm_.size()))
-      throw bad_input(std::string(call_) + ": the communicator's nodes() has " + std::to_string(node_of_rank.size()) +
-                      " entries for " + std::to_string(comm_.size()) + " ranks");
+      throw bad_input(std::string(call_) + ": the communicator's nodes() has " +
+                      counted(node_of_rank.size(), "number") + " for " + counted(comm_.size(), "rank"));
     if (std::ranges::all_of(node_of_rank, [&](int node) { return node == node_of_rank.front(); })) return;
     apart_ = node_groups(node_of_rank).size() == node_of_rank.size();
     if (!apart_) nodes_.assign(node_of_rank.begin(), node_of_rank.end());

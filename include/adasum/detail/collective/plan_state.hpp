@@ -100,15 +100,18 @@ class plan_state {
     require_idle(call);
     require_no_reduction(setup_.comm(), setup_.to().names().member, call);
     auto& chosen = engine_for(elements);
-    if (setup_.compares_in_runs()) {
+    std::exception_ptr own_problem;
+    if (!problem.empty() && !setup_.compares_in_runs())
+      own_problem = exception_from([&] { return bad_input(problem); });
+    if (setup_.meets_in_runs()) {
       auto mine = setup_.signature(elements.size(), problem);
-      if (is_buffer(elements))
+      if (setup_.compares() && is_buffer(elements))
         mine.set(mine.location, of_plan);
-      else if (&chosen == by_messages_.get())
+      else if (setup_.compares() && &chosen == by_messages_.get())
         mine.set(mine.location, of_caller);
-      chosen.start(elements.data(), posts, mine, setup_.memory());
-    } else if (!problem.empty()) {
-      chosen.start_refusing(exception_from([&] { return bad_input(problem); }), posts);
+      chosen.start(elements.data(), posts, mine, setup_.memory(), std::move(own_problem));
+    } else if (own_problem) {
+      chosen.start_refusing(std::move(own_problem), posts);
     } else {
       chosen.start(elements.data(), posts);
     }

@@ -74,7 +74,7 @@ class run_of_stages {
   }
   /// For the step agree.
   void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
-    agreement_.prepare(agreement(mine, true, segments_, comm_.rank(), comm_.size(), memory));
+    agreement_.prepare(agreement(mine, !memory.empty(), segments_, comm_.rank(), comm_.size(), memory));
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
@@ -172,8 +172,10 @@ class run_of_stages {
     space_.fence();
     stages_.end_run();
     auto& found = report_.written();
-    found.set_measured(settings_.measure ||
-                       (needs_gram<Rule> && (std::is_same_v<Inner, no_inner_rule> || needs_gram<Inner>)));
+    constexpr bool has_inner_rule = !std::is_same_v<Inner, no_inner_rule>;
+    const bool measured = settings_.measure || (needs_gram<Rule> && (!has_inner_rule || needs_gram<Inner>));
+    found.set_measured(measured);
+    if (has_inner_rule && !measured) found.forget_norms();  // which stages under one of the rules may have measured
     if (rounds()) found.set_lost_on_wire(by_message().losses());
     report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), fallbacks_of(rule_));
     return progress::done;

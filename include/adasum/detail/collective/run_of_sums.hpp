@@ -130,7 +130,7 @@ class run_of_sums {
   }
   /// For the step agree.
   void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
-    agreement_.prepare(agreement(mine, true, segments_, comm_.rank(), comm_.size(), memory));
+    agreement_.prepare(agreement(mine, !memory.empty(), segments_, comm_.rank(), comm_.size(), memory));
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited

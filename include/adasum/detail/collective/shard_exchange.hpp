@@ -53,8 +53,8 @@ class shard_exchange {
     for (std::size_t i = 0; i < mine.replicated.size(); ++i) {
       const auto k = mine.replicated[i];
       if (k >= segments.size())
-        throw bad_input(call_ + ": the shard lists segment " + std::to_string(k) + " as replicated, but there are only " +
-                        std::to_string(segments.size()) + (segments.size() == 1 ? " segment" : " segments"));
+        throw bad_input(call_ + ": the shard lists segment " + std::to_string(k) +
+                        " as replicated, but the shard has only " + counted(segments.size(), "segment"));
       if (i > 0 && k <= mine.replicated[i - 1])
         throw bad_input(call_ + ": the replicated segments must be in ascending order: " + std::to_string(k) + " follows " +
                         std::to_string(mine.replicated[i - 1]));
@@ -146,7 +146,7 @@ class shard_exchange {
                     std::to_string(a.place.index) + " of replicas " + std::to_string(a.place.replica) + " and " +
                     std::to_string(b.place.replica) + ", which must be cut alike; " +
                     (a.length != b.length
-                         ? "they have " + std::to_string(a.length) + " and " + std::to_string(b.length) + " elements"
+                         ? "they have " + std::to_string(a.length) + " and " + counted(b.length, "element")
                          : "the boundaries of their segments differ"));
   }
 

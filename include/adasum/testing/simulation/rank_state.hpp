@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "../../core/error.hpp"
 #include "../../core/optional_members.hpp"
 #include "letters.hpp"
 
@@ -48,7 +49,7 @@ inline std::string who_waits_for_whom(std::span<const rank_state> ranks) {
       case state::late:
       case state::gone: text += " is at work"; break;
     }
-    text += ", after " + std::to_string(one.exchanges) + " exchanges";
+    text += ", after " + counted(one.exchanges, "exchange");
     if (one.activity == reduction_activity::unscheduled) text += ", in a sum that no stage calls for";
   }
   return text;
