@@ -12,13 +12,13 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "../core/concepts.hpp"
 #include "../core/deferred_error.hpp"
 #include "../core/error.hpp"
+#include "../core/joined_threads.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../core/waiting_time.hpp"
@@ -61,16 +61,21 @@ class thread_communicator {
     auto ranks = group(size);
     std::vector<std::exception_ptr> thrown(ranks.size());
     {
-      std::vector<std::jthread> threads;
-      for (std::size_t r = 0; r < ranks.size(); ++r)
-        threads.emplace_back([&function, &thrown, r, comm = std::move(ranks[r])]() mutable {
-          try {
-            function(comm);
-          } catch (...) {
-            thrown[r] = std::current_exception();
-          }
-          comm = {};
-        });
+      detail::joined_threads threads;
+      try {
+        for (std::size_t r = 0; r < ranks.size(); ++r)
+          threads.start([&function, &thrown, r, comm = std::move(ranks[r])]() mutable {
+            try {
+              function(comm);
+            } catch (...) {
+              thrown[r] = std::current_exception();
+            }
+            comm = {};
+          });
+      } catch (...) {  // the system has no more threads: nobody need wait for the ranks without one
+        ranks.clear();
+        throw;
+      }
     }
     rethrow_cause(thrown);
   }
