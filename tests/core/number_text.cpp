@@ -73,7 +73,8 @@ TEST_CASE("a whole number as text") {
   std::uint64_t number = 0;
   CHECK(read_number("18446744073709551615", number));
   CHECK(number == std::numeric_limits<std::uint64_t>::max());
-  for (const auto* const text : {"", "-1", "1.0", "1e3", "18446744073709551616"}) CHECK_FALSE(read_number(text, number));
+  for (const auto* const text : {"", "-1", "1.0", "1e3", "18446744073709551616"})
+    CHECK_FALSE(read_number(text, number));
 }
 
 }  // namespace test_of_core_number_text

@@ -101,7 +101,7 @@ class thread_communicator {
     mine.group->set_timeout(mine.rank, timeout);
   }
   /// The timeout that was set; infinite if none was.
-  std::chrono::duration<double> timeout() const { return get().group->timeout(get().rank); }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (get().group->timeout)(get().rank); }
 
   /// Plans of single calls, destroyed with the last copy of this rank's communicator; see the concept
   /// plan_keeping_communicator.
@@ -121,7 +121,7 @@ class thread_communicator {
     /// Bytes of each rank: what the first rank to call share() asked for.
     std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t index) const { return group_->has_left(index); }
-    std::chrono::duration<double> timeout() const { return group_->timeout(rank_); }
+    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (group_->timeout)(rank_); }
 
    private:
     friend thread_communicator;

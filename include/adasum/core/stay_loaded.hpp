@@ -23,7 +23,7 @@ namespace adasum::detail {
   Dl_info here{};
   if (!dladdr_if_linked || !dlopen_if_linked || !dlerror_if_linked) return;
   if (dladdr_if_linked(reinterpret_cast<const void*>(&stay_loaded), &here) == 0) return;
-  if (!dlopen_if_linked(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)) dlerror_if_linked();  // the program itself
+  if (!dlopen_if_linked(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)) dlerror_if_linked();
 #endif
 }
 
