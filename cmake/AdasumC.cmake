@@ -114,6 +114,8 @@ if(ADASUM_FORTRAN AND CMAKE_Fortran_COMPILER AND MPI_Fortran_HAVE_F08_MODULE)
   add_library(adasum_fortran SHARED
     src/fortran/adasum.f90
     src/fortran/adasum_c.f90
+    src/fortran/adasum_real32.f90
+    src/fortran/adasum_real64.f90
     src/fortran/adasum_reports.f90)
   add_library(adasum::fortran ALIAS adasum_fortran)
   set_target_properties(adasum_fortran PROPERTIES EXPORT_NAME fortran INSTALL_RPATH "$ORIGIN"  # where libadasum is
