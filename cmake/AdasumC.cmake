@@ -25,8 +25,12 @@ if(TARGET adasum::eigen)
   target_link_libraries(adasum_calls PRIVATE adasum_eigen)
 endif()
 
-# Options of everything in src/c/ and of what is linked with it.
+# Options of everything in src/c/ and of what is linked with it. What is loaded once stays: MPI calls back functions of these
+# libraries as late as in MPI_Finalize, when a program may have unloaded them.
 function(adasum_hide_symbols target)
+  if(NOT APPLE)
+    target_link_options(${target} PRIVATE "LINKER:-z,nodelete")
+  endif()
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON UNITY_BUILD OFF)
   target_compile_features(${target} PRIVATE cxx_std_20)
@@ -92,6 +96,7 @@ target_link_libraries(adasum_c_objects PUBLIC adasum_calls adasum_mpi)
 add_library(adasum_c SHARED ${adasum_c_all} $<TARGET_OBJECTS:adasum_c_objects>)
 add_library(adasum::c ALIAS adasum_c)
 # Which functions there are changes with the second number of the version, until that is 1.0.
+adasum_hide_symbols(adasum_c)
 set_target_properties(adasum_c PROPERTIES EXPORT_NAME c OUTPUT_NAME adasum
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_link_libraries(adasum_c PRIVATE adasum_c_objects INTERFACE adasum_c_mpi)
@@ -109,6 +114,8 @@ if(ADASUM_FORTRAN AND CMAKE_Fortran_COMPILER AND MPI_Fortran_HAVE_F08_MODULE)
   add_library(adasum_fortran SHARED
     src/fortran/adasum.f90
     src/fortran/adasum_c.f90
+    src/fortran/adasum_real32.f90
+    src/fortran/adasum_real64.f90
     src/fortran/adasum_reports.f90)
   add_library(adasum::fortran ALIAS adasum_fortran)
   set_target_properties(adasum_fortran PROPERTIES EXPORT_NAME fortran INSTALL_RPATH "$ORIGIN"  # where libadasum is

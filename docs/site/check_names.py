@@ -50,7 +50,8 @@ def main(site):
 
 def calls_of_fortran():
     """As they are called: adasum_plan_wait(plan, report, ierror)."""
-    text = "".join(pathlib.Path("src/fortran", name).read_text() for name in ("adasum.f90", "adasum_reports.f90"))
+    sources = ("adasum.f90", "adasum_real32.f90", "adasum_reports.f90")
+    text = "".join(pathlib.Path("src/fortran", name).read_text() for name in sources)
     declared = dict(re.findall(r"^  (?:[\w()]+ )*?(?:subroutine|function) (\w+)(\([^)]*\))", text, re.MULTILINE))
     generic = dict(re.findall(r"^  interface (\w+)\n +module procedure (\w+)", text, re.MULTILINE))
     public = set(re.findall(r"adasum_\w+", " ".join(re.findall(r"^  public :: (.*)$", text, re.MULTILINE))))

@@ -22,6 +22,7 @@
 
 #include "core/concepts.hpp"
 #include "core/error.hpp"
+#include "core/number_text.hpp"
 #include "detail/collective/agreement.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
@@ -62,8 +63,7 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
   for (double& number : numbers) {
     const auto word = next_word(text);
     if (word.empty()) throw bad_input(where + ": needs " + expected);
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (problem != std::errc() || end != word.data() + word.size() || !schedules::is_constant(number))
+    if (!read_number(word, number) || !schedules::is_constant(number))
       throw bad_input(where + ": '" + std::string(word) + "' is not a finite number of at least 0");
   }
   if (!without_spaces(text).empty()) throw bad_input(where + ": has more than " + expected);

@@ -26,6 +26,7 @@ int allreduce(MPI_Comm comm, void* data, const call_arguments& given, const Leng
     const calls_of_type* calls = nullptr;
     std::optional<report_place> place;
     prepare_among_ranks(own, given, [&] {
+      if (given.problem) throw bad_input(given.problem);
       calls = &calls_of(given.type, given.call);
       require_aligned(data, *calls, given.call);
       asked = rule_and_options_of(given);
@@ -44,6 +45,7 @@ int create_plan(MPI_Comm comm, const call_arguments& given, const Length* length
     std::optional<request> asked;
     plan_place place;
     prepare_among_ranks(own, given, [&] {
+      if (given.problem) throw bad_input(given.problem);
       require_pointer(plan, given.call, "plan");
       const auto& calls = calls_of(given.type, given.call);
       asked = rule_and_options_of(given);

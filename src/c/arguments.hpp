@@ -20,6 +20,7 @@ struct call_arguments {
   int type;
   const char* rule = nullptr;     // null: adasum
   const char* options = nullptr;  // null: the defaults
+  const char* problem = nullptr;  // what the caller knows to be wrong; null: nothing
 };
 
 /// All that the arguments say, but for the segments. @throws bad_input  they cannot be used

@@ -3,6 +3,7 @@
 // lengths have the sign that integers have there, and arrays know how long they are.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "among_ranks.hpp"
 #include "local.hpp"
@@ -18,6 +19,25 @@ void require_length(size_t length, size_t count, const char* what, const char* c
                             " elements, the output has " + std::to_string(count));
 }
 
+/// A null pointer stands for an array that is not there: a program's mistake, which its compiler does not find.
+#define ADASUM_IS_ABSENT " is not allocated, or is a pointer without a target"
+
+void require_array(const void* array, const char* what, const char* call) {
+  if (!array) throw adasum::bad_input(std::string(call) + ": " + what + ADASUM_IS_ABSENT);
+}
+
+constexpr const char* no_integers = "adasum: the lengths of segments are no integers";
+
+void require_integers(const int64_t* lengths, size_t segments) {
+  if (!lengths && segments > 0) throw adasum::bad_input(no_integers);
+}
+
+/// What is known to be wrong with the array, or with the lengths; null if nothing.
+const char* problem_of(const void* array, const char* is_absent, const int64_t* lengths, size_t segments) {
+  if (!array) return is_absent;
+  return !lengths && segments > 0 ? no_integers : nullptr;
+}
+
 }  // namespace
 
 extern "C" {
@@ -25,24 +45,47 @@ extern "C" {
 ADASUM_API int adasum_fortran_pair(const void* a, size_t count_of_a, const void* b, size_t count_of_b, void* out,
                                    size_t count, int type, const int64_t* lengths, size_t segments) {
   return error_of([&] {
+    require_array(a, "a", "adasum_pair");
+    require_array(b, "b", "adasum_pair");
+    require_array(out, "out", "adasum_pair");
+    require_integers(lengths, segments);
     require_length(count_of_a, count, "a", "adasum_pair");
     require_length(count_of_b, count, "b", "adasum_pair");
     calls_of(type, "adasum_pair").pair(a, b, out, count, segments_of(lengths, segments, {"adasum_pair", count, type}));
   });
 }
 
-ADASUM_API int adasum_fortran_combine(const void* const* gradients, size_t number, size_t length, void* out,
-                                      size_t count, int type, const int64_t* lengths, size_t segments, const char* rule,
+/// @param gradients  `number` columns of `length` elements, one behind the other
+ADASUM_API int adasum_fortran_combine(const void* gradients, size_t number, size_t length, void* out, size_t count,
+                                      int type, const int64_t* lengths, size_t segments, const char* rule,
                                       const char* options, adasum_report* report) {
   return error_of([&] {
     const call_arguments given{"adasum_combine", count, type, rule, options};
+    require_array(gradients, "gradients", given.call);
+    require_array(out, "out", given.call);
+    require_integers(lengths, segments);
     require_length(length, count, "a column of gradients", given.call);
-    combine({gradients, number}, out, given, segments_of(lengths, segments, given), report);
+    const std::size_t bytes = length * (type == ADASUM_DOUBLE ? sizeof(double) : sizeof(float));
+    std::vector<const void*> columns;
+    for (std::size_t i = 0; i < number; ++i) columns.push_back(static_cast<const std::byte*>(gradients) + i * bytes);
+    combine(columns, out, given, segments_of(lengths, segments, given), report);
   });
 }
 
+ADASUM_API int adasum_fortran_plan_run(adasum_plan plan, void* data, size_t count, int type, adasum_report* report) {
+  return run_plan(plan, data, count, type, report, data ? nullptr : "adasum_plan_run: data" ADASUM_IS_ABSENT);
+}
+
 ADASUM_API int adasum_fortran_plan_start(adasum_plan plan, void* data, size_t count, int type, int contiguous) {
-  return start_plan(plan, data, count, type, contiguous == 0);
+  const char* wrong = nullptr;
+  if (!data)
+    wrong = "adasum_plan_start: data" ADASUM_IS_ABSENT;
+  else if (!contiguous)
+    wrong =
+        "adasum_plan_start: the array has gaps between its elements (it is a section of another), so the compiler "
+        "would "
+        "pass a copy that is gone before the reduction ends; give a contiguous array";
+  return start_plan(plan, data, count, type, wrong);
 }
 
 ADASUM_API int adasum_fortran_plan_buffer(adasum_plan plan, int type, void** buffer) {
@@ -51,13 +94,17 @@ ADASUM_API int adasum_fortran_plan_buffer(adasum_plan plan, int type, void** buf
 
 ADASUM_API int adasum_fortran_allreduce(MPI_Fint comm, void* data, size_t count, int type, const int64_t* lengths,
                                         size_t segments, const char* rule, const char* options, adasum_report* report) {
-  return allreduce(MPI_Comm_f2c(comm), data, {"adasum_allreduce", count, type, rule, options}, lengths, segments,
+  const char* const wrong = problem_of(data, "adasum_allreduce: data" ADASUM_IS_ABSENT, lengths, segments);
+  return allreduce(MPI_Comm_f2c(comm), data, {"adasum_allreduce", count, type, rule, options, wrong}, lengths, segments,
                    report);
 }
 
-ADASUM_API int adasum_fortran_plan_create(MPI_Fint comm, size_t count, int type, const int64_t* lengths,
-                                          size_t segments, const char* rule, const char* options, adasum_plan* plan) {
-  return create_plan(MPI_Comm_f2c(comm), {"adasum_plan_create", count, type, rule, options}, lengths, segments, plan);
+ADASUM_API int adasum_fortran_plan_create(MPI_Fint comm, const void* mold, size_t count, int type,
+                                          const int64_t* lengths, size_t segments, const char* rule,
+                                          const char* options, adasum_plan* plan) {
+  const char* const wrong = problem_of(mold, "adasum_plan_create: mold" ADASUM_IS_ABSENT, lengths, segments);
+  return create_plan(MPI_Comm_f2c(comm), {"adasum_plan_create", count, type, rule, options, wrong}, lengths, segments,
+                     plan);
 }
 
 ADASUM_API int adasum_fortran_set_timeout(MPI_Fint comm, double seconds) {

@@ -85,13 +85,26 @@ std::uint64_t plan_place::make(const any_communicator& comm, const request& aske
   return std::exchange(id_, 0);
 }
 
-int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool has_gaps) noexcept {
+int run_plan(adasum_plan plan, void* data, std::size_t count, int type, adasum_report* report,
+             const char* wrong) noexcept {
+  return error_of([&] {
+    const auto entry = usable(plan, "adasum_plan_run");
+    std::optional<report_place> place;
+    const auto problem = problem_of([&]() -> std::string {
+      place.emplace(report, "adasum_plan_run");
+      if (wrong) return wrong;
+      return problem_with(data, type, *entry, "adasum_plan_run");
+    });
+    if (!problem.empty()) refuse(*entry->plan, problem, data);
+    place->take(entry->plan->run(data, count));
+  });
+}
+
+int start_plan(adasum_plan plan, void* data, std::size_t count, int type, const char* wrong) noexcept {
   return error_of([&] {
     const auto entry = usable(plan, "adasum_plan_start");
     const auto problem = problem_of([&]() -> std::string {
-      if (has_gaps)
-        return "adasum_plan_start: the array has gaps between its elements (it is a section of another), so the "
-               "compiler would pass a copy that is gone before the reduction ends; give a contiguous array";
+      if (wrong) return wrong;
       return problem_with(data, type, *entry, "adasum_plan_start");
     });
     if (!problem.empty())
@@ -122,20 +135,11 @@ using namespace adasum::c;
 extern "C" {
 
 int adasum_plan_run(adasum_plan plan, void* data, size_t count, int type, adasum_report* report) {
-  return error_of([&] {
-    const auto entry = usable(plan, "adasum_plan_run");
-    std::optional<report_place> place;
-    const auto problem = problem_of([&] {
-      place.emplace(report, "adasum_plan_run");
-      return problem_with(data, type, *entry, "adasum_plan_run");
-    });
-    if (!problem.empty()) refuse(*entry->plan, problem, data);
-    place->take(entry->plan->run(data, count));
-  });
+  return run_plan(plan, data, count, type, report, nullptr);
 }
 
 int adasum_plan_start(adasum_plan plan, void* data, size_t count, int type) {
-  return start_plan(plan, data, count, type, false);
+  return start_plan(plan, data, count, type, nullptr);
 }
 
 int adasum_plan_test(adasum_plan plan, int* done) {

@@ -35,8 +35,11 @@ class plan_place {
   std::uint64_t id_ = 0;
 };
 
-/// adasum_plan_start. @param has_gaps  between the array's elements: then it is refused
-int start_plan(adasum_plan plan, void* data, std::size_t count, int type, bool has_gaps) noexcept;
+/// adasum_plan_run. @param wrong  what the caller knows to be wrong with the array; null: nothing
+int run_plan(adasum_plan plan, void* data, std::size_t count, int type, adasum_report* report,
+             const char* wrong) noexcept;
+/// adasum_plan_start, likewise.
+int start_plan(adasum_plan plan, void* data, std::size_t count, int type, const char* wrong) noexcept;
 /// The same for an array that the caller knows to be unusable.
 int refuse_start(adasum_plan plan, const char* problem) noexcept;
 /// adasum_plan_buffer. @param type  null if the caller has none

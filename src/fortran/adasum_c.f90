@@ -54,16 +54,17 @@ module adasum_c
       real(c_double), value :: seconds
     end function c_set_timeout
 
-    integer(c_int) function c_plan_create(comm, count, type, lengths, segments, rule, options, plan) &
+    integer(c_int) function c_plan_create(comm, mold, count, type, lengths, segments, rule, options, plan) &
         bind(C, name="adasum_fortran_plan_create")
       import :: c_int, c_ptr, c_size_t, handle
       integer(c_int), value :: comm
+      type(c_ptr), value :: mold
       integer(c_size_t), value :: count, segments
       integer(c_int), value :: type
       type(c_ptr), value :: lengths, rule, options
       type(handle), intent(inout) :: plan
     end function c_plan_create
-    integer(c_int) function c_plan_run(plan, data, count, type, report) bind(C, name="adasum_plan_run")
+    integer(c_int) function c_plan_run(plan, data, count, type, report) bind(C, name="adasum_fortran_plan_run")
       import :: c_int, c_ptr, c_size_t, handle
       type(handle), value :: plan
       type(c_ptr), value :: data, report

@@ -1,21 +1,39 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 !
-! What the calls of the module `adasum` have in common: errors, and reports. For programs: use adasum.
+! What the calls of the module `adasum` have in common: errors, optional arguments, and reports. For programs: use adasum.
 module adasum_reports
   use, intrinsic :: iso_c_binding
-  use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
+  use, intrinsic :: iso_fortran_env, only: error_unit, int8, int16, int32, int64, real64
   use adasum_c
   implicit none
   public
-  private :: place
+  private :: place, report_json, report_json_int32
 
   integer, parameter :: adasum_success = 0, adasum_bad_input = 1, adasum_agreement_error = 2, &
     adasum_nonfinite_error = 3, adasum_shared_memory_error = 4, adasum_communication_error = 5, adasum_timeout_error = 6, &
     adasum_mpi_error = 7, adasum_out_of_memory = 8, adasum_other_error = 9
 
+  ! The report as one line of JSON: adasum_report_json(report, step).
+  interface adasum_report_json
+    module procedure report_json, report_json_int32
+  end interface adasum_report_json
+
   type :: adasum_report
     type(handle) :: id
   end type adasum_report
+
+  type :: adasum_plan
+    type(handle) :: id
+    integer(c_size_t) :: count = 0
+  end type adasum_plan
+
+  ! Made by understand(): what C is given for the optional arguments.
+  type :: arguments
+    character(kind=c_char), allocatable :: rule(:), options(:)
+    integer(c_int64_t), allocatable :: lengths(:)
+    type(c_ptr) :: c_rule = c_null_ptr, c_options = c_null_ptr, c_lengths = c_null_ptr
+    integer(c_size_t) :: segments = 0
+  end type arguments
 
 contains
 
@@ -105,7 +123,7 @@ contains
     ranks = int(found(:number))
   end function adasum_report_excluded
 
-  function adasum_report_json(report, step) result(text)
+  function report_json(report, step) result(text)
     type(adasum_report), intent(in) :: report
     integer(int64), intent(in) :: step
     character(:), allocatable :: text
@@ -116,7 +134,14 @@ contains
     line = c_null_char
     length = c_report_json(report%id, step, c_loc(line), length + 1)
     text = text_of(c_loc(line))
-  end function adasum_report_json
+  end function report_json
+
+  function report_json_int32(report, step) result(text)
+    type(adasum_report), intent(in) :: report
+    integer(int32), intent(in) :: step
+    character(:), allocatable :: text
+    text = report_json(report, int(step, int64))
+  end function report_json_int32
 
   subroutine adasum_report_free(report, ierror)
     type(adasum_report), intent(inout) :: report
@@ -130,6 +155,36 @@ contains
     place = segment - 1
     if (segment < 1) place = huge(place)
   end function place
+
+  ! Lengths are integers of any kind; of lengths that are none, C gets the number but not the address.
+  subroutine understand(given, lengths, rule, options)
+    type(arguments), target, intent(inout) :: given
+    class(*), intent(in), optional :: lengths(:)
+    character(*), intent(in), optional :: rule, options
+    call for_c(rule, given%rule, given%c_rule)
+    call for_c(options, given%options, given%c_options)
+    if (.not. present(lengths)) return
+    given%segments = size(lengths, kind=c_size_t)
+    select type (lengths)
+    type is (integer(int8))
+      given%lengths = int(lengths, c_int64_t)
+    type is (integer(int16))
+      given%lengths = int(lengths, c_int64_t)
+    type is (integer(int32))
+      given%lengths = int(lengths, c_int64_t)
+    type is (integer(int64))
+      given%lengths = lengths
+    class default
+      return
+    end select
+    given%c_lengths = c_loc(given%lengths)
+  end subroutine understand
+
+  type(c_ptr) function address(report)
+    type(adasum_report), intent(inout), optional, target :: report
+    address = c_null_ptr
+    if (present(report)) address = c_loc(report%id)
+  end function address
 
   subroutine finish(error, ierror)
     integer(c_int), intent(in) :: error

@@ -4,11 +4,18 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <fstream>
 #include <latch>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
+
+#if defined(__GLIBC__)
+#include <sys/resource.h>
+#include <unistd.h>
+#endif
 
 #include <adasum/adasum.hpp>
 
@@ -145,5 +152,25 @@ TEST_CASE("run rethrows the cause, not its consequences") {
   CHECK_THROWS_WITH_AS(thread_communicator::run(4, reduce_unless(3, failure)), "the cause", std::runtime_error);
   CHECK_NOTHROW(thread_communicator::run(4, reduce_unless(-1, failure)));
 }
+
+// Sanitizers and emulators need more memory than is left here.
+#if defined(__GLIBC__) && !defined(ADASUM_TEST_SANITIZED) && !defined(ADASUM_TEST_EMULATED)
+TEST_CASE("run: where the system has no more threads, nobody waits for the ranks without one") {
+  const int size = 200;
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  const rlimit little{pages * static_cast<std::size_t>(getpagesize()) + (std::size_t{100} << 20), before.rlim_max};
+  setrlimit(RLIMIT_AS, &little);  // for the stacks of some threads
+  const auto await_last = [&](const thread_communicator& comm) {
+    int received = 0;
+    const incoming from_last{size - 1, bytes_of(received)};
+    comm.exchange(space, {}, std::span(&from_last, 1));
+  };
+  CHECK_THROWS_AS(thread_communicator::run(size, await_last), std::system_error);
+  setrlimit(RLIMIT_AS, &before);
+}
+#endif
 
 }  // namespace test_of_comm_threads

@@ -87,8 +87,8 @@ class any_communicator {
   bool all_share_memory() const { return get().all_share_memory(); }
 
  private:
-  struct interface {
-    virtual ~interface() = default;
+  struct methods {
+    virtual ~methods() = default;
     virtual int rank() const = 0;
     virtual int size() const = 0;
     virtual bool& reduction_in_flight() = 0;
@@ -103,7 +103,7 @@ class any_communicator {
   };
 
   template <class Comm>
-  struct holder final : interface {
+  struct holder final : methods {
     explicit holder(Comm comm) : held(std::move(comm)) {
       if constexpr (requires { std::span<const int>(held.nodes()); }) {
         const std::span<const int> nodes(held.nodes());
@@ -161,13 +161,13 @@ class any_communicator {
     std::vector<int> node_of_rank;
   };
 
-  interface& get() const {
+  methods& get() const {
     if (!held_)
       throw bad_input("adasum::any_communicator: this communicator is empty: it has no ranks to communicate with");
     return *held_;
   }
 
-  std::shared_ptr<interface> held_;
+  std::shared_ptr<methods> held_;
   std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
 

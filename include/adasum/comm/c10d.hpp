@@ -97,7 +97,7 @@ class c10d_communicator {
     std::span<const int> ranks() const { return memory_->ranks(); }
     std::byte* of(std::size_t index) const { return memory_->of(index); }
     bool has_left(std::size_t index) const { return memory_->has_left(index); }
-    std::chrono::duration<double> timeout() const { return memory_->timeout(); }
+    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (memory_->timeout)(); }
     /// Threads that compute the next gradients meanwhile need the processor.
     void rest() const { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
@@ -183,7 +183,7 @@ class c10d_communicator {
         : group(std::move(of_group)),
           rank(group->getRank()),
           size(group->getSize()),
-          timeout(longest),
+          timeout{longest},
           exchanges(group),
           memory_notes(rank, size) {
       find_nodes();

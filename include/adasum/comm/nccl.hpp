@@ -20,6 +20,7 @@
 #include "../core/ended_exchange.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
+#include "../core/stay_loaded.hpp"
 
 namespace adasum {
 
@@ -259,6 +260,7 @@ class nccl_communicator {
     staging<Space>& staging_for() {
       using kind = std::shared_ptr<staging<Space>>;
       if (auto* const known = std::any_cast<kind>(&staging_of_device)) return **known;
+      detail::stay_loaded();  // another library's communicator may destroy it later
       return *staging_of_device.emplace<kind>(std::make_shared<staging<Space>>());
     }
 

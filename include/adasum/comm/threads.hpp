@@ -12,13 +12,13 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "../core/concepts.hpp"
 #include "../core/deferred_error.hpp"
 #include "../core/error.hpp"
+#include "../core/joined_threads.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../core/waiting_time.hpp"
@@ -61,16 +61,21 @@ class thread_communicator {
     auto ranks = group(size);
     std::vector<std::exception_ptr> thrown(ranks.size());
     {
-      std::vector<std::jthread> threads;
-      for (std::size_t r = 0; r < ranks.size(); ++r)
-        threads.emplace_back([&function, &thrown, r, comm = std::move(ranks[r])]() mutable {
-          try {
-            function(comm);
-          } catch (...) {
-            thrown[r] = std::current_exception();
-          }
-          comm = {};
-        });
+      detail::joined_threads threads;
+      try {
+        for (std::size_t r = 0; r < ranks.size(); ++r)
+          threads.start([&function, &thrown, r, comm = std::move(ranks[r])]() mutable {
+            try {
+              function(comm);
+            } catch (...) {
+              thrown[r] = std::current_exception();
+            }
+            comm = {};
+          });
+      } catch (...) {  // the system has no more threads: nobody need wait for the ranks without one
+        ranks.clear();
+        throw;
+      }
     }
     rethrow_cause(thrown);
   }
@@ -96,7 +101,7 @@ class thread_communicator {
     mine.group->set_timeout(mine.rank, timeout);
   }
   /// The timeout that was set; infinite if none was.
-  std::chrono::duration<double> timeout() const { return get().group->timeout(get().rank); }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (get().group->timeout)(get().rank); }
 
   /// Plans of single calls, destroyed with the last copy of this rank's communicator; see the concept
   /// plan_keeping_communicator.
@@ -116,7 +121,7 @@ class thread_communicator {
     /// Bytes of each rank: what the first rank to call share() asked for.
     std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t index) const { return group_->has_left(index); }
-    std::chrono::duration<double> timeout() const { return group_->timeout(rank_); }
+    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (group_->timeout)(rank_); }
 
    private:
     friend thread_communicator;

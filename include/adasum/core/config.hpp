@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-/// What every header includes first: a compiler that can read the library, and the marks on functions for devices.
+/// What every header includes first: a compiler that can read the library, and the marks on functions.
 
 // Compilers go on after #error, and a thousand errors of a compiler that reads the wrong language would follow. A header
 // that does not exist is where all of them stop, so the error that says what to do stays in sight.
@@ -28,3 +28,6 @@
 #else
 #define ADASUM_CALLS_ITS_ARGUMENT
 #endif
+
+/// Behind the name of a function that is also a macro with parameters elsewhere: timeout, in curses.h.
+#define ADASUM_NO_MACRO

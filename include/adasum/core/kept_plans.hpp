@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "stay_loaded.hpp"
+
 namespace adasum {
 
 /// What a communicator keeps of the single calls that were made on it, so that a call that was made before finds its plan:
@@ -30,7 +32,9 @@ class kept_plans {
    protected:
     /// @tparam Call  the derived class. @param bytes  of the gradient
     template <class Call>
-    call(std::type_identity<Call>, std::size_t bytes) : type_(&type_of<Call>), bytes_(bytes) {}
+    call(std::type_identity<Call>, std::size_t bytes) : type_(&type_of<Call>), bytes_(bytes) {
+      detail::stay_loaded();  // the communicator may be another library's, and destroys it later
+    }
 
    private:
     friend kept_plans;

@@ -4,17 +4,16 @@
 #include "config.hpp"
 
 #include <array>
-#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "error.hpp"
 #include "float_bits.hpp"
+#include "number_text.hpp"
 
 namespace adasum {
 
@@ -59,9 +58,7 @@ class named_values {
     const auto* const found = ask_for(name);
     if (!found) return;
     Number number{};
-    const auto text = found->value;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    bool is_number = error == std::errc() && end == text.data() + text.size();
+    bool is_number = detail::read_number(found->value, number);
     if constexpr (std::floating_point<Number>) is_number = is_number && !detail::is_nan(number);
     if (!is_number) refuse(*found, std::floating_point<Number> ? "a number" : "a whole number that is not negative");
     value = number;

@@ -62,9 +62,9 @@ class any_gram_rule {
   std::size_t fallbacks = 0;  ///< the rule's
 
  private:
-  struct interface {
-    virtual ~interface() = default;
-    virtual std::unique_ptr<interface> copy() const = 0;
+  struct methods {
+    virtual ~methods() = default;
+    virtual std::unique_ptr<methods> copy() const = 0;
     virtual std::string_view name() const = 0;
     virtual bool whole_model() const = 0;
     virtual int degree() const = 0;
@@ -74,9 +74,9 @@ class any_gram_rule {
   };
 
   template <class Rule>
-  struct holder final : interface {
+  struct holder final : methods {
     explicit holder(Rule one) : rule(std::move(one)) {}
-    std::unique_ptr<interface> copy() const override { return std::make_unique<holder>(rule); }
+    std::unique_ptr<methods> copy() const override { return std::make_unique<holder>(rule); }
     std::string_view name() const override { return name_of(rule); }
     bool whole_model() const override {
       if constexpr (requires { rule.whole_model(); })
@@ -98,7 +98,7 @@ class any_gram_rule {
     Rule rule;
   };
 
-  std::unique_ptr<interface> rule_;
+  std::unique_ptr<methods> rule_;
 };
 
 }  // namespace adasum::rules

@@ -80,9 +80,9 @@ template <rule... Rules, class Wrap>
 any_rule find(rule_list<Rules...> list, std::string_view text, const Wrap& wrap) {
   const auto [name, parameters] = cut(text);
   any_rule found;
-  const auto is = [&, name = name, parameters = parameters]<class Rule>(Rule made) {
-    if (name != Rule::name) return false;
-    named_values given("the rule " + std::string(name), parameters);
+  const auto is = [&, asked = name, values = parameters]<class Rule>(Rule made) {
+    if (asked != Rule::name) return false;
+    named_values given("the rule " + std::string(asked), values);
     read_parameters(made, given);
     given.require_all_read();
     found = wrap(std::move(made));

@@ -69,27 +69,27 @@ struct nearest_neighbour_mixing {
 
   void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
     const auto n = g.size();
-    const auto near = neighbours(g);
-    auto mixed = between_means(near, g);
+    const auto nearby = neighbours(g);
+    auto mixed = between_means(nearby, g);
     for (std::size_t i = 0; i < n; ++i) {
       double& square = mixed[packed_index(i, i)];
       square = std::max(square, 0.0);
     }
     std::vector<double> distances, found(n);
     if constexpr (::adasum::needs_distances<Rule>) {
-      distances = between_means(near, [&](std::size_t i, std::size_t j) { return g.squared_distance(i, j); });
+      distances = between_means(nearby, [&](std::size_t i, std::size_t j) { return g.squared_distance(i, j); });
       for (std::size_t i = n; i-- > 0;)  // from the end: a row asks for the diagonal of those before it
         for (std::size_t j = 0; j <= i; ++j) {
           const double own = distances[packed_index(i, i)] + distances[packed_index(j, j)];
           double& square = distances[packed_index(i, j)];
-          square = near[i] == near[j] ? 0 : std::max(0.0, square - own / 2);
+          square = nearby[i] == nearby[j] ? 0 : std::max(0.0, square - own / 2);
         }
     }
     apply({mixed.data(), n, distances.empty() ? nullptr : distances.data()}, found, segment);
     fallbacks = fallbacks_of(rule);
     std::ranges::fill(weights, 0.0);
     for (std::size_t i = 0; i < n; ++i)
-      for (const auto k : near[i]) weights[k] += found[i] / static_cast<double>(near[i].size());
+      for (const auto k : nearby[i]) weights[k] += found[i] / static_cast<double>(nearby[i].size());
   }
 
  private:
@@ -97,20 +97,20 @@ struct nearest_neighbour_mixing {
 
   /// M A Mᵀ, packed, of a symmetric A.
   template <class Matrix>
-  static std::vector<double> between_means(const neighbour_lists& near, const Matrix& a) {
-    const auto n = near.size();
+  static std::vector<double> between_means(const neighbour_lists& nearby, const Matrix& a) {
+    const auto n = nearby.size();
     std::vector<double> rows(n * n), packed(packed_size(n));
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < n; ++j) {
         double sum = 0;
-        for (const auto k : near[i]) sum += a(k, j);
-        rows[i * n + j] = sum / static_cast<double>(near[i].size());
+        for (const auto k : nearby[i]) sum += a(k, j);
+        rows[i * n + j] = sum / static_cast<double>(nearby[i].size());
       }
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j <= i; ++j) {
         double sum = 0;
-        for (const auto k : near[j]) sum += rows[i * n + k];
-        packed[packed_index(i, j)] = sum / static_cast<double>(near[j].size());
+        for (const auto k : nearby[j]) sum += rows[i * n + k];
+        packed[packed_index(i, j)] = sum / static_cast<double>(nearby[j].size());
       }
     return packed;
   }
@@ -118,16 +118,16 @@ struct nearest_neighbour_mixing {
   /// Of each gradient the n - f nearest, itself included, ascending.
   neighbour_lists neighbours(gram_view g) const {
     const auto n = g.size(), kept = n - std::min(byzantine, n - 1);
-    std::vector<std::vector<std::size_t>> near(n, std::vector<std::size_t>(n));
+    std::vector<std::vector<std::size_t>> nearby(n, std::vector<std::size_t>(n));
     std::vector<double> squares(n);
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t j = 0; j < n; ++j) squares[j] = j == i ? -1 : g.squared_distance(i, j);
-      std::iota(near[i].begin(), near[i].end(), std::size_t{0});
-      std::ranges::stable_sort(near[i], {}, [&](std::size_t j) { return squares[j]; });
-      near[i].resize(kept);
-      std::ranges::sort(near[i]);  // the same neighbours have the same mean, to the last bit
+      std::iota(nearby[i].begin(), nearby[i].end(), std::size_t{0});
+      std::ranges::stable_sort(nearby[i], {}, [&](std::size_t j) { return squares[j]; });
+      nearby[i].resize(kept);
+      std::ranges::sort(nearby[i]);  // the same neighbours have the same mean, to the last bit
     }
-    return near;
+    return nearby;
   }
 
   void apply(gram_view gram, std::span<double> found, std::size_t segment) {

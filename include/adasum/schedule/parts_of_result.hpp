@@ -117,9 +117,9 @@ class exchange_of_parts {
     for (std::size_t from = 0; from < ranks_.size(); ++from) {
       const auto [begin, end] = ranks_[from].elements;
       if (!ranks_[from].has_result || element < begin || element >= end) continue;
-      const std::pair far{!nodes_.empty() && nodes_[from] != nodes_[to], from < to ? to - from : from - to};
-      if (least && far >= *least) continue;
-      least = far;
+      const std::pair way{!nodes_.empty() && nodes_[from] != nodes_[to], from < to ? to - from : from - to};
+      if (least && way >= *least) continue;
+      least = way;
       best = from;
     }
     if (!least)

@@ -117,9 +117,9 @@ class measure_check {
     return measured_by(space_, {space_, vectors, whole(cut)}, whole(cut));
   }
   void check_small_and_large() const {
-    const auto small = of_two(from_double<T>(smallest_of<T>()), from_double<T>(-0.0));
-    if (!(small[0] > 0)) refuse("the square of a vector that is not zero is zero: it underflows");
-    if (!is_zero(small[2])) refuse("the square of a zero vector is not zero");
+    const auto tiny = of_two(from_double<T>(smallest_of<T>()), from_double<T>(-0.0));
+    if (!(tiny[0] > 0)) refuse("the square of a vector that is not zero is zero: it underflows");
+    if (!is_zero(tiny[2])) refuse("the square of a zero vector is not zero");
     for (const double value : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
       if (is_finite(of_two(from_double<T>(value), from_double<T>(0))[0]))
         refuse("the square of a vector that holds Inf or NaN is finite");

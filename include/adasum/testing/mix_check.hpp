@@ -96,9 +96,9 @@ class mix_check {
   /// Weights that no T may hold, of vectors so short or so long that their terms are ordinary numbers.
   void check_range_of_weights(std::size_t n) const {
     constexpr bool is_double = format_of<T> == number_format::binary64;
-    constexpr int far = is_double ? 900 : format_of<T> == number_format::binary16 ? 5 : 110;
+    constexpr int farthest = is_double ? 900 : format_of<T> == number_format::binary16 ? 5 : 110;
     constexpr int of_terms = is_double ? 60 : format_of<T> == number_format::binary16 ? 3 : 30;
-    const int exponents[] = {-far, far, 0};
+    const int exponents[] = {-farthest, farthest, 0};
     const segments cut{75};
     for (const int term : {-of_terms, of_terms})
       for (std::size_t shift = 0; shift < 3; ++shift) {

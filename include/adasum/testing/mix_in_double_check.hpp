@@ -109,9 +109,9 @@ class mix_in_double_check {
   template <scalar From, scalar To>
   void check_range(std::size_t n) const {
     constexpr auto from = format_of<From>;
-    constexpr int far = from == number_format::binary64 ? 900 : from == number_format::binary16 ? 5 : 110;
+    constexpr int farthest = from == number_format::binary64 ? 900 : from == number_format::binary16 ? 5 : 110;
     constexpr int of_terms = format_of<To> == number_format::binary16 ? 3 : 30;
-    const int exponents[] = {-far, far, 0};
+    const int exponents[] = {-farthest, farthest, 0};
     const segments cut{75};
     for (const int term : {-of_terms, of_terms})
       for (std::size_t shift = 0; shift < 3; ++shift) {

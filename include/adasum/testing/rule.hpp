@@ -96,8 +96,8 @@ class rule_check {
     check_finite(n);
     check_scale(usual);
     if (!needs_gram<Rule>)
-      require(near(weights_of(usual), weights_of(usual.times(0)), 0) &&
-                  near(weights_of(usual), weights_of(sample_gram(n, 40, 2)), 0),
+      require(is_near(weights_of(usual), weights_of(usual.times(0)), 0) &&
+                  is_near(weights_of(usual), weights_of(sample_gram(n, 40, 2)), 0),
               "the weights depend on the inner products, though needs_gram is false");
     if (claims_.symmetric) check_symmetric(usual);
   }
@@ -133,7 +133,7 @@ class rule_check {
     }
   }
 
-  bool near(const list& a, const list& b, double accuracy) const {
+  bool is_near(const list& a, const list& b, double accuracy) const {
     double largest = 0;
     for (const double x : a) largest = std::max(largest, std::abs(x));
     for (std::size_t i = 0; i < a.size(); ++i)
@@ -182,7 +182,7 @@ class rule_check {
     for (const double scale : {0.25, 4.0, 64.0}) {
       auto weights = weights_of(usual.times(scale));
       for (double& weight : weights) weight *= std::pow(scale, 1 - degree);
-      require(near(expected, weights, claims_.accuracy),
+      require(is_near(expected, weights, claims_.accuracy),
               "where all vectors are multiplied by " + std::to_string(scale) +
                   ", the result is not multiplied by that to the power of degree(), which is " +
                   std::to_string(degree));
@@ -193,7 +193,7 @@ class rule_check {
     for (const std::size_t leaves : {1u, 3u}) {
       auto turned = weights_of(usual.reversed(), 2, leaves);
       std::ranges::reverse(turned);
-      require(near(weights_of(usual, leaves, 2), turned, claims_.accuracy),
+      require(is_near(weights_of(usual, leaves, 2), turned, claims_.accuracy),
               "the weights depend on the order of the vectors");
     }
   }

@@ -9,11 +9,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
+#include "../core/joined_threads.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "simulation/one_processor.hpp"
@@ -166,11 +166,10 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
   run.thrown.resize(static_cast<std::size_t>(size));
   {
     const detail::simulated::one_processor here;
-    std::vector<std::jthread> threads;
-    threads.reserve(static_cast<std::size_t>(size));
+    detail::joined_threads threads;
     try {
       for (int rank = 0; rank < size; ++rank)
-        threads.emplace_back([&, rank] {
+        threads.start([&, rank] {
           if (!world.await_first_turn(rank)) return;
           try {
             function(simulated_communicator(world, rank));

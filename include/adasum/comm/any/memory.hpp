@@ -28,24 +28,24 @@ class memory {
   std::size_t bytes() const { return held_->bytes(); }
   bool has_left(std::size_t index) const { return held_->has_left(index); }
   bool alive() const { return held_->alive(); }
-  std::chrono::duration<double> timeout() const { return held_->timeout(); }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (held_->timeout)(); }
   void progress() const { held_->progress(); }
   void rest() const { held_->rest(); }
 
  private:
-  struct interface {
-    virtual ~interface() = default;
+  struct methods {
+    virtual ~methods() = default;
     virtual std::span<const int> ranks() const = 0;
     virtual std::byte* of(std::size_t index) const = 0;
     virtual std::size_t bytes() const = 0;
     virtual bool has_left(std::size_t index) const = 0;
     virtual bool alive() const = 0;
-    virtual std::chrono::duration<double> timeout() const = 0;
+    virtual std::chrono::duration<double> timeout ADASUM_NO_MACRO() const = 0;
     virtual void progress() const = 0;
     virtual void rest() const = 0;
   };
   template <class Memory>
-  struct holder final : interface {
+  struct holder final : methods {
     holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {}
     std::span<const int> ranks() const override { return held.ranks(); }
     std::byte* of(std::size_t index) const override { return held.of(index); }
@@ -67,9 +67,9 @@ class memory {
       else
         return true;
     }
-    std::chrono::duration<double> timeout() const override {
-      if constexpr (requires { held.timeout(); })
-        return held.timeout();
+    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const override {
+      if constexpr (requires { (held.timeout)(); })
+        return (held.timeout)();
       else
         return std::chrono::duration<double>(std::numeric_limits<double>::infinity());
     }
@@ -80,7 +80,7 @@ class memory {
     Memory held;
     std::size_t asked;
   };
-  std::unique_ptr<interface> held_;
+  std::unique_ptr<methods> held_;
 };
 
 }  // namespace adasum::detail::any

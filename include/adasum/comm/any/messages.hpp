@@ -26,18 +26,18 @@ class pending {
   }
 
  private:
-  struct interface {
-    virtual ~interface() = default;
+  struct methods {
+    virtual ~methods() = default;
     virtual bool test() = 0;
     virtual void wait() = 0;
   };
   template <class Pending>
-  struct holder final : interface {
+  struct holder final : methods {
     bool test() override { return held.test(); }
     void wait() override { held.wait(); }
     Pending held;
   };
-  std::unique_ptr<interface> held_;
+  std::unique_ptr<methods> held_;
 };
 
 }  // namespace adasum::detail::any

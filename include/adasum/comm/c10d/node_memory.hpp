@@ -81,7 +81,7 @@ class node_memory {
 
   std::span<const int> ranks() const { return ranks_; }
   std::byte* of(std::size_t index) const { return file_.base() + begin_of(index) * page; }
-  std::chrono::duration<double> timeout() const { return timeout_; }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return timeout_; }
   /// Whether that process has ended, or has dropped this memory.
   bool has_left(std::size_t index) const { return index != self_ && !file_.is_held(index); }
 

@@ -114,7 +114,7 @@ class mpi_communicator {
     get().wait->set_timeout(timeout);
   }
   /// The timeout that was set; infinite if none was.
-  std::chrono::duration<double> timeout() const { return get().wait->timeout(); }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (get().wait->timeout)(); }
   /// Whether this rank has waited in vain; see the concept communicator_for.
   bool gave_up() const { return state_ && state_->wait->gave_up(); }
 
@@ -143,7 +143,7 @@ class mpi_communicator {
     const auto& here = get();
     mpi_communicator made(ranks, here.piece_limit,
                           here.stages ? device_messages::staged : device_messages::device_pointers);
-    made.set_timeout(timeout());
+    made.set_timeout((timeout)());
     return made;
   }
   /// @endcond
@@ -166,7 +166,7 @@ class mpi_communicator {
    public:
     static constexpr bool same_address_space = false;
     std::span<const int> ranks() const { return memory_->ranks(); }
-    std::chrono::duration<double> timeout() const { return memory_->timeout(); }
+    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (memory_->timeout)(); }
     std::byte* of(std::size_t index) const { return memory_->of(index); }
     /// Lets messages move, the program's own too, while a rank waits for others in shared memory.
     /// @throws mpi_error  where MPI knows that one of them has died

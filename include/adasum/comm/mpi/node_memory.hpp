@@ -70,7 +70,7 @@ class node_memory {
   std::span<const int> ranks() const { return node_->ranks(); }
   std::byte* of(std::size_t index) const { return file_.base() + begin_of(index) * page; }
   MPI_Comm comm() const { return node_->comm().get(); }
-  std::chrono::duration<double> timeout() const { return waiting_->timeout(); }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (waiting_->timeout)(); }
 
  private:
   static constexpr std::size_t page = 4096;  // or a part of one; no rank's memory ends within a cache line

@@ -29,7 +29,7 @@ class waiting {
   std::size_t size() const { return node_of_rank_.size(); }
 
   void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
-  std::chrono::duration<double> timeout() const { return timeout_; }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return timeout_; }
   /// Whether a wait may end before what is waited for has come.
   bool is_limited() const { return detail::is_limited(timeout_) || can_be_interrupted(); }
 

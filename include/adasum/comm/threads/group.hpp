@@ -97,7 +97,7 @@ class group {
     const std::scoped_lock lock(mutex_);
     of(rank).owners_timeout = timeout;
   }
-  std::chrono::duration<double> timeout(int rank) {
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO(int rank) {
     const std::scoped_lock lock(mutex_);
     return of(rank).owners_timeout;
   }

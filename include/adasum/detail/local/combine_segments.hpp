@@ -63,14 +63,14 @@ void combine_segments(const Space& space, Rule& rule, std::span<const T* const> 
   const std::size_t round = rounds.longest();
   // Two vectors are the common case and often short: no allocation there.
   constexpr std::size_t few = 2, few_segments = local_rounds<Space>::most;
-  const bool small = n <= few && round <= few_segments;
+  const bool fits = n <= few && round <= few_segments;
   std::array<double, (few_segments + 1) * (packed_size(few) + few)> on_stack;
   constexpr bool may_group = tree_rule<Rule> && needs_gram<Rule> && combines_in_groups<Space, T>;
   const bool in_groups = may_group && measure && !whole_model && grouping::pays(n, segments);
   // Entries of the Gram matrix of all vectors, where that is needed.
   const std::size_t entries = in_groups && grouping::takes_all(n) ? 0 : packed_size(n);
-  std::vector<double> on_heap(small ? 0 : (round + 1) * (entries + n));
-  const auto memory = small ? std::span<double>(on_stack) : std::span(on_heap);
+  std::vector<double> on_heap(fits ? 0 : (round + 1) * (entries + n));
+  const auto memory = fits ? std::span<double>(on_stack) : std::span(on_heap);
   const auto limits = limits_for<T>(n, recombines_in_double<Space, T>);
   weigh_scratch scratch(entries == 0 || (pairwise_rule<Rule> && n == 2) ? 0 : n);
   std::vector<std::size_t> unsettled;

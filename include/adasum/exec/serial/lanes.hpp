@@ -181,16 +181,16 @@ struct tile_sums {
 #pragma GCC unroll 4
     for (std::size_t r = 0; r < Rows; ++r) {
       double* const row = gram + packed_size(i + r) + j;
-      const std::size_t columns = Diagonal ? r + 1 : Columns;
+      const std::size_t entries = Diagonal ? r + 1 : Columns;
 #pragma GCC unroll 2
-      for (std::size_t c = 0; c + 2 <= columns; c += 2) {
+      for (std::size_t c = 0; c + 2 <= entries; c += 2) {
         vector<double, 16> both, total;
         sums_of_lanes<Bytes>(both, sums[r][c], sums[r][c + 1]);
         __builtin_memcpy(&total, row + c, sizeof(total));
         total += both;
         __builtin_memcpy(row + c, &total, sizeof(total));
       }
-      if (columns % 2 != 0) row[columns - 1] += sum_of_lanes<Bytes>(sums[r][columns - 1]);
+      if (entries % 2 != 0) row[entries - 1] += sum_of_lanes<Bytes>(sums[r][entries - 1]);
     }
   }
 };

@@ -163,11 +163,11 @@ struct measure_tile {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const Element* const* at, std::size_t i, std::size_t j, std::size_t length,
                                          std::size_t ahead, double* gram) {
-    constexpr std::size_t columns = Diagonal ? Rows : tile;
-    const Element *left[Rows], *right[columns];
+    constexpr std::size_t entries = Diagonal ? Rows : tile;
+    const Element *left[Rows], *right[entries];
     for (std::size_t r = 0; r < Rows; ++r) left[r] = at[i + r];
-    for (std::size_t c = 0; c < columns; ++c) right[c] = at[j + c];
-    tile_sums<Bytes, Rows, columns, Diagonal> sums;
+    for (std::size_t c = 0; c < entries; ++c) right[c] = at[j + c];
+    tile_sums<Bytes, Rows, entries, Diagonal> sums;
     for (std::size_t x = 0; x < length; x += sums.step) sums.add(left, right, x, ahead);
     sums.add_to(gram, i, j);
   }

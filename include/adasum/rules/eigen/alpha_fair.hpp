@@ -34,7 +34,7 @@ class alpha_fair {
 
   /// @return β; nothing if no vector improves all, as far as the Gram matrix can tell (‖Σ βᵢ uᵢ‖² ≤ n·gram_accuracy·(Σβᵢ)²)
   std::optional<Eigen::VectorXd> solve() {
-    const double small = 0.01 * std::min(1.0, 1 / power_);  // far from the solution, relative steps are near 1 or a
+    const double little = 0.01 * std::min(1.0, 1 / power_);  // far from the solution, relative steps are near 1 or a
     double before = 1;
     for (int round = 0; round < 1000; ++round) {
       if (!take_best_multiple()) return std::nullopt;
@@ -45,7 +45,7 @@ class alpha_fair {
       const Eigen::VectorXd step = -hessian.ldlt().solve(slope);
       const double descent = slope.dot(step);  // minus the square of the Newton decrement
       const double relative = (step.array() / beta_.array()).abs().maxCoeff();
-      if (relative <= 1e-15 || (relative <= small && relative > before / 2)) break;
+      if (relative <= 1e-15 || (relative <= little && relative > before / 2)) break;
       before = relative;
       if (!detail::is_finite(descent) || descent >= 0 || !move(step, descent)) break;
     }

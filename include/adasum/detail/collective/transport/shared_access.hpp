@@ -364,8 +364,8 @@ class shared_access {
   }
 
   std::chrono::duration<double> timeout_of_communicator() const {
-    if constexpr (requires { std::chrono::duration<double>(memory().timeout()); })
-      return memory().timeout();
+    if constexpr (requires { std::chrono::duration<double>((memory().timeout)()); })
+      return (memory().timeout)();
     else
       return no_timeout;
   }
