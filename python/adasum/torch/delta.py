@@ -144,10 +144,11 @@ class DeltaOptimizer(torch.optim.Optimizer):
                 torch.sub(new, old, out=part).masked_fill_(new == old, 0)  # also where both are infinite
             reductions.append((self._state.reduce(change, lengths if self._per_layer else None), parts, pairs))
         interruption = None
-        try:
-            torch.futures.collect_all([future for future, *_ in reductions]).wait()  # all, even if one fails
-        except BaseException as problem:  # which Python raises when they are done
-            interruption = problem
+        for future, *_ in reductions:  # all of them, even if one fails: the others still write
+            try:
+                future.wait()
+            except BaseException as problem:  # one that comes from elsewhere is raised when the future is done
+                interruption = problem
         for future, *_ in reductions:
             future.wait()
         for _, parts, pairs in reductions:
@@ -304,11 +305,12 @@ def _on_all(group: torch.distributed.ProcessGroup | None, count: int, work: Call
     """Collective. Calls `work` on each process, and returns what that returned, `count` numbers for each process. If it raises an
     exception on one process, all raise one."""
     try:
-        answers = _gather(group, [0, *work()])
+        mine = work()
     except BaseException as problem:
         _gather(group, [1] + [0] * count)
         _exchange(group, repr(problem))
         raise
+    answers = _gather(group, [0, *mine])
     if answers[:, 0].any():
         problems = _exchange(group, "")
         process = next(number for number, problem in enumerate(problems) if problem)
