@@ -168,3 +168,17 @@ def test_an_interruption_while_it_waits():
     else:
         optimizer.step()
     assert all((one == 0).all() for one in optimizer.param_groups[0]["params"])
+
+
+def test_a_method_that_changes_parameters():
+    """One that is not step(), such as that by which a schedule-free optimizer goes over to evaluation: the next step notices."""
+    class ScheduleFree(torch.optim.SGD):
+        def eval(self):
+            with torch.no_grad():
+                self.param_groups[0]["params"][0].add_(world()[0])
+
+    optimizer = adasum.torch.DeltaOptimizer(ScheduleFree([ones(2)], lr=1.0))
+    give_gradients(optimizer)
+    optimizer.step()
+    optimizer.eval()
+    require_refused(optimizer, "different parameters")

@@ -140,8 +140,10 @@ class DeltaOptimizer(torch.optim.Optimizer):
                 change = self._changes[kind] = torch.empty(sum(lengths), dtype=kind)
             parts = change.split(lengths)
             for part, (parameter, old) in zip(parts, pairs):
-                new = _numbers(parameter)
-                torch.sub(new, old, out=part).masked_fill_(new == old, 0)  # also where both are infinite
+                torch.sub(_numbers(parameter), old, out=part)
+            if not change.sum().isfinite():
+                for part, (parameter, old) in zip(parts, pairs):
+                    part.masked_fill_(_numbers(parameter) == old, 0)  # an infinite number that is still the same has not moved
             reductions.append((self._state.reduce(change, lengths if self._per_layer else None), parts, pairs))
         interruption = None
         for future, *_ in reductions:  # all of them, even if one fails: the others still write
@@ -153,7 +155,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
             future.wait()
         for _, parts, pairs in reductions:
             for part, (parameter, old) in zip(parts, pairs):
-                _write(parameter, old + part)
+                _write(parameter, part.add_(old))
         return interruption
 
     def _begin_step(self, reductions: int) -> None:
@@ -213,7 +215,10 @@ class DeltaOptimizer(torch.optim.Optimizer):
     def __getattr__(self, name: str) -> Any:
         if name == "optimizer":
             raise AttributeError(name)
-        return getattr(self.optimizer, name)
+        value = getattr(self.optimizer, name)
+        if callable(value):
+            self._checked = []  # a method that is not step() may change parameters, too: the next step compares them
+        return value
 
     def _is_of_wrapped(self, name: str) -> bool:
         own = vars(self)
@@ -275,8 +280,10 @@ def _real_type_of(tensor: torch.Tensor) -> torch.dtype:
 
 def _numbers(tensor: torch.Tensor) -> torch.Tensor:
     """One after another, and two for each complex one: the tensor's own memory where that is possible."""
-    tensor = tensor.detach().resolve_conj().resolve_neg()
-    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).reshape(-1).contiguous()
+    tensor = tensor.detach().resolve_neg()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.reshape(-1).contiguous()
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
