@@ -42,7 +42,8 @@ def require_refused(optimizer, words):
 
 
 different = {
-    "number": (lambda: [ones(2), ones(3), ones(4)], lambda: [ones(2), ones(3)], "has 2 parameters, process 0 has 3"),
+    "number": (lambda: [ones(2), ones(3), ones(4)], lambda: [ones(2), ones(3)],
+               r"has no further parameter, process 0 has param_groups\[0\]\['params'\]\[2\]"),
     "shape": (lambda: [ones(2), ones(3, 4)], lambda: [ones(2), ones(4, 3)], r"shape \(4, 3\), process 0 has .* shape \(3, 4\)"),
     "type": (lambda: [ones(2)], lambda: [ones(2, dtype=torch.float64)], "float64 .*, process 0 has .*float32"),
     "order": (lambda: [ones(2), ones(3)], lambda: [ones(3), ones(2)], r"\['params'\]\[0\] .* shape \(3,\), process 0 has"),
@@ -77,7 +78,7 @@ def test_parameters_that_are_added(everywhere):
     if everywhere or last():
         optimizer.add_param_group({"params": [ones(3, value=2.0 if last() else 1.0)]})
     give_gradients(optimizer)
-    require_refused(optimizer, "different parameters, the first of them" if everywhere else "has 2 parameters")
+    require_refused(optimizer, "different parameters, the first of them" if everywhere else "has no further parameter")
 
 
 def test_a_parameter_in_place_of_another():
@@ -173,7 +174,7 @@ def test_an_interruption_while_it_waits():
 
 
 def test_a_method_that_changes_parameters():
-    """One that is not step(), such as that by which a schedule-free optimizer goes over to evaluation: the next step notices."""
+    """One that is not step(), such as that by which a schedule-free optimizer prepares for evaluation: the next step notices."""
     class ScheduleFree(torch.optim.SGD):
         def eval(self):
             with torch.no_grad():
@@ -184,3 +185,23 @@ def test_a_method_that_changes_parameters():
     optimizer.step()
     optimizer.eval()
     require_refused(optimizer, "different parameters")
+
+
+def test_a_group_of_some_processes():
+    """Also where one of them raises."""
+    rank, size = world()
+    count = max(1, size - 1)
+    group = torch.distributed.new_group(list(range(count)))
+    if rank < count:
+        model = network()
+        optimizer = adasum.torch.DeltaOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), group)
+        give_gradients(optimizer)
+        optimizer.step()
+
+        def closure():
+            if rank == count - 1:
+                raise KeyError("mine")
+
+        with pytest.raises(KeyError if rank == count - 1 else adasum.CommunicationError, match="mine"):
+            optimizer.step(closure)
+    torch.distributed.barrier()

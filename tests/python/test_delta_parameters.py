@@ -80,7 +80,8 @@ def test_frozen_parameters_that_do_not_move(per_layer):
 def test_parameters_that_hold_infinities(policy):
     """A change of zero is zero there, too."""
     mask, partly = torch.nn.Parameter(torch.tensor([0.0, -torch.inf])), torch.nn.Parameter(torch.tensor([1.0, torch.inf]))
-    optimizer = adasum.torch.DeltaOptimizer(torch.optim.SGD([mask, partly], lr=1.0, momentum=0.9), nonfinite=policy, rule="mean")
+    own = torch.optim.SGD([mask, partly], lr=1.0, momentum=0.9)
+    optimizer = adasum.torch.DeltaOptimizer(own, nonfinite=policy, rule="mean")
     for step in range(2):
         for one in (mask, partly):
             one.grad = torch.tensor([-1.0, 0.0])
@@ -118,6 +119,26 @@ def test_after_an_error(wrong):
         optimizer.step()
     require_unchanged(parameters, before)
     assert [one.data_ptr() for one in parameters] == memory
+
+
+@pytest.mark.parametrize("other", [torch.ones(1).expand(3), torch.ones(2), torch.ones(3, dtype=torch.float64)])
+def test_other_memory(other):
+    """In which an optimizer may put a parameter; but the other processes' steps must fit there."""
+    class Moving(Noise):
+        def step(self, closure=None):
+            super().step()
+            if last():
+                parameter.data = other
+
+    parameter = torch.nn.Parameter(torch.zeros(3))
+    optimizer = adasum.torch.DeltaOptimizer(Moving([parameter], lr=1.0), rule="mean")
+    with pytest.raises(adasum.BadInput if last() else adasum.CommunicationError, match="shape, type or memory of param_groups"):
+        optimizer.step()
+    require_unchanged([parameter], [torch.zeros(3)])
+    other = torch.ones(4)[1:]
+    optimizer.step()
+    require_close([parameter.detach()], [torch.full((3,), world()[1] * (world()[1] - 1) / 2 + 1) / world()[1]])
+    require_same_bits([parameter.detach()])
 
 
 def test_a_parameter_that_has_a_gradient_on_one_process_only():

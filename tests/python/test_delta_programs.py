@@ -233,14 +233,15 @@ def test_state_dicts_of_distributed_checkpoints():
 def test_models_that_are_split(sharding):
     """They are not for this optimizer, which says for which function they are."""
     fsdp, parallel = part_of_torch("distributed.fsdp"), part_of_torch("distributed.tensor.parallel")
-    model = network()
+    model = network(width=12)  # which 1 to 4 processes can share
     mesh = part_of_torch("distributed.device_mesh").init_device_mesh("cpu", (world()[1],))
     if sharding == "fully_shard":
         fsdp.fully_shard(model, mesh=mesh)
     elif sharding == "tensor_parallel":
         parallel.parallelize_module(model, mesh, {"0": parallel.ColwiseParallel(), "2": parallel.RowwiseParallel()})
     else:
-        model = fsdp.FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=sharding == "fsdp1_original")
+        original = sharding == "fsdp1_original"
+        model = fsdp.FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=original)
     optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters()))
     model(torch.ones(2, 10)).square().mean().backward()
     before = [getattr(one, "_local_tensor", one).detach().clone() for one in model.parameters()]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +56,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
     Args:
         optimizer: The optimizer to wrap.
-        process_group: As for :class:`State`; so are ``rule`` and ``options``, of which ``report_every`` and ``on_report`` are two.
+        process_group: As for :class:`State`; so are ``rule`` and ``options``, such as ``report_every`` and ``on_report``.
         per_layer: Each parameter is a segment of its own. If False, all parameters of one type are one segment.
     """
 
@@ -80,9 +81,10 @@ class DeltaOptimizer(torch.optim.Optimizer):
         super().__setstate__({})
 
     def step(self, closure: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Takes one combined step; the arguments are for the wrapped optimizer. Collective; blocks until it is done. If it raises
-        an exception, it does so on all processes, and no parameter has changed; the wrapped optimizer's state may have
-        changed."""
+        """Takes one combined step; the arguments are for the wrapped optimizer. Collective; blocks until it is done. If it
+        raises an exception, it does so on all processes, and no parameter has changed; the wrapped optimizer's state may have
+        changed. (If something interrupts this process alone while it waits for the others, as Ctrl-C does, that is raised when
+        the step has been taken.)"""
         if closure is not None or arguments:
             arguments = (closure, *arguments)
         of_name = self._agreed_parameters()
@@ -97,8 +99,8 @@ class DeltaOptimizer(torch.optim.Optimizer):
             with _without_global_hooks():
                 result = self.optimizer.step(*arguments, **named)
             for (name, one), old in zip(of_name.items(), memory):
-                if (one.shape, one.dtype, one.device) != (old.shape, old.dtype, old.device):
-                    raise BadInput(f"{_call}: the wrapped optimizer has changed the shape, type or device of {name}")
+                if _obstacle_of(one) or (one.shape, one.dtype) != (old.shape, old.dtype):
+                    raise BadInput(f"{_call}: the wrapped optimizer has changed the shape, type or memory of {name}")
             return [one.requires_grad or not torch.equal(_bytes(one), old.view(torch.uint8))
                     for one, old in zip(parameters, before)]
 
@@ -127,7 +129,8 @@ class DeltaOptimizer(torch.optim.Optimizer):
         of_type: dict[torch.dtype, list[tuple[torch.Tensor, torch.Tensor]]] = {}
         for name, (parameter, old) in moved.items():
             if old.dtype not in _types:  # on all processes, as they have the same parameters
-                raise BadInput(f"{_call}: the wrapped optimizer changes {name}, whose type, {parameter.dtype}, cannot be combined")
+                raise BadInput(f"{_call}: the wrapped optimizer changes {name}, whose type, {parameter.dtype}, cannot be "
+                               "combined")
             of_type.setdefault(old.dtype, []).append((parameter, old))
         if not of_type:
             return None
@@ -182,7 +185,11 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
         answers = _on_all(self._group, 2, describe)
         if (answers[:, 0] != answers[0, 0]).any():
-            raise BadInput(_difference_of(_exchange(self._group, described)))
+            of_all = _exchange(self._group, described)
+            differences = (f"process {process} has {one}, process 0 has {other}" for process, theirs in enumerate(of_all)
+                           for one, other in itertools.zip_longest(theirs, of_all[0], fillvalue="no further parameter")
+                           if one != other)
+            raise BadInput(f"{_call}: {next(differences)}")
         if answers[:, 1].any():
             sums = _on_all(self._group, len(found), lambda: [zlib.crc32(_bytes(one).numpy()) for one in found.values()])
             for process, column in (sums != sums[0]).nonzero().tolist():
@@ -200,7 +207,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """For the wrapped optimizer, on this process. The next step checks again that all processes have the same parameters."""
+        """For the wrapped optimizer, on this process. The next step checks that all processes have the same parameters."""
         self._checked = []
         self.optimizer.load_state_dict(state_dict)
 
@@ -260,12 +267,13 @@ def _obstacle_of(parameter: torch.Tensor) -> str:
     """Why the parameter's elements are not this process's own memory on the CPU; empty if they are."""
     if torch.nn.parameter.is_lazy(parameter):
         return "has no shape yet (call the model once before the first step)"
-    if hasattr(parameter, "device_mesh") or any(getattr(parameter, name, False) for name in ("_is_flat_param", "_fsdp_flattened")):
-        return ("is split over several processes (for a model that was given to fully_shard, use adasum.torch.apply_to_fsdp in "
-                "place of DeltaOptimizer)")
+    of_fsdp1 = any(getattr(parameter, mark, False) for mark in ("_is_flat_param", "_fsdp_flattened"))
+    if of_fsdp1 or hasattr(parameter, "device_mesh"):  # or a DTensor
+        return ("is split over several processes (for a model that was given to fully_shard, use adasum.torch.apply_to_fsdp "
+                "in place of DeltaOptimizer)")
     if type(parameter).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return f"is a {type(parameter).__name__}, not a plain tensor"
-    if not parameter.device.type == "cpu":
+    if parameter.device.type != "cpu":
         return f"is on {parameter.device} (so far, parameters can be combined on the CPU only)"
     if parameter.layout != torch.strided:
         return f"has the layout {parameter.layout}"
@@ -309,8 +317,8 @@ def _without_global_hooks() -> Iterator[None]:
 
 
 def _on_all(group: torch.distributed.ProcessGroup | None, count: int, work: Callable[[], list[int]]) -> torch.Tensor:
-    """Collective. Calls `work` on each process, and returns what that returned, `count` numbers for each process. If it raises an
-    exception on one process, all raise one."""
+    """Collective. Calls `work` on each process, and returns what that returned, `count` numbers for each process. If it raises
+    an exception on one process, all raise one."""
     try:
         mine = work()
     except BaseException as problem:
@@ -338,13 +346,3 @@ def _exchange(group: torch.distributed.ProcessGroup | None, own: Any) -> list[An
     all_of_them = [None] * torch.distributed.get_world_size(group)
     torch.distributed.all_gather_object(all_of_them, own, group=group)
     return all_of_them
-
-
-def _difference_of(described: list[list[str]]) -> str:
-    for process, theirs in enumerate(described):
-        for one, other in zip(theirs, described[0]):
-            if one != other:
-                return f"{_call}: process {process} has {one}, process 0 has {other}"
-        if len(theirs) != len(described[0]):
-            return f"{_call}: process {process} has {len(theirs)} parameters, process 0 has {len(described[0])}"
-    raise AssertionError
