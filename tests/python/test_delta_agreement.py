@@ -205,3 +205,10 @@ def test_a_group_of_some_processes():
         with pytest.raises(KeyError if rank == count - 1 else adasum.CommunicationError, match="mine"):
             optimizer.step(closure)
     torch.distributed.barrier()
+
+
+def test_one_process_that_has_no_optimizer():
+    given = [ones(2)] if last() else torch.optim.SGD([ones(2)], lr=1.0)
+    if world()[1] > 1:
+        with pytest.raises(adasum.BadInput if last() else adasum.CommunicationError, match="must be a .*Optimizer, not list"):
+            adasum.torch.DeltaOptimizer(given)

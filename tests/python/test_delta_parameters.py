@@ -92,6 +92,36 @@ def test_parameters_that_hold_infinities(policy):
         require_close([mask.detach(), partly.detach()], [old + torch.tensor([change, 0]) for old in before])
 
 
+def test_a_frozen_parameter_that_one_process_spoils():
+    """Which is left out, also where the others have the change of a moment."""
+    model = network()
+    optimizer = adasum.torch.DeltaOptimizer(makes["momentum"](model.parameters()), nonfinite="exclude")
+    for step in range(2):
+        optimizer.zero_grad(set_to_none=False)
+        backward_of(model, step)
+        if step == 1:
+            model[0].requires_grad_(False)
+            model[0].weight.grad.fill_(torch.nan if last() else 1.0)
+        before = copies_of(model.parameters())
+        optimizer.step()
+        moved = [not torch.equal(one, old) for one, old in zip(model.parameters(), before)]
+        assert all(moved) if step == 0 or world()[1] > 1 else not any(moved)
+        assert all(one.isfinite().all() for one in model.parameters())
+        require_same_bits(copies_of(model.parameters()))
+
+
+def test_sparse_gradients():
+    """Of parameters that are not sparse themselves."""
+    embedding = torch.nn.Embedding(6, 3, sparse=True)
+    torch.nn.init.ones_(embedding.weight)
+    optimizer = adasum.torch.DeltaOptimizer(torch.optim.SparseAdam(list(embedding.parameters()), lr=0.1))
+    embedding(torch.tensor([world()[0], 5])).sum().backward()
+    optimizer.step()
+    moved = (embedding.weight != 1).all(dim=1).tolist()
+    assert moved == [row < world()[1] or row == 5 for row in range(6)]
+    require_same_bits([embedding.weight.detach()])
+
+
 @pytest.mark.parametrize("wrong", ["nan", "raises", "interrupted"])
 def test_after_an_error(wrong):
     """Parameters of all kinds, wherever the wrapped optimizer has put their elements, are as they were."""

@@ -21,20 +21,6 @@ _call = "adasum.torch.DeltaOptimizer"
 _types = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
-class _MethodOfWrapped:
-    """A method that is the wrapped optimizer's own, with its parameters, at which some programs look."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        return getattr(torch.optim.Optimizer if instance is None else instance.optimizer, self._name)
-
-
-def _attribute_of_wrapped(name: str) -> property:
-    return property(lambda self: getattr(self.optimizer, name), lambda self, value: setattr(self.optimizer, name, value))
-
-
 class DeltaOptimizer(torch.optim.Optimizer):
     """Wraps an optimizer of torch.optim. :meth:`step` first lets it change the parameters by this process's own gradients, and
     then replaces that change by the rule's combination of all processes' changes. So what is combined is the optimizer's steps
@@ -62,18 +48,16 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
     _step_supports_amp_scaling = False  # even if the wrapped one does: a scaler tells this one the scale, not that one
 
-    param_groups, state, defaults = map(_attribute_of_wrapped, ("param_groups", "state", "defaults"))
-    zero_grad, __setstate__ = _MethodOfWrapped(), _MethodOfWrapped()
-    if hasattr(torch.optim.Optimizer, "register_state_dict_pre_hook"):  # PyTorch 2.x
-        register_state_dict_pre_hook, register_state_dict_post_hook = _MethodOfWrapped(), _MethodOfWrapped()
-        register_load_state_dict_pre_hook, register_load_state_dict_post_hook = _MethodOfWrapped(), _MethodOfWrapped()
-
     def __init__(self, optimizer: torch.optim.Optimizer, process_group: torch.distributed.ProcessGroup | None = None,
                  rule: str = "adasum", *, per_layer: bool = True, **options: Any) -> None:
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise BadInput(f"{_call}: the optimizer to wrap must be a torch.optim.Optimizer, not {type(optimizer).__name__}")
+        def check() -> list[int]:
+            if not isinstance(optimizer, torch.optim.Optimizer):
+                raise BadInput(f"{_call}: the optimizer to wrap must be a torch.optim.Optimizer, not {type(optimizer).__name__}")
+            return []
+
         self._group, self._per_layer = process_group, per_layer
         self._state = State(process_group, rule, **options)
+        _on_all(process_group, 0, check)
         self._changes: dict[torch.dtype, torch.Tensor] = {}
         self._checked: list[torch.Tensor] = []  # parameters that were equal on all processes when it was last checked
         self.optimizer = optimizer
@@ -346,3 +330,25 @@ def _exchange(group: torch.distributed.ProcessGroup | None, own: Any) -> list[An
     all_of_them = [None] * torch.distributed.get_world_size(group)
     torch.distributed.all_gather_object(all_of_them, own, group=group)
     return all_of_them
+
+
+def _attribute_of_wrapped(name: str) -> property:
+    return property(lambda self: getattr(self.optimizer, name), lambda self, value: setattr(self.optimizer, name, value))
+
+
+class _MethodOfWrapped:
+    """A method that is the wrapped optimizer's own, with its parameters, at which some programs look."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return getattr(torch.optim.Optimizer if instance is None else instance.optimizer, self._name)
+
+
+for _name in ("param_groups", "state", "defaults"):
+    setattr(DeltaOptimizer, _name, _attribute_of_wrapped(_name))
+for _name in ("zero_grad", "__setstate__", "register_state_dict_pre_hook", "register_state_dict_post_hook",
+              "register_load_state_dict_pre_hook", "register_load_state_dict_post_hook"):
+    if hasattr(torch.optim.Optimizer, _name):  # the hooks: PyTorch 2.x
+        setattr(DeltaOptimizer, _name, _MethodOfWrapped(_name))
