@@ -7,6 +7,7 @@ import torch.distributed
 
 import adasum.torch
 from pages import examples_of
+from ranks import require_same_bits
 from test_fsdp import has_hook
 
 pytestmark = pytest.mark.usefixtures("process_group")
@@ -19,9 +20,10 @@ class Model(torch.nn.Module):
         super().__init__()
         torch.manual_seed(1)
         self.layers = torch.nn.ModuleList([torch.nn.Linear(6, 6), torch.nn.Linear(6, 2)])
+        self.norm = torch.nn.BatchNorm1d(6)
 
     def forward(self, x):
-        return self.layers[1](torch.relu(self.layers[0](x)))
+        return self.layers[1](torch.relu(self.norm(self.layers[0](x))))
 
 
 def test_there_are_examples():
@@ -49,7 +51,13 @@ def test_example(number, tmp_path, monkeypatch):
         names["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.01)
         names["scheduler"] = torch.optim.lr_scheduler.ConstantLR(names["optimizer"])
     before = model.layers[0].weight.detach().clone()
+    if "running_mean" in example:
+        model(names["batches"][0])
+        mean, variance = model.norm.running_mean.clone(), model.norm.running_var.clone()
     exec(compile(example, name, "exec"), names)
     if "step()" in example:
         after = model.layers[0].weight.detach()
         assert not torch.equal(before, after.full_tensor() if hasattr(after, "full_tensor") else after)
+    if "running_mean" in example:
+        assert not torch.equal(model.norm.running_mean, mean) and not torch.equal(model.norm.running_var, variance)
+        require_same_bits([model.norm.running_mean, model.norm.running_var])
