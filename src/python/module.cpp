@@ -110,10 +110,11 @@ PYBIND11_MODULE(_torch, module) {
            py::arg("problem"))
       .def(
           "reduce",
-          [](reducer& self, const at::Tensor& tensor, std::vector<std::size_t> lengths) {
-            return wrapped(self.reduce(tensor, std::move(lengths), held(tensor)));
+          [](reducer& self, const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths,
+             const std::string& problem) {
+            return wrapped(self.reduce(tensor, std::move(lengths), held(tensor), problem));
           },
-          py::arg("tensor"), py::arg("lengths"))
+          py::arg("tensor"), py::arg("lengths"), py::arg("problem") = "")
       .def("reduce_bucket", &begin_bucket, py::arg("bucket"))
       .def(
           "refuse", [](reducer& self, const std::string& problem) { return wrapped(self.refuse(problem)); },

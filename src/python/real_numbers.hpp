@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 
 namespace adasum::python {
 
@@ -12,7 +14,7 @@ class in_place_changes {
 
  private:
   c10::InferenceMode mode_;
-  at::NoGradGuard no_gradients_;
+  c10::AutoGradMode gradients_{false};
 };
 
 /// A tensor's numbers as real ones in the order of its indices, whatever its strides: its own memory where they lie there like

@@ -112,21 +112,26 @@ void reducer::destroy(reducer* one) {
   }
 }
 
-reducer::future reducer::reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result) {
+reducer::future reducer::reduce(const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths,
+                                c10::IValue result, const std::string& problem) {
   const auto one = std::make_shared<job>();
+  one->result = std::move(result);
   try {
-    require_usable(tensor, false);
-    one->tensor = tensor;
-    one->lengths = std::move(lengths);
-    if (const auto total = sum_of(one->lengths); total != static_cast<std::size_t>(tensor.numel()))
-      one->problem = std::string(call) + ": the tensor has " + std::to_string(tensor.numel()) +
-                     " elements, its segments " + std::to_string(total);
+    const auto count = static_cast<std::size_t>(tensor.numel());
+    one->lengths = lengths ? std::move(*lengths) : std::vector{count};
+    const auto total = sum_of(one->lengths);
+    one->lengths_fit = total == count;
     if (tensor.is_complex())  // a complex number is two real ones
       for (auto& length : one->lengths) length *= 2;
+    if (!problem.empty()) throw bad_input(std::string(call) + ": " + problem);
+    require_usable(tensor, false);
+    if (!one->lengths_fit)
+      throw bad_input(std::string(call) + ": the tensor has " + std::to_string(count) + " elements, its segments " +
+                      std::to_string(total));
+    one->tensor = tensor;
   } catch (const std::exception& wrong) {
     one->problem = text_of(wrong);
   }
-  one->result = std::move(result);
   return submit(one);
 }
 
@@ -269,10 +274,7 @@ reducer::kept_plan* reducer::expected_plan(const job& one) {
     if (key.lengths == one.lengths) return &kept;
     if (!last || kept.step > last->step) last = &kept;
   }
-  const bool lengths_are_right =
-      one.tensor.defined() &&
-      sum_of(one.lengths) == static_cast<std::size_t>(one.tensor.numel()) * (one.tensor.is_complex() ? 2 : 1);
-  return lengths_are_right ? nullptr : last;
+  return one.lengths_fit ? nullptr : last;
 }
 
 reducer::kept_plan& reducer::plan_for(const job& one, int type) {

@@ -53,8 +53,10 @@ class reducer {
 
   /// Begins to reduce the tensor in place, and returns a future that is completed with `result` when that is done, or with
   /// the error. Where the tensor cannot be reduced, the other ranks are told, and all futures fail.
-  /// @param lengths  of segments, in the order of the tensor's indices
-  future reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result);
+  /// @param lengths  of segments, in the order of the tensor's indices; null: all of it is one
+  /// @param problem  what is wrong with the tensor; empty if nothing is known
+  future reduce(const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths, c10::IValue result,
+                const std::string& problem = {});
   /// The same for a sparse tensor, which then has all rows that any rank has. Each row is a segment.
   future reduce_rows(const at::Tensor& tensor, c10::IValue result);
   /// In place of a reduction that cannot be. The other ranks are assumed to be where they were at this point of the step before.
@@ -73,7 +75,8 @@ class reducer {
  private:
   struct job {
     at::Tensor tensor;
-    std::vector<std::size_t> lengths;
+    std::vector<std::size_t> lengths;  // of real numbers
+    bool lengths_fit = false;          // the tensor
     c10::IValue result;
     bool has_rows = false;  // of a sparse tensor
     std::string problem;    // if not empty: tell the others, and fail with it

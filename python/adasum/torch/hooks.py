@@ -134,14 +134,13 @@ class State:
         strides. A complex number is one element, and counts as two real ones: inner products are their real parts. Returns a
         future of the tensor. Collective, in the same order on all processes. To be called between two calls of
         :meth:`begin_step`; without any, each reduction is a step."""
-        problem = _problem_of(tensor)
-        if problem:
-            return self._reducer.refuse(problem)
+        if not isinstance(tensor, torch.Tensor):
+            return self._reducer.refuse(f"expected a tensor, not {type(tensor).__name__}")
         try:
-            lengths = [tensor.numel()] if segments is None else [_length(one) for one in segments]
+            lengths = None if segments is None else [_length(one) for one in segments]
         except (TypeError, ValueError) as wrong:
             return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {wrong}")
-        return self._reducer.reduce(tensor, lengths)
+        return self._reducer.reduce(tensor, lengths, _problem_of_class(type(tensor)))
 
     def begin_step(self) -> None:
         """Begins a new step of the training, for programs that call :meth:`reduce` themselves. (:func:`hook` does this with the
@@ -240,11 +239,9 @@ def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
         raise BadInput(f"{call}: shard must be (replica, part), two integers of at least 0, not {shard!r}")
 
 
-def _problem_of(tensor: Any) -> str:
-    """What is wrong with it, as far as its class tells; empty if nothing."""
-    if not isinstance(tensor, torch.Tensor):
-        return f"expected a tensor, not {type(tensor).__name__}"
-    kind, plain = type(tensor), (torch.Tensor, torch.nn.Parameter)
+def _problem_of_class(kind: type) -> str:
+    """What is wrong with tensors of this class; empty if nothing."""
+    plain = torch.Tensor, torch.nn.Parameter
     if any(_function(kind, name) not in [_function(one, name) for one in plain]
            for name in ("__torch_function__", "__torch_dispatch__")):
         return (f"the tensor is a {kind.__name__}, whose elements need not be what lies in its memory; give the plain tensor "
