@@ -35,7 +35,7 @@ class Arguments:
 
     def tensor(self):
         good = torch.ones(self.length, dtype=self.dtype)
-        wrong = self.one_of(None, 3, "text", [1.0], numpy.ones(self.length), good.int(), good.bool(), good.to(torch.complex64),
+        wrong = self.one_of(None, 3, "text", [1.0], numpy.ones(self.length), good.int(), good.bool(), good.char(),
                             torch.ones(1, dtype=self.dtype).expand(self.length), good.to("meta"), good.to_sparse(),
                             torch.ones(self.length, 2, dtype=self.dtype).t(), torch.ones(1).expand(self.length + 1),
                             torch.nn.Module(), torch.Tensor)
