@@ -11,6 +11,7 @@ from typing import Any, Optional
 import torch
 import torch.distributed
 
+from .._arrays import problem_of_tensor_class
 from .._errors import BadInput
 from .._library import name_of, text_of
 from ..report import Report
@@ -140,7 +141,7 @@ class State:
             lengths = None if segments is None else [_length(one) for one in segments]
         except (TypeError, ValueError) as wrong:
             return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {wrong}")
-        return self._reducer.reduce(tensor, lengths, _problem_of_class(type(tensor)))
+        return self._reducer.reduce(tensor, lengths, problem_of_tensor_class(type(tensor)))
 
     def begin_step(self) -> None:
         """Begins a new step of the training, for programs that call :meth:`reduce` themselves. (:func:`hook` does this with the
@@ -237,21 +238,6 @@ def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
     if shard is not None and not (isinstance(shard, tuple) and len(shard) == 2 and
                                   all(isinstance(one, int) and 0 <= one < 1 << 31 for one in shard)):
         raise BadInput(f"{call}: shard must be (replica, part), two integers of at least 0, not {shard!r}")
-
-
-def _problem_of_class(kind: type) -> str:
-    """What is wrong with tensors of this class; empty if nothing."""
-    plain = torch.Tensor, torch.nn.Parameter
-    if any(_function(kind, name) not in [_function(one, name) for one in plain]
-           for name in ("__torch_function__", "__torch_dispatch__")):
-        return (f"the tensor is a {kind.__name__}, whose elements need not be what lies in its memory; give the plain tensor "
-                "that it stands for")
-    return ""
-
-
-def _function(kind: type, name: str) -> Any:
-    found = getattr(kind, name)
-    return getattr(found, "__func__", found)  # of a method that is bound to the class
 
 
 def hook(state: State, bucket: torch.distributed.GradBucket, *more: Any) -> torch.futures.Future[torch.Tensor]:
