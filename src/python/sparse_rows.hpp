@@ -24,7 +24,7 @@ class sparse_rows {
   /// Real numbers, row after row; after spread().
   const at::Tensor& numbers() const { return numbers_; }
   /// Of each row: that length.
-  std::vector<std::size_t> lengths() const { return std::vector(all_.size(), width_); }
+  std::vector<std::size_t> lengths() const { return std::vector(all_.size(), static_cast<std::size_t>(width_)); }
   /// Makes the tensor consist of these rows.
   void write_back() const;
 
@@ -32,10 +32,11 @@ class sparse_rows {
   void exchange(const any_communicator& comm, std::vector<std::int64_t>& of_ranks, std::size_t block) const;
 
   at::Tensor tensor_;
-  at::Tensor values_;               // this rank's rows × width, real numbers
+  at::Tensor values_;               // of this rank's rows
   std::vector<std::int64_t> mine_;  // their numbers, ascending
   std::vector<std::int64_t> all_;   // those of all ranks' rows, ascending
-  std::size_t width_ = 1;           // of a row, in real numbers
+  std::int64_t row_dimension_ = 1;  // the first dimension that a row has; those before it choose the row
+  std::int64_t width_ = 1;          // of a row, in real numbers
   at::Tensor numbers_;
 };
 

@@ -317,6 +317,25 @@ def test_sparse_gradients(rule, check_agreement):
     assert sorted(len(report["weights"]) for report in state.reports()) == sorted([len(used), 2])
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+@pytest.mark.parametrize("set_to_none", [True, False])  # PyTorch zeroes a sparse gradient by forgetting its rows
+def test_sparse_gradients_of_processes_without_rows(dtype, set_to_none):
+    rank, size = world()
+    ddp = DistributedDataParallel(torch.nn.Embedding(20, 3, sparse=True, dtype=dtype))
+    ddp.register_comm_hook(adasum.torch.State(), adasum.torch.hook)
+    for of_odd_one, of_others in (([4, 2], [4]), ([], [4, 4]), ([], []), ([6], []), ([6, 7], [7])):
+        ddp.zero_grad(set_to_none=set_to_none)
+        ddp(torch.tensor(of_odd_one if is_odd_one() else of_others, dtype=torch.long)).sum().backward()
+        found = ddp.module.weight.grad.to_dense()
+        others = of_others if size > 1 else []
+        require_same_bits([found])
+        pairs = [torch.zeros(20, 3, dtype=dtype) for _ in range(size)]
+        for row, words in enumerate([others] * (size - 1) + [of_odd_one]):
+            for word in words:
+                pairs[row][word] += 1
+        require_close([found], [torch.stack(combined([list(one) for one in pairs]))])
+
+
 def test_sparse_gradients_of_which_one_process_has_inf():
     rank, size = world()
     ddp = DistributedDataParallel(Embedding())
