@@ -4,6 +4,7 @@ CuPy)."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, Union
 
@@ -47,7 +48,7 @@ class Elements:
         if name not in _types:
             raise BadInput(f"{call}: the array holds {name}; gradients are float64, float32, float16 or bfloat16")
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
-            raise BadInput(f"{call}: the array has gaps between its elements (strides {array.strides}); give a contiguous copy")
+            raise BadInput(f"{call}: the array {_problem_of_strides(array)} (strides {array.strides}); give a contiguous copy")
         if not array.dtype.isnative:
             raise BadInput(f"{call}: the array does not have this machine's byte order; give a copy that does")
         if written and not array.flags.writeable:
@@ -85,7 +86,7 @@ def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
         raise BadInput(f"{call}: the array is masked, and masks would be ignored; give its data, such as array.filled(0)")
     if isinstance(given, numpy.ndarray):
         return given, given.dtype.name
-    if type(given).__module__.partition(".")[0] == "torch":
+    if type(given).__module__.partition(".")[0] == "torch" or _is_tensor(given):
         return _torch_as_numpy(given, call)
     if hasattr(given, "__dlpack__"):
         try:
@@ -95,20 +96,60 @@ def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
     raise BadInput(f"{call}: expected a numpy array or an object that offers DLPack, not {type(given).__name__}")
 
 
+def _problem_of_strides(array: numpy.ndarray) -> str:
+    """Of an array in neither C's nor Fortran's order."""
+    without_gaps = end = array.itemsize
+    has_gaps = False
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape) if size != 1):
+        if stride < end:
+            return "has elements that share memory, or lie in the gaps between others"
+        has_gaps = has_gaps or stride != without_gaps
+        without_gaps *= size
+        end += stride * (size - 1)
+    return "has gaps between its elements" if has_gaps else "lies in memory in an order that is neither C's nor Fortran's"
+
+
+def _is_tensor(given: Any) -> bool:
+    """Whether it is a tensor of PyTorch, of whatever class."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, torch.Tensor)
+
+
+def problem_of_tensor_class(kind: type) -> str:
+    """What is wrong with tensors of this class of PyTorch's; empty if nothing."""
+    import torch
+
+    def functions(one: type) -> list[Any]:
+        found = [getattr(one, name) for name in ("__torch_function__", "__torch_dispatch__")]
+        return [getattr(function, "__func__", function) for function in found]  # of methods that are bound to the class
+
+    if functions(kind) in (functions(torch.Tensor), functions(torch.nn.Parameter)):
+        return ""
+    return (f"the tensor is a {kind.__name__}, whose elements need not be what lies in its memory; give the plain tensor that it "
+            "stands for")
+
+
 def _torch_as_numpy(tensor: Any, call: str) -> tuple[numpy.ndarray, str]:
     import torch
 
     if not isinstance(tensor, torch.Tensor):
         raise BadInput(f"{call}: expected an array or a tensor, not {type(tensor).__name__}")
+    problem = problem_of_tensor_class(type(tensor))
+    if problem:
+        raise BadInput(f"{call}: {problem}")
     if tensor.device.type != "cpu":
         raise BadInput(f"{call}: the tensor is on {tensor.device}; this call takes tensors in host memory only")
     if tensor.layout != torch.strided:
         raise BadInput(f"{call}: the tensor is not dense; give it as tensor.to_dense()")
     name = str(tensor.dtype).removeprefix("torch.")
-    tensor = tensor.detach()
-    if tensor.dtype == torch.bfloat16:
-        tensor = tensor.view(torch.int16)
     try:
-        return tensor.numpy(), name
-    except (RuntimeError, TypeError) as problem:
-        raise BadInput(f"{call}: the tensor cannot be read in place: {problem}") from problem
+        if tensor._is_zerotensor():
+            raise RuntimeError("PyTorch keeps no memory for its zeros; use tensor.clone()")
+        tensor = tensor.detach()
+        memory = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+        last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+        if tensor.numel() and memory.nbytes() < (last + 1) * tensor.element_size():
+            raise RuntimeError("its memory is shorter than the tensor, or has been freed")
+        return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy(), name
+    except (RuntimeError, TypeError) as wrong:
+        raise BadInput(f"{call}: the tensor cannot be read in place: {wrong}") from wrong

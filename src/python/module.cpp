@@ -52,15 +52,25 @@ std::shared_ptr<reducer> make_reducer(std::shared_ptr<group_worker> worker, cons
   return make_waiting<reducer>(std::move(worker), rule, options, std::move(part), problem);
 }
 
-/// With the GIL.
-wrapped_future begin(reducer& self, const at::Tensor& tensor, std::vector<std::size_t> lengths) {
-  return std::make_shared<torch::jit::PythonFutureWrapper>(self.reduce(tensor, std::move(lengths), held(tensor)));
+wrapped_future wrapped(reducer::future future) {
+  return std::make_shared<torch::jit::PythonFutureWrapper>(std::move(future));
 }
 
+/// In the elements of the bucket's buffer, which holds complex numbers as pairs of real ones.
 std::vector<std::size_t> lengths_of(const ::c10d::GradBucket& bucket) {
   std::vector<std::size_t> lengths;
-  for (const auto& parameter : bucket.getParameters()) lengths.push_back(static_cast<std::size_t>(parameter.numel()));
+  for (const auto& parameter : bucket.getParameters()) {
+    const bool is_pairs = parameter.is_complex() && !bucket.getBuffer().is_complex();
+    lengths.push_back(static_cast<std::size_t>(parameter.numel()) * (is_pairs ? 2 : 1));
+  }
   return lengths;
+}
+
+/// With the GIL.
+wrapped_future begin_bucket(reducer& self, const ::c10d::GradBucket& bucket) {
+  const auto& buffer = bucket.getBuffer();
+  return wrapped(buffer.is_sparse() ? self.reduce_rows(buffer, held(buffer))
+                                    : self.reduce(buffer, lengths_of(bucket), held(buffer)));
 }
 
 }  // namespace
@@ -91,21 +101,24 @@ PYBIND11_MODULE(_torch, module) {
     }
   });
 
+  module.def("require_rule_and_options", &require_rule_and_options, py::arg("rule"), py::arg("options"));
   module.def("abandon_all", &group_worker::abandon_all, py::call_guard<py::gil_scoped_release>());
   py::class_<group_worker, std::shared_ptr<group_worker>>(module, "Worker")
       .def(py::init(&make_worker), py::arg("group"), py::arg("timeout"));
   py::class_<reducer, std::shared_ptr<reducer>>(module, "Reducer")
       .def(py::init(&make_reducer), py::arg("worker"), py::arg("rule"), py::arg("options"), py::arg("shard"),
            py::arg("problem"))
-      .def("reduce", &begin, py::arg("tensor"), py::arg("lengths"))
-      .def("reduce_bucket",
-           [](reducer& self, const ::c10d::GradBucket& bucket) {
-             return begin(self, bucket.getBuffer(), lengths_of(bucket));
-           })
-      .def("refuse",
-           [](reducer& self, std::string problem) {
-             return std::make_shared<torch::jit::PythonFutureWrapper>(self.reduce({}, {}, {}, std::move(problem)));
-           })
+      .def(
+          "reduce",
+          [](reducer& self, const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths,
+             const std::string& problem) {
+            return wrapped(self.reduce(tensor, std::move(lengths), held(tensor), problem));
+          },
+          py::arg("tensor"), py::arg("lengths"), py::arg("problem") = "")
+      .def("reduce_bucket", &begin_bucket, py::arg("bucket"))
+      .def(
+          "refuse", [](reducer& self, const std::string& problem) { return wrapped(self.refuse(problem)); },
+          py::arg("problem"))
       .def("lengths", [](reducer&, const ::c10d::GradBucket& bucket) { return lengths_of(bucket); })
       .def_property_readonly("is_whole_model", &reducer::is_whole_model)
       .def("begin_step", &reducer::begin_step)

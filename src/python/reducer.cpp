@@ -14,7 +14,8 @@
 #include <adasum/report_text.hpp>
 #include <adasum/torch_tensor.hpp>
 
-#include "../c/arguments.hpp"
+#include "real_numbers.hpp"
+#include "sparse_rows.hpp"
 
 namespace adasum::python {
 namespace {
@@ -25,27 +26,61 @@ int type_of(const at::Tensor& tensor) {
   return visit_elements(tensor, []<class T>(std::span<T>) { return static_cast<int>(format_of<T>); });
 }
 
+c::request asked_of(const std::string& rule, const std::string& options) {
+  return c::rule_and_options_of(
+      {.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options.c_str()});
+}
+
+std::string text_of(const std::exception& problem) {
+  const auto* const of_torch = dynamic_cast<const c10::Error*>(&problem);
+  return of_torch ? std::string(call) + ": " + of_torch->what_without_backtrace() : problem.what();
+}
+
 std::size_t sum_of(const std::vector<std::size_t>& lengths) {
   return std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
 }
 
-/// @return what is wrong with it; empty if nothing is
-std::string problem_of(const at::Tensor& tensor, const std::vector<std::size_t>& lengths) {
-  try {
-    if (!tensor.device().is_cpu())
-      return "the tensor is on " + tensor.device().str() +
-             "; this process group sends CPU tensors only";
-    visit_elements(tensor, [](auto) {});
-    const auto total = sum_of(lengths);
-    if (total != static_cast<std::size_t>(tensor.numel()))
-      return "the tensor has " + std::to_string(tensor.numel()) + " elements, its segments " + std::to_string(total);
-  } catch (const bad_input& wrong) {
-    return wrong.what();
+/// What PyTorch computes when it is read, which real_numbers does.
+constexpr c10::DispatchKeySet lazy({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
+
+bool shares_elements(const at::Tensor& tensor) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, size
+  for (std::int64_t i = 0; i < tensor.dim(); ++i)
+    if (tensor.size(i) != 1) dimensions.emplace_back(tensor.stride(i), tensor.size(i));
+  std::ranges::sort(dimensions);
+  std::int64_t end = 1;  // beyond the elements of the dimensions so far
+  for (const auto& [stride, size] : dimensions) {
+    if (stride < end) return tensor.numel() != 0;
+    end += stride * (size - 1);
   }
-  return {};
+  return false;
+}
+
+/// @throws bad_input  it cannot be reduced. @param rows  whether it may be sparse
+void require_usable(const at::Tensor& tensor, bool rows) {
+  if (tensor.defined() && !tensor.device().is_cpu() && !tensor.is_meta())
+    throw bad_input(std::string(call) + ": the tensor is on " + tensor.device().str() +
+                    "; this process group sends CPU tensors only");
+  const bool is_sparse = tensor.defined() && tensor.layout() == at::kSparse;
+  if (!rows || !is_sparse) {
+    adasum::detail::require_memory(tensor, call, lazy);
+    if (shares_elements(tensor))
+      throw bad_input(std::string(call) + ": the tensor has elements that share memory; give it tensor.contiguous()");
+  }
+  switch (c10::toRealValueType(tensor.scalar_type())) {
+    case at::kDouble:
+    case at::kFloat:
+    case at::kHalf:
+    case at::kBFloat16: return;
+    default:
+      throw bad_input(std::string(call) + ": the tensor holds " + c10::toString(tensor.scalar_type()) +
+                      "; gradients are Double, Float, Half or BFloat16, or complex numbers of these");
+  }
 }
 
 }  // namespace
+
+void require_rule_and_options(const std::string& rule, const std::string& options) { asked_of(rule, options); }
 
 reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
                  std::optional<shard> part, const std::string& problem)
@@ -55,8 +90,7 @@ reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, 
     const auto& comm = worker_->comm();
     adasum::detail::joint_set_up(call, space, comm, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
       if (!problem.empty()) throw bad_input(problem);
-      asked_ = c::rule_and_options_of(
-          {.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options_.c_str()});
+      asked_ = asked_of(rule, options_);
       asked_.part = std::move(part);
       adasum::detail::call_signature mine;
       mine.set(mine.activity, call);
@@ -78,14 +112,53 @@ void reducer::destroy(reducer* one) {
   }
 }
 
-reducer::future reducer::reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result,
-                                std::string problem) {
+reducer::future reducer::reduce(const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths,
+                                c10::IValue result, const std::string& problem) {
   const auto one = std::make_shared<job>();
-  one->tensor = tensor;
-  one->lengths = std::move(lengths);
   one->result = std::move(result);
+  try {
+    const auto count = static_cast<std::size_t>(tensor.numel());
+    one->lengths = lengths ? std::move(*lengths) : std::vector{count};
+    const auto total = sum_of(one->lengths);
+    one->lengths_fit = total == count;
+    if (tensor.is_complex())  // a complex number is two real ones
+      for (auto& length : one->lengths) length *= 2;
+    if (!problem.empty()) throw bad_input(std::string(call) + ": " + problem);
+    require_usable(tensor, false);
+    if (!one->lengths_fit)
+      throw bad_input(std::string(call) + ": the tensor has " + std::to_string(count) + " elements, its segments " +
+                      std::to_string(total));
+    one->tensor = tensor;
+  } catch (const std::exception& wrong) {
+    one->problem = text_of(wrong);
+  }
+  return submit(one);
+}
+
+reducer::future reducer::reduce_rows(const at::Tensor& tensor, c10::IValue result) {
+  const auto one = std::make_shared<job>();
+  one->has_rows = true;
+  try {
+    if (asked_.part)
+      throw bad_input(std::string(call) + ": with `shard`, gradients must be dense: use nn.Embedding(sparse=False)");
+    require_usable(tensor, true);
+    one->tensor = tensor;
+  } catch (const std::exception& wrong) {
+    one->problem = text_of(wrong);
+  }
+  one->result = std::move(result);
+  return submit(one);
+}
+
+reducer::future reducer::refuse(const std::string& problem) {
+  const auto one = std::make_shared<job>();
+  one->problem = std::string(call) + ": " + problem;
+  return submit(one);
+}
+
+reducer::future reducer::submit(const std::shared_ptr<job>& one) {
+  if (one->tensor.defined() && !one->tensor.is_inference()) one->tensor.unsafeGetTensorImpl()->bump_version();
   one->done = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get());
-  one->problem = problem.empty() ? problem_of(one->tensor, one->lengths) : std::move(problem);
   {
     const std::lock_guard lock(mutex_);
     one->steps_are_told = steps_are_told_;
@@ -137,8 +210,43 @@ void reducer::carry_out(job& one) {
   if (std::exchange(step_of_place_, one.step) != one.step) place_ = 0;
   one.place = place_++;
   drop_unused_plans(one);
+  if (one.has_rows) {
+    std::erase_if(plans_, [&](const auto& kept) { return kept.first.place == one.place; });  // or refuse() expected them
+    return carry_out_rows(one);
+  }
+  std::optional<real_numbers> numbers;
+  if (one.problem.empty()) try {
+      numbers.emplace(one.tensor);
+    } catch (const std::exception& failed) {
+      one.problem = text_of(failed);
+    }
+  if (!numbers) refuse(one);
+  const auto& real = numbers->get();
+  const auto& found = plan_for(one, type_of(real)).plan->run(real.data_ptr(), static_cast<std::size_t>(real.numel()));
+  numbers->write_back();
+  keep_report(one, found);
+}
+
+/// A plan serves only once: in the next step, there are other rows.
+void reducer::carry_out_rows(const job& one) {
   if (!one.problem.empty()) refuse(one);
-  const auto& found = plan_for(one).plan->run(one.tensor.data_ptr(), static_cast<std::size_t>(one.tensor.numel()));
+  const auto& comm = worker_->comm();
+  sparse_rows rows(one.tensor, comm, call, c::asks_for_agreement(options_.c_str()));
+  auto asked = asked_;
+  std::unique_ptr<c::any_plan> plan;
+  c::prepare_among_ranks(comm, arguments(), [&] {
+    rows.spread();
+    const auto lengths = rows.lengths();
+    asked.cut = segments(std::span<const std::size_t>(lengths));
+    plan = c::calls_of(type_of(rows.numbers()), call).empty_plan(asked);
+  });
+  plan->make(comm, asked);
+  const auto& found = plan->run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
+  rows.write_back();
+  keep_report(one, found);
+}
+
+void reducer::keep_report(const job& one, const report& found) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(step_of_reports_, one.step) != one.step) report_count_ = 0;
   if (report_count_ == reports_.size()) reports_.emplace_back();
@@ -147,13 +255,15 @@ void reducer::carry_out(job& one) {
 
 /// The other ranks are about to run the plan for these lengths, or to make it. Throws.
 void reducer::refuse(const job& one) {
-  const auto problem = std::string(call) + ": " + one.problem;
-  if (auto* const kept = expected_plan(one)) {
+  if (auto* const kept = one.has_rows ? nullptr : expected_plan(one)) {
     kept->step = one.step;
-    kept->plan->refuse(problem, nullptr);
+    kept->plan->refuse(one.problem, nullptr);
   }
-  c::prepare_among_ranks(worker_->comm(), {.call = call, .count = 0, .type = 0, .options = options_.c_str()},
-                         [&] { throw bad_input(problem); });
+  c::prepare_among_ranks(worker_->comm(), arguments(), [&] { throw bad_input(one.problem); });
+}
+
+c::call_arguments reducer::arguments() const {
+  return {.call = call, .count = 0, .type = 0, .options = options_.c_str()};
 }
 
 /// That for its lengths; if these are what is wrong, that which was used last at this place. Null if there is none.
@@ -164,13 +274,10 @@ reducer::kept_plan* reducer::expected_plan(const job& one) {
     if (key.lengths == one.lengths) return &kept;
     if (!last || kept.step > last->step) last = &kept;
   }
-  const bool lengths_are_right =
-      one.tensor.defined() && sum_of(one.lengths) == static_cast<std::size_t>(one.tensor.numel());
-  return lengths_are_right ? nullptr : last;
+  return one.lengths_fit ? nullptr : last;
 }
 
-reducer::kept_plan& reducer::plan_for(const job& one) {
-  const int type = type_of(one.tensor);
+reducer::kept_plan& reducer::plan_for(const job& one, int type) {
   plan_key key{.place = one.place, .type = type, .lengths = one.lengths};
   auto found = plans_.find(key);
   if (found == plans_.end()) {

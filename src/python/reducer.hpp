@@ -19,10 +19,14 @@
 #include <adasum/core/report.hpp>
 #include <adasum/core/shard.hpp>
 
+#include "../c/arguments.hpp"
 #include "../c/calls.hpp"
 #include "group_worker.hpp"
 
 namespace adasum::python {
+
+/// @throws bad_input  they cannot be read
+void require_rule_and_options(const std::string& rule, const std::string& options);
 
 /// Reduces tensors among the ranks of a process group on the group's thread, so that the caller, which is the backward pass,
 /// goes on. Plans are made when a tensor of new segments comes, and kept until none has come for some steps:
@@ -49,10 +53,14 @@ class reducer {
 
   /// Begins to reduce the tensor in place, and returns a future that is completed with `result` when that is done, or with
   /// the error. Where the tensor cannot be reduced, the other ranks are told, and all futures fail.
-  /// @param problem  what is wrong with the arguments; empty if nothing is known. Without lengths, the other ranks are assumed
-  ///                 to be where they were at this point of the step before
-  future reduce(const at::Tensor& tensor, std::vector<std::size_t> lengths, c10::IValue result,
-                std::string problem = {});
+  /// @param lengths  of segments, in the order of the tensor's indices; null: all of it is one
+  /// @param problem  what is wrong with the tensor; empty if nothing is known
+  future reduce(const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths, c10::IValue result,
+                const std::string& problem = {});
+  /// The same for a sparse tensor, which then has all rows that any rank has. Each row is a segment.
+  future reduce_rows(const at::Tensor& tensor, c10::IValue result);
+  /// In place of a reduction that cannot be. The other ranks are assumed to be where they were at this point of the step before.
+  future refuse(const std::string& problem);
 
   /// A new step of the training begins. All ranks do so between the same reductions. Until this is called first, each
   /// reduction is a step.
@@ -67,9 +75,11 @@ class reducer {
  private:
   struct job {
     at::Tensor tensor;
-    std::vector<std::size_t> lengths;
+    std::vector<std::size_t> lengths;  // of real numbers
+    bool lengths_fit = false;          // the tensor
     c10::IValue result;
-    std::string problem;  // if not empty: tell the others, and fail with it
+    bool has_rows = false;  // of a sparse tensor
+    std::string problem;    // if not empty: tell the others, and fail with it
     future done;
     std::exception_ptr failure = nullptr;
     std::int64_t step = 0;
@@ -92,10 +102,14 @@ class reducer {
     std::int64_t step = 0;  // in which it was used last
   };
 
+  future submit(const std::shared_ptr<job>& one);
   void carry_out(job& one);
+  void carry_out_rows(const job& one);
+  void keep_report(const job& one, const report& found);
   void refuse(const job& one);
+  c::call_arguments arguments() const;
   kept_plan* expected_plan(const job& one);
-  kept_plan& plan_for(const job& one);
+  kept_plan& plan_for(const job& one, int type);
   void drop_unused_plans(const job& one);
 
   std::shared_ptr<group_worker> worker_;

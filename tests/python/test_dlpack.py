@@ -67,6 +67,31 @@ def test_shapes_and_orders(make):
     assert adasum.pair(make(numpy.ones((0, 3)), data=None), make(numpy.ones((0, 3)))).shape == (0, 3)
 
 
+def strided(shape, strides):
+    return numpy.lib.stride_tricks.as_strided(numpy.ones(16), shape, [8 * stride for stride in strides])
+
+
+@pytest.mark.parametrize("array, message", [
+    (numpy.ones((2, 3, 4)).transpose(1, 0, 2), "neither C's nor Fortran's"),
+    (numpy.ones(4)[::-1], "neither C's nor Fortran's"),
+    (numpy.ones((2, 3))[::-1], "neither C's nor Fortran's"),
+    (numpy.ones((2, 3, 4))[:, :, ::2].transpose(1, 0, 2), "has gaps"),
+    (numpy.ones(8)[::-2], "has gaps"),
+    (numpy.broadcast_to(numpy.ones(3), (2, 3)), "share memory"),
+    (strided((2, 2), (1, 1)), "share memory"),
+    (strided((2, 3), (3, 2)), "lie in the gaps between others"),
+])
+@pytest.mark.parametrize("make", [lambda array: array, Before1])
+def test_what_is_wrong_with_the_order(array, message, make):
+    with pytest.raises(adasum.BadInput, match=message):
+        adasum.pair(make(array), numpy.ones(array.shape))
+
+
+def test_orders_that_make_no_difference():
+    for array in (strided((1, 4, 1), (7, 1, 5)), numpy.ones((0, 3))[:, ::-2], numpy.ones((3, 1)).transpose(1, 0)[::-1]):
+        assert adasum.pair(array, array).tolist() == numpy.ones(array.shape).tolist()
+
+
 @both
 def test_bfloat16(make):
     one = make(numpy.array([0x3F80, 0x4000], "i2"), kind=4)  # 1 and 2
@@ -109,3 +134,51 @@ def test_of_libraries(library, knows_version):
     one = Wrapped(a, knows_version)
     assert adasum.pair(one, numpy.array([1, 0, 0, 0], str(a.dtype).replace("torch.", "")), out=one) is one
     assert a.tolist() == [1] * 4
+
+
+def torch_tensors():
+    """What PyTorch shows otherwise than memory holds it, or what has no memory."""
+    import torch
+
+    class Plain(torch.Tensor):
+        pass
+
+    class Scaled(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, arguments=(), named=None):
+            raise KeyError("of the class itself")
+
+    def freed(dtype):
+        one = torch.ones(4, dtype=dtype)
+        (one.untyped_storage() if hasattr(one, "untyped_storage") else one.storage()).resize_(0)
+        return one
+
+    return {
+        "negative": (torch._neg_view(torch.ones(4)), "negative bit"),
+        "negative bfloat16": (torch._neg_view(torch.ones(4, dtype=torch.bfloat16)), "negative bit"),
+        "negative of a class": (torch._neg_view(torch.ones(4)).as_subclass(Plain), "negative bit"),
+        "conjugate": (torch.ones(4, dtype=torch.complex64).conj(), "conjugate bit"),
+        "class with functions": (torch.ones(4).as_subclass(Scaled), "is a Scaled"),
+        "zero": (torch._efficientzerotensor(4), "no memory for its zeros"),
+        "freed": (freed(torch.float32), "has been freed"),
+        "freed bfloat16": (freed(torch.bfloat16), "has been freed"),
+        "expanded": (torch.ones(1).expand(4), "share memory"),
+        "meta": (torch.ones(4, device="meta"), "on meta"),
+        "sparse": (torch.ones(4).to_sparse(), "not dense"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["negative", "negative bfloat16", "negative of a class", "conjugate", "class with functions",
+                                  "zero", "freed", "freed bfloat16", "expanded", "meta", "sparse"])
+def test_tensors_that_are_not_their_memory(kind):
+    torch = pytest.importorskip("torch")
+    wrong, message = torch_tensors()[kind]
+    with pytest.raises(adasum.BadInput, match=message):
+        adasum.pair(wrong, torch.ones(4), torch.ones(4))
+
+
+def test_tensors_that_are():
+    torch = pytest.importorskip("torch")
+    one = torch.ones(6, requires_grad=True)
+    for tensor in (one, one * 1, torch.nn.Parameter(torch.ones(6)), one.detach().as_subclass(type("Plain", (torch.Tensor,), {}))):
+        assert adasum.pair(tensor, tensor, torch.zeros(6)).tolist() == [1] * 6

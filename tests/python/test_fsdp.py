@@ -146,6 +146,37 @@ def test_types(reduce_dtype, tolerance, shape):
         torch.testing.assert_close(one, other, rtol=0, atol=tolerance * float(other.abs().max()))
 
 
+class Complex(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.weight = torch.nn.Parameter(torch.randn(5, 2, dtype=torch.complex64))
+
+    def forward(self, x):
+        return (self.weight * x).abs().square().sum()
+
+
+@needs_hook
+@pytest.mark.parametrize("shape", [(2, 2), (4, 1)])
+def test_complex(shape):
+    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    model = fully_shard(Complex(), mesh=mesh["shard"])
+    adasum.torch.apply_to_fsdp(model, mesh)
+
+    def batch_of(rank):
+        torch.manual_seed(rank)
+        return torch.randn(5, 2, dtype=torch.complex64)
+
+    def gradient_of(rank):
+        alone = Complex()
+        alone(batch_of(rank)).backward()
+        return torch.view_as_real(alone.weight.grad)
+
+    model(batch_of(torch.distributed.get_rank())).backward()
+    means = [[sum(gradient_of(rank) for rank in replica) / shape[1]] for replica in mesh.mesh.tolist()]
+    require_close([torch.view_as_real(model.weight.grad.full_tensor())], combined(means))
+
+
 @needs_hook
 def test_overflow_in_one_replica():
     rank = torch.distributed.get_rank()

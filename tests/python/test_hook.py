@@ -124,6 +124,41 @@ def test_on_report_that_raises_is_heard_by_all():
         backward(ddp)
 
 
+def test_called_as_fsdp_calls_hooks():
+    """FullyShardedDataParallel's register_comm_hook gives one tensor or two, and no bucket."""
+    rank, size = world()
+    state = adasum.torch.State()
+    for more in ((), (torch.ones(4),)):
+        with pytest.raises(adasum.BadInput, match="for DistributedDataParallel. For FSDP, use .*apply_to_fsdp"):
+            adasum.torch.hook(state, torch.ones(8), *more)
+    if rank == size - 1:  # all hear of it
+        with pytest.raises(adasum.BadInput, match="apply_to_fsdp"):
+            adasum.torch.hook(state, torch.ones(8))
+    else:
+        with pytest.raises(adasum.CommunicationError):
+            state.reduce(torch.ones(8)).wait()
+    assert (state.reduce(torch.ones(8)).wait() == 1).all()
+
+
+@pytest.mark.skipif(torch.__version__ < "2", reason="this PyTorch has FullyShardedDataParallel for GPUs only")
+@pytest.mark.parametrize("strategy", ["NO_SHARD", "FULL_SHARD"])
+def test_registered_with_fsdp(strategy):
+    from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+    model = FullyShardedDataParallel(network(), sharding_strategy=ShardingStrategy[strategy], device_id=torch.device("cpu"))
+    model.register_comm_hook(adasum.torch.State(), adasum.torch.hook)
+    with pytest.raises(Exception, match="For FSDP, use .*apply_to_fsdp"):
+        model(batch_of(world()[0])[0]).sum().backward()
+
+
+def test_without_a_state():
+    for wrong in (None, torch.distributed.distributed_c10d._get_default_group(), adasum.torch.State):
+        ddp = DistributedDataParallel(network())
+        ddp.register_comm_hook(wrong, adasum.torch.hook)
+        with pytest.raises(Exception, match="the state must be an adasum.torch.State, not"):
+            ddp(batch_of(0)[0]).sum().backward()
+
+
 def test_error_in_backward_names_what_is_wrong():
     state = adasum.torch.State(nonfinite="raise")
     ddp = DistributedDataParallel(network())

@@ -35,8 +35,8 @@ class Arguments:
 
     def tensor(self):
         good = torch.ones(self.length, dtype=self.dtype)
-        wrong = self.one_of(None, 3, "text", [1.0], numpy.ones(self.length), good.int(), good.bool(), good.to(torch.complex64),
-                            torch.ones(2 * self.length, dtype=self.dtype)[::2], good.to("meta"), good.to_sparse(),
+        wrong = self.one_of(None, 3, "text", [1.0], numpy.ones(self.length), good.int(), good.bool(), good.char(),
+                            torch.ones(1, dtype=self.dtype).expand(self.length), good.to("meta"), good.to_sparse(),
                             torch.ones(self.length, 2, dtype=self.dtype).t(), torch.ones(1).expand(self.length + 1),
                             torch.nn.Module(), torch.Tensor)
         return wrong if self.is_culprit and self.tensor_is_wrong else good

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """adasum.torch.State among processes: its arguments, reductions, and end. processes.py N python3 -m pytest test_state.py"""
 
+import copy
 import datetime
 import gc
+import io
 import os
 import pickle
+import subprocess
+import sys
 import time
+import warnings
 
 import pytest
 import torch
@@ -23,7 +28,7 @@ def test_what_one_rank_does_wrong_all_hear():
     state = adasum.torch.State()
     good = torch.ones(64)
     state.reduce(good).wait()
-    wrong = [torch.ones(64, dtype=torch.int64), torch.ones(128)[::2], torch.ones(64, device="meta")]
+    wrong = [torch.ones(64, dtype=torch.int64), torch.ones(1).expand(64), torch.ones(64, device="meta")]
     for one in wrong:
         future = state.reduce(one if rank == size - 1 else good)
         with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.Error):
@@ -33,7 +38,7 @@ def test_what_one_rank_does_wrong_all_hear():
     with pytest.raises(adasum.Error):  # lengths that do not add up
         state.reduce(good, [60]).wait()
     with pytest.raises(adasum.Error):  # a new plan, which one rank does not make
-        state.reduce(torch.ones(10) if rank else torch.ones(20)[::2]).wait()
+        state.reduce(torch.ones(10) if rank else torch.ones(1).expand(10)).wait()
     state.reduce(good).wait()
 
 
@@ -139,8 +144,118 @@ def test_bad_state():
                   {"process_group": 3}):
         with pytest.raises(adasum.BadInput):
             adasum.torch.State(**wrong)
-    with pytest.raises(TypeError, match="pickled"):
-        pickle.dumps(adasum.torch.State())
+
+
+def reloaded(state):
+    return pickle.loads(pickle.dumps(state))
+
+
+def ignore(step, reports):
+    """A function for reports that can be saved."""
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, reloaded])
+def test_copies(copied):
+    """Have the same settings, and connect when they are used first."""
+    rank, size = world()
+    state = adasum.torch.State(rule="mean", per_layer=False, nonfinite="exclude", report_every=2, on_report=ignore)
+    for _ in range(3):
+        state.begin_step()
+        state.reduce(torch.ones(5)).wait()
+    other = copied(state)
+    assert other.step == 0 and other.reports() == []
+    del state
+    one = torch.full((4,), rank + 1.0)
+    if rank == size - 1:
+        one[0] = float("nan")
+    expected = (sum(range(1, size)) / (size - 1)) if size > 1 else 0
+    assert (other.reduce(one).wait() == expected).all()
+    assert other.reports()[0]["rule"] == "mean"
+    model = DistributedDataParallel(network())
+    model.register_comm_hook(other, adasum.torch.hook)
+    for step in range(3):
+        torch.nn.functional.mse_loss(*(lambda x, y: (model(x), y))(*batch_of(rank, step))).backward()
+    assert len(other.reports()) == 1  # of the whole model
+
+
+def test_copies_of_a_state_with_a_group_of_its_own():
+    rank, size = world()
+    if size < 3:
+        return
+    group = torch.distributed.new_group([0, 1])
+    if rank < 2:
+        state = adasum.torch.State(group, rule="sum")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert copy.deepcopy(state).reduce(torch.ones(4)).wait().tolist() == [2] * 4
+        with pytest.warns(UserWarning, match="now uses the default group"):
+            loaded = reloaded(state)
+    else:  # no use of a group is needed to have a copy
+        loaded = None
+    torch.distributed.barrier()
+    loaded = loaded or adasum.torch.State(rule="sum")
+    assert loaded.reduce(torch.ones(4)).wait().tolist() == [size] * 4
+
+
+def test_copies_of_models():
+    """copy.deepcopy, AveragedModel and torch.save of a DistributedDataParallel with the hook. PyTorch does not copy hooks."""
+    rank, size = world()
+    ddp = DistributedDataParallel(network())
+    ddp.register_comm_hook(adasum.torch.State(), adasum.torch.hook)
+    torch.nn.functional.mse_loss(ddp(batch_of(rank)[0]), batch_of(rank)[1]).backward()
+    ddp.zero_grad(set_to_none=True)
+    saved = io.BytesIO()
+    torch.save(ddp, saved)
+    saved.seek(0)
+    loaded = torch.load(saved, **({"weights_only": False} if torch.__version__ > "2" else {}))
+    averaged = torch.optim.swa_utils.AveragedModel(ddp)
+    averaged.update_parameters(ddp)
+    for one in (copy.deepcopy(ddp), averaged.module, loaded):
+        assert all(map(torch.equal, one.parameters(), ddp.parameters()))
+    for _, state in getattr(loaded, "_comm_hooks", []):
+        assert state.step == 0
+    for one in (copy.deepcopy(ddp), loaded):
+        one.register_comm_hook(adasum.torch.State(), adasum.torch.hook)
+        x, y = batch_of(rank)
+        torch.nn.functional.mse_loss(one(x), y).backward()
+        require_same_bits([p.grad for p in one.parameters()])
+
+
+def test_before_the_process_group():
+    """In a process of its own, without a process group at first; then with one, and another one."""
+    rank, size = world()
+    program = """
+import os, pytest, sys, torch, adasum.torch
+for wrong in ({"rule": "nonsense"}, {"rule": 3}, {"colour": "red"}, {"wire": "x"}, {"report_every": -1}, {"shard": 3},
+              {"process_group": 3}):
+    with pytest.raises(adasum.BadInput):
+        adasum.torch.State(**wrong)
+state, kept = adasum.torch.State(rule="sum"), adasum.torch.State(rule="mean")
+assert state.reports() == []
+for use in (lambda: state.reduce(torch.ones(3)), state.begin_step):
+    with pytest.raises(adasum.BadInput, match="init_process_group has not been called"):
+        use()
+for name in "first", "second":  # a State follows the default group
+    torch.distributed.init_process_group("gloo", store=torch.distributed.FileStore(f"{sys.argv[1]}-{name}", int(sys.argv[3])),
+                                         rank=int(sys.argv[2]), world_size=int(sys.argv[3]))
+    size = torch.distributed.get_world_size()
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2))
+    ddp.register_comm_hook(state, adasum.torch.hook)
+    ddp(torch.ones(1, 3)).sum().backward()
+    assert (ddp.module.weight.grad == size).all() and state.reports()
+    assert (kept.reduce(torch.ones(3)).wait() == 1).all()
+    torch.distributed.barrier()
+    del ddp
+    torch.distributed.destroy_process_group()
+assert state.reports()
+"""
+    path = [None]
+    if rank == 0:
+        path = [f"/tmp/adasum-{os.getpid()}-{time.time_ns()}"]
+    torch.distributed.broadcast_object_list(path)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, path[0], str(rank), str(size)], capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_groups():

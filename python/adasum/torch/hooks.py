@@ -3,19 +3,21 @@
 
 import atexit
 import operator
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, Optional
+from typing import Any, Optional
 
 import torch
 import torch.distributed
 
+from .._arrays import problem_of_tensor_class
 from .._errors import BadInput
 from .._library import name_of, text_of
 from ..report import Report
 
 try:
-    from .._torch import Reducer, Worker, abandon_all
+    from .._torch import Reducer, Worker, abandon_all, require_rule_and_options
 except ImportError as problem:
     raise ImportError("adasum.torch: this package was built without PyTorch, or for another version of it; install it again "
                       "where this PyTorch is installed") from problem
@@ -45,8 +47,12 @@ class State:
     """The rule and the plans that :func:`hook` uses. A thread reduces buckets while the backward pass goes on. All States of a
     process group share this thread; their reductions run in the order in which they were requested.
 
-    Collective over the group. The gradients that DistributedDataParallel then hands to the optimizer are the rule's result,
-    which is not divided by the number of processes.
+    Collective over the group if init_process_group has been called; otherwise, the first use is. The gradients that
+    DistributedDataParallel then hands to the optimizer are the rule's result, which is not divided by the number of processes.
+
+    A State can be copied and pickled. The copy has the same settings, and begins anew: with step 0, and with nothing that the
+    rule kept. Its first use is collective. If the State had a process group of its own, a copy has it as well, but one that is
+    loaded from a file uses the default group, and warns of that.
 
     Args:
         process_group: A group whose backend sends CPU tensors, such as gloo; if None, the default group. It may be used for
@@ -54,7 +60,7 @@ class State:
             for another.
         rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules`
             lists them.
-        per_layer: Whether each parameter gets its own weights. If False, the whole model gets one set of weights, and all
+        per_layer: Whether each parameter gets its own weights (and each row of a parameter with sparse gradients). If False, the whole model gets one set of weights, and all
             buckets wait for the last one.
         report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
@@ -73,40 +79,69 @@ class State:
                  per_layer: bool = True, report_every: int = 0,
                  on_report: Optional[Callable[[int, list[Report]], object]] = None,
                  shard: Optional[tuple[int, int]] = None, **options: Any) -> None:
-        if not torch.distributed.is_initialized():
-            raise BadInput("adasum.torch.State: torch.distributed.init_process_group has not been called")
-        if process_group is None:
-            process_group = torch.distributed.distributed_c10d._get_default_group()
-        if not isinstance(process_group, torch.distributed.ProcessGroup):
+        if process_group is not None and not isinstance(process_group, torch.distributed.ProcessGroup):
             raise BadInput("adasum.torch.State: the process group must be one that contains this process, not "
                            f"{process_group!r}")
-        rule_text, options_text, problem = "", "", ""
+        self._rule, self._options, problem = "", "", ""
         try:
-            options_text = text_of(options).decode()  # first: they say how the others are told
-            rule_text = name_of(rule).decode()
+            self._options = text_of(options).decode()  # first: they say how the others are told
+            self._rule = name_of(rule).decode()
             _require_usable(report_every, on_report, shard)
         except BadInput as wrong:  # of which the other processes are told
             shard, problem = None, str(wrong)
-        self._reducer = Reducer(_worker_of(process_group), rule_text, options_text, shard, problem)
-        self._per_layer = per_layer
-        self._whole_model = not per_layer or self._reducer.is_whole_model
+        self._process_group, self._per_layer, self._shard = process_group, per_layer, shard
+        self._report_every, self._on_report = report_every, on_report
+        self._begin_anew()
+        if torch.distributed.is_initialized():
+            self._connect(self._group(), problem)
+        elif problem:
+            raise BadInput(problem)
+        else:
+            require_rule_and_options(self._rule, self._options)
+
+    def _begin_anew(self) -> None:
+        self._connected: Optional[tuple[torch.distributed.ProcessGroup, Reducer]] = None
         # The buckets of this step, where all of them wait for the last.
         self._waiting: list[tuple[torch.Tensor, list[int], torch.futures.Future]] = []
-        self._report_every, self._on_report = report_every, on_report
         self.step = 0
         """How many steps have begun."""
 
+    def _group(self) -> torch.distributed.ProcessGroup:
+        if not torch.distributed.is_initialized():
+            raise BadInput("adasum.torch.State: torch.distributed.init_process_group has not been called")
+        if self._process_group is not None:
+            return self._process_group
+        return torch.distributed.distributed_c10d._get_default_group()
+
+    def _connect(self, group: torch.distributed.ProcessGroup, problem: str = "") -> Reducer:
+        reducer = Reducer(_worker_of(group), self._rule, self._options, self._shard, problem)
+        self._connected = group, reducer
+        return reducer
+
+    @property
+    def _reducer(self) -> Reducer:
+        """Collective when it is used first, and when there is another default group."""
+        group = self._group()
+        if self._connected is not None and self._connected[0] is group:
+            return self._connected[1]
+        return self._connect(group)
+
+    @property
+    def _whole_model(self) -> bool:
+        return not self._per_layer or self._reducer.is_whole_model
+
     def reduce(self, tensor: torch.Tensor, segments: Optional[Iterable[int]] = None) -> torch.futures.Future:
-        """Begins to reduce a tensor in place, whose segments have these lengths. Returns a future of the tensor. Collective, in
-        the same order on all processes. To be called between two calls of :meth:`begin_step`; without any, each reduction is a
-        step."""
+        """Begins to reduce a tensor in place, whose segments have these lengths, in the order of its indices, whatever its
+        strides. A complex number is one element, and counts as two real ones: inner products are their real parts. Returns a
+        future of the tensor. Collective, in the same order on all processes. To be called between two calls of
+        :meth:`begin_step`; without any, each reduction is a step."""
         if not isinstance(tensor, torch.Tensor):
             return self._reducer.refuse(f"expected a tensor, not {type(tensor).__name__}")
         try:
-            lengths = [tensor.numel()] if segments is None else [_length(one) for one in segments]
-        except (TypeError, ValueError) as problem:
-            return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {problem}")
-        return self._reducer.reduce(tensor, lengths)
+            lengths = None if segments is None else [_length(one) for one in segments]
+        except (TypeError, ValueError) as wrong:
+            return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {wrong}")
+        return self._reducer.reduce(tensor, lengths, problem_of_tensor_class(type(tensor)))
 
     def begin_step(self) -> None:
         """Begins a new step of the training, for programs that call :meth:`reduce` themselves. (:func:`hook` does this with the
@@ -116,7 +151,7 @@ class State:
 
     def reports(self) -> list[Report]:
         """What the reductions of the last step found: a :class:`adasum.Report` for each bucket."""
-        return [Report(text) for text in self._reducer.reports()]
+        return [Report(text) for text in self._connected[1].reports()] if self._connected else []
 
     def _reduce_bucket(self, bucket: torch.distributed.GradBucket) -> torch.futures.Future:
         if bucket.index() == 0:
@@ -145,8 +180,6 @@ class State:
 
     def _reduce_whole_model(self) -> None:
         waiting, self._waiting = self._waiting, []
-        whole = torch.cat([buffer for buffer, _, _ in waiting])
-        lengths = sum((lengths for _, lengths, _ in waiting), []) if self._per_layer else [whole.numel()]
 
         def hand_out(done: torch.futures.Future) -> None:
             try:
@@ -159,10 +192,35 @@ class State:
                 buffer.copy_(part)
                 future.set_result(buffer)
 
-        self._reducer.reduce(whole, lengths).add_done_callback(hand_out)
+        if any(buffer.is_sparse for buffer, _, _ in waiting):
+            reduced = self._reducer.refuse(
+                "a sparse gradient cannot share one set of weights with the whole model. Use nn.Embedding(sparse=False); or "
+                "per_layer=True and a rule that works layer by layer, such as 'adasum'")
+        else:
+            whole = torch.cat([buffer for buffer, _, _ in waiting])
+            lengths = sum((lengths for _, lengths, _ in waiting), []) if self._per_layer else [whole.numel()]
+            reduced = self._reducer.reduce(whole, lengths)
+        reduced.add_done_callback(hand_out)
 
-    def __getstate__(self) -> NoReturn:
-        raise TypeError("adasum.torch.State belongs to this process: it cannot be pickled")
+    def __copy__(self) -> "State":
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        copied._begin_anew()
+        return copied
+
+    def __deepcopy__(self, _: Any) -> "State":
+        return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        settings = self.__copy__().__dict__
+        settings["_process_group"] = None
+        return {"settings": settings, "had_group": self._process_group is not None}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved["settings"])
+        if saved["had_group"]:
+            warnings.warn("adasum.torch.State: process groups are not saved: this State was made for one of its own, and now "
+                          "uses the default group", stacklevel=2)
 
 
 def _length(one: Any) -> int:
@@ -182,6 +240,13 @@ def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
         raise BadInput(f"{call}: shard must be (replica, part), two integers of at least 0, not {shard!r}")
 
 
-def hook(state: State, bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def hook(state: State, bucket: torch.distributed.GradBucket, *more: Any) -> torch.futures.Future[torch.Tensor]:
     """For ``ddp.register_comm_hook(state, hook)``: combines the bucket's gradients of all processes under the state's rule."""
+    if not isinstance(state, State):
+        raise BadInput(f"adasum.torch.hook: the state must be an adasum.torch.State, not {type(state).__name__}")
+    if more or not isinstance(bucket, torch.distributed.GradBucket):
+        problem = ("the hook got no bucket: adasum.torch.hook is for DistributedDataParallel. For FSDP, use fully_shard and "
+                   "adasum.torch.apply_to_fsdp, not register_comm_hook")
+        state._reducer.refuse(problem)
+        raise BadInput(f"adasum.torch: {problem}")
     return state._reduce_bucket(bucket)
