@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <string>
 
 #include <adasum/core/input_checks.hpp>
@@ -26,10 +27,18 @@ struct call_arguments {
 /// All that the arguments say, but for the segments. @throws bad_input  they cannot be used
 request rule_and_options_of(const call_arguments& given);
 
+/// @throws bad_input  no memory holds so many, as where a negative number became unsigned
+inline void require_room(std::size_t count, const char* what, const char* call) {
+  if (count > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(double))
+    throw bad_input(std::string(call) + ": no memory holds " + std::to_string(count) + " " + what +
+                    "; a negative number counts as one so large");
+}
+
 /// The lengths, or all of the array where there are none. @param lengths  null if and only if there are none
-/// @throws bad_input  a negative length, or they do not add up to the array
+/// @throws bad_input  a negative length, or they do not add up to the array; an array that no memory can hold
 template <std::integral Length>
 segments segments_of(const Length* lengths, std::size_t number, const call_arguments& given) {
+  require_room(given.count, "elements", given.call);
   if (!lengths && number == 0) return segments::whole(given.count);
   if (!lengths)
     throw bad_input(std::string(given.call) + ": the lengths of " + std::to_string(number) +

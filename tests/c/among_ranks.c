@@ -230,10 +230,15 @@ static void check_one_wrong_run(void) {
 
 static void check_communicators(void) {
   MPI_Comm half, copy;
+  adasum_plan plan = ADASUM_NULL;
   float data[length];
   int i;
   CHECK_ERROR(adasum_allreduce(MPI_COMM_NULL, data, length, ADASUM_FLOAT, NULL, 0, NULL, NULL, NULL), ADASUM_BAD_INPUT,
               "MPI_COMM_NULL");
+  CHECK_ERROR(adasum_allreduce(MPI_COMM_WORLD, data, (size_t)-1, ADASUM_FLOAT, NULL, 0, NULL, NULL, NULL),
+              ADASUM_BAD_INPUT, "no memory holds");
+  CHECK_ERROR(adasum_plan_create(MPI_COMM_WORLD, (size_t)-1, ADASUM_FLOAT, NULL, 0, NULL, NULL, &plan), ADASUM_BAD_INPUT,
+              "no memory holds");
   CHECK_ERROR(adasum_set_timeout(MPI_COMM_WORLD, 0), ADASUM_BAD_INPUT, "timeout");
   CHECK_ERROR(adasum_set_timeout(MPI_COMM_WORLD, NAN), ADASUM_BAD_INPUT, "timeout");
   CHECK_OK(adasum_set_timeout(MPI_COMM_WORLD, 100));

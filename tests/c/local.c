@@ -52,6 +52,7 @@ static void check_pair_errors(void) {
   CHECK_ERROR(adasum_pair(a, b, out, 4, ADASUM_DOUBLE, NULL, 2), ADASUM_BAD_INPUT, "lengths of 2 segments");
   CHECK_ERROR(adasum_pair(a, b, out, 4, ADASUM_DOUBLE, too_many, 2), ADASUM_BAD_INPUT, "overflows");
   CHECK_ERROR(adasum_pair(a, b, out, 4, ADASUM_DOUBLE, lengths, 0), ADASUM_BAD_INPUT, "0 elements");
+  CHECK_ERROR(adasum_pair(a, b, out, (size_t)-4, ADASUM_DOUBLE, NULL, 0), ADASUM_BAD_INPUT, "no memory holds");
   CHECK_ERROR(adasum_pair(a, b, out, 4, 0, NULL, 0), ADASUM_BAD_INPUT, "no type 0");
   CHECK_ERROR(adasum_pair(a, b, out, 4, 5, NULL, 0), ADASUM_BAD_INPUT, "no type 5");
   CHECK_ERROR(adasum_pair((const char*)a + 1, b, out, 3, ADASUM_DOUBLE, NULL, 0), ADASUM_BAD_INPUT, "multiple of 8");
@@ -128,6 +129,10 @@ static void check_combine_errors(void) {
   adasum_report report = ADASUM_NULL;
   CHECK_ERROR(adasum_combine(NULL, 2, out, 2, ADASUM_FLOAT, NULL, 0, NULL, NULL, &report), ADASUM_BAD_INPUT, "the list of");
   CHECK_ERROR(adasum_combine(both, 0, out, 2, ADASUM_FLOAT, NULL, 0, NULL, NULL, &report), ADASUM_BAD_INPUT, "no gradient");
+  CHECK_ERROR(adasum_combine(both, (size_t)-2, out, 2, ADASUM_FLOAT, NULL, 0, NULL, NULL, &report), ADASUM_BAD_INPUT,
+              "gradients; a negative");
+  CHECK_ERROR(adasum_combine(both, 2, out, (size_t)-2, ADASUM_FLOAT, NULL, 0, NULL, NULL, &report), ADASUM_BAD_INPUT,
+              "elements; a negative");
   CHECK_ERROR(adasum_combine(one, 2, out, 2, ADASUM_FLOAT, NULL, 0, NULL, NULL, &report), ADASUM_BAD_INPUT, "gradient 1");
   CHECK_ERROR(adasum_combine(both, 2, out, 2, 9, NULL, 0, NULL, NULL, &report), ADASUM_BAD_INPUT, "no type 9");
   CHECK_ERROR(adasum_combine(both, 2, out, 2, ADASUM_FLOAT, NULL, 0, "median", NULL, &report), ADASUM_BAD_INPUT,
