@@ -258,7 +258,7 @@ unusable = {"meta": lambda: torch.nn.Parameter(torch.ones(3, device="meta")), "l
             "shares memory": lambda: torch.nn.Parameter(torch.ones(1).expand(3)),
             "int64": lambda: torch.ones(3, dtype=torch.int64),
             "Wrapper": lambda: torch.Tensor._make_subclass(Wrapper, torch.ones(3), True)}
-words = {"lazy": "has no shape yet", "shares memory": "share memory", "meta": "is on meta", "sparse": "layout torch.sparse_coo",
+words = {"lazy": "has no shape yet", "shares memory": "share memory", "meta": "is on meta", "sparse": "is sparse",
          "int64": "type torch.int64", "Wrapper": "is a Wrapper"}
 
 
@@ -286,7 +286,9 @@ def test_parameters_that_cannot_be_combined_and_stay_as_they_are():
     """Frozen ones that have no gradient, such as quantized weights. If the optimizer moves one all the same, it is an error."""
     good = torch.nn.Parameter(torch.ones(3))
     stay = [torch.nn.Parameter(torch.ones(3, dtype=torch.int8), requires_grad=False),
-            torch.nn.Parameter(torch.ones(3, device="meta"), requires_grad=False)]
+            torch.nn.Parameter(torch.ones(3, device="meta"), requires_grad=False),
+            torch.nn.Parameter(torch.eye(3).to_sparse(), requires_grad=False),
+            torch.nn.Parameter(torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8), requires_grad=False)]
     optimizer = adasum.torch.DeltaOptimizer(torch.optim.SGD([good, *stay], lr=1.0))
     good.grad = torch.ones(3)
     optimizer.step()

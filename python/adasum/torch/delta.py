@@ -259,8 +259,8 @@ def _obstacle_of(parameter: torch.Tensor) -> str:
         return f"is a {type(parameter).__name__}, not a plain tensor"
     if parameter.device.type != "cpu":
         return f"is on {parameter.device} (so far, parameters can be combined on the CPU only)"
-    if parameter.layout != torch.strided:
-        return f"has the layout {parameter.layout}"
+    if parameter.layout != torch.strided or parameter.is_quantized or parameter.is_nested:
+        return "is sparse, quantized or nested"
     if any(step == 0 and length > 1 for step, length in zip(parameter.stride(), parameter.shape)):
         return "has elements that share memory"
     return ""
