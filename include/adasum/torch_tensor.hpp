@@ -91,7 +91,7 @@ inline std::string name_of_type(const at::Tensor& tensor) {
 }  // namespace detail
 
 /// The elements of a contiguous tensor, on whatever device that is. A gradient for all calls. Of complex numbers, they are
-/// elements(at::view_as_real(tensor)), twice as many.
+/// `elements(at::view_as_real(tensor))`, twice as many.
 /// @throws bad_input  another element type, a tensor that is not contiguous, one that PyTorch has not computed yet (a
 ///                    conjugate, for example) or that has no memory of its own, or no tensor at all
 template <scalar T>
