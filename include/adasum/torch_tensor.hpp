@@ -44,8 +44,8 @@ constexpr at::ScalarType torch_type() {
 /// @param but  kinds of tensors that are not refused, although PyTorch computes them when they are read
 inline void require_memory(const at::Tensor& tensor, const char* call, c10::DispatchKeySet but = {}) {
   using enum c10::DispatchKey;
-  constexpr auto plain = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset |
-                         c10::DispatchKeySet(Dense);
+  constexpr auto plain =
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(Dense);
   const auto refuse = [&](const std::string& why) { throw bad_input(std::string(call) + ": " + why); };
   if (!tensor.defined()) refuse("the tensor is undefined");
   if (tensor.layout() == at::kSparse) refuse("the tensor is not dense; give it tensor.to_dense()");
@@ -73,13 +73,14 @@ inline void require_memory(const at::Tensor& tensor, const char* call, c10::Disp
 inline void require_elements_in_a_row(const at::Tensor& tensor, const char* call) {
   require_memory(tensor, call);
   if (tensor.is_contiguous()) return;
-  throw bad_input(std::string(call) + ": " +
-                  (tensor.is_non_overlapping_and_dense()
-                       ? "the tensor's elements lie in memory in another order than that of its indices; give a view in "
-                         "which they do not, on all ranks alike, such as tensor.permute({0, 2, 3, 1}) of one that is in "
-                         "the format ChannelsLast, or tensor.contiguous()"
-                       : "the tensor has gaps between its elements, or elements that share memory; give it "
-                         "tensor.contiguous()"));
+  throw bad_input(
+      std::string(call) + ": " +
+      (tensor.is_non_overlapping_and_dense()
+           ? "the tensor's elements lie in memory in another order than that of its indices; give a view in "
+             "which they do not, on all ranks alike, such as tensor.permute({0, 2, 3, 1}) of one that is in "
+             "the format ChannelsLast, or tensor.contiguous()"
+           : "the tensor has gaps between its elements, or elements that share memory; give it "
+             "tensor.contiguous()"));
 }
 
 inline std::string name_of_type(const at::Tensor& tensor) {
@@ -90,7 +91,7 @@ inline std::string name_of_type(const at::Tensor& tensor) {
 }  // namespace detail
 
 /// The elements of a contiguous tensor, on whatever device that is. A gradient for all calls. Of complex numbers, they are
-/// elements(at::view_as_real(tensor)), twice as many.
+/// `elements(at::view_as_real(tensor))`, twice as many.
 /// @throws bad_input  another element type, a tensor that is not contiguous, one that PyTorch has not computed yet (a
 ///                    conjugate, for example) or that has no memory of its own, or no tensor at all
 template <scalar T>

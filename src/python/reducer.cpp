@@ -120,12 +120,12 @@ reducer::future reducer::reduce(const at::Tensor& tensor, std::optional<std::vec
     const auto count = static_cast<std::size_t>(tensor.numel());
     one->lengths = lengths ? std::move(*lengths) : std::vector{count};
     const auto total = sum_of(one->lengths);
-    one->lengths_fit = total == count;
+    one->lengths_fit = total == count && problem.empty();
     if (tensor.is_complex())  // a complex number is two real ones
       for (auto& length : one->lengths) length *= 2;
     if (!problem.empty()) throw bad_input(std::string(call) + ": " + problem);
     require_usable(tensor, false);
-    if (!one->lengths_fit)
+    if (total != count)
       throw bad_input(std::string(call) + ": the tensor has " + std::to_string(count) + " elements, its segments " +
                       std::to_string(total));
     one->tensor = tensor;
@@ -211,7 +211,8 @@ void reducer::carry_out(job& one) {
   one.place = place_++;
   drop_unused_plans(one);
   if (one.has_rows) {
-    std::erase_if(plans_, [&](const auto& kept) { return kept.first.place == one.place; });  // or refuse() expected them
+    // Or refuse() would expect the other ranks to run one of them.
+    std::erase_if(plans_, [&](const auto& kept) { return kept.first.place == one.place; });
     return carry_out_rows(one);
   }
   std::optional<real_numbers> numbers;

@@ -76,7 +76,7 @@ class reducer {
   struct job {
     at::Tensor tensor;
     std::vector<std::size_t> lengths;  // of real numbers
-    bool lengths_fit = false;          // the tensor
+    bool lengths_fit = false;          // and are what the other ranks have
     c10::IValue result;
     bool has_rows = false;  // of a sparse tensor
     std::string problem;    // if not empty: tell the others, and fail with it

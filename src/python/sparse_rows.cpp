@@ -85,8 +85,7 @@ sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm,
   width_ = product(tensor.sizes().slice(static_cast<std::size_t>(row_dimension_))) * (tensor.is_complex() ? 2 : 1);
 }
 
-void sparse_rows::exchange(const any_communicator& comm, std::vector<std::int64_t>& of_ranks,
-                           std::size_t block) const {
+void sparse_rows::exchange(const any_communicator& comm, std::vector<std::int64_t>& of_ranks, std::size_t block) const {
   std::vector<std::int64_t> own(block);
   own[0] = static_cast<std::int64_t>(mine_.size());
   own[1] = tensor_.sparse_dim();
