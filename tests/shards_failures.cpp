@@ -79,7 +79,8 @@ TEST_CASE("replicated segments that cannot be, or are others elsewhere") {
                 {{0, 0, {2}}, {0, 1, {2}}, {1, 0, {2}}, {1, 1, {2}}});
   check_refused("the shard lists segment 2 as replicated, but the shard has only 2 segments",
                 {{0, 0}, {0, 1}, {1, 0}, {1, 1, {2}}});
-  check_refused("the replicated segments must be in ascending order: 0 follows 1", {{0, 0}, {0, 1, {1, 0}}, {1, 0}, {1, 1}});
+  check_refused("the replicated segments must be in ascending order: 0 follows 1",
+                {{0, 0}, {0, 1, {1, 0}}, {1, 0}, {1, 1}});
   check_refused("rank 0 and rank 3 disagree on which segments are replicated",
                 {{0, 0, {1}}, {0, 1, {1}}, {1, 0, {1}}, {1, 1, {0}}});
   check_refused("disagree on which segments are replicated, or on their lengths",

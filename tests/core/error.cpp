@@ -59,15 +59,13 @@ TEST_CASE("messages about one element, rank, segment, …") {
   check_singular("the gradient has 1 element", [&] { plan_accumulator<float>(exec, 2).add(one); });
   check_singular("parameter 0 has 1 element", [&] { plan_bucketed<float>(exec, comm, {1, 2}, 8).ready(0, two); });
   check_singular("gradient 0 has 1 element", [&] { combine(exec, single, two, rules::mean{}); });
-  check_singular("1 gradient for 2 ranks", [&] {
-    adasum_tree_by_node(exec, single, node_groups(std::vector{0, 1}), one);
-  });
+  check_singular("1 gradient for 2 ranks",
+                 [&] { adasum_tree_by_node(exec, single, node_groups(std::vector{0, 1}), one); });
   check_singular("the communicator has 1 rank", [&] { adasum_reduce(exec, comm, two, 1); });
   check_singular("for 1 rank", [&] { adasum_reduce_scatter(exec, comm, two, parts{1, 1}); });
   check_singular("the parts hold 1 element in all", [&] { adasum_reduce_scatter(exec, comm, two, parts{1}); });
-  check_singular("nodes are given for 1 rank", [&] {
-    schedules::hierarchical{std::vector{0}, rules::mean{}}.stages(0, 2, {});
-  });
+  check_singular("nodes are given for 1 rank",
+                 [&] { schedules::hierarchical{std::vector{0}, rules::mean{}}.stages(0, 2, {}); });
   check_singular("the shard has only 1 segment", [&] { adasum_allreduce(exec, comm, two, shard{0, 0, {3}}); });
   check_singular("on 1 rank", [&] { adasum_allreduce(exec, comm, two, shard{0, 1}); });
 }

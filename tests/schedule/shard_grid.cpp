@@ -46,11 +46,8 @@ TEST_CASE("one replica alone, and one shard alone") {
 TEST_CASE("places that do not fit together") {
   check_refused([] { grid_of({{0, 0}, {0, 0}}); },
                 "call: rank 0 and rank 1 both say that they have shard 0 of replica 0");
-  check_refused(
-      [] {
-        grid_of({{0, 0}, {1, 1}, {1, 1}, {0, 1}});
-      },
-      "rank 1 and rank 2 both say that they have shard 1 of");
+  check_refused([] { grid_of({{0, 0}, {1, 1}, {1, 1}, {0, 1}}); },
+                "rank 1 and rank 2 both say that they have shard 1 of");
   check_refused([] { grid_of({{0, -1}}); }, "rank 0 says that it has shard -1 of replica 0");
   check_refused([] { grid_of({{0, 0}, {-1, 0}}); }, "rank 1 says that it has shard 0 of replica -1");
 }
@@ -59,7 +56,7 @@ TEST_CASE("a shard that nobody has: the rank that has another in its place is na
   const auto name_of = [](const shard_place& place) {
     return "shard " + std::to_string(place.index) + " of replica " + std::to_string(place.replica);
   };
-  const auto check = [&](int replicas, int shards, int culprit, int shard_place::*axis, int high) {
+  const auto check = [&](int replicas, int shards, int culprit, int shard_place::* axis, int high) {
     std::vector<shard_place> places;
     for (int rank = 0; rank < replicas * shards; ++rank) places.push_back({rank / shards, rank % shards});
     auto& wrong = places[static_cast<std::size_t>(culprit)];
@@ -80,26 +77,16 @@ TEST_CASE("a shard that nobody has: the rank that has another in its place is na
 
 TEST_CASE("shards that nobody has, where several ranks may be wrong: those with the highest numbers are named") {
   check_refused(
-      [] {
-        grid_of({{0, 0}, {0, 1}, {1, 0}});
-      },
+      [] { grid_of({{0, 0}, {0, 1}, {1, 0}}); },
       "call: nobody has shard 1 of replica 1; the highest numbers are replica 1 (rank 2) and shard 1 (rank 1), "
       "so there would be 2 replicas of 2 shards, both numbered from 0, on 3 ranks");
-  check_refused(
-      [] {
-        grid_of({{1, 1}, {1, 2}, {2, 1}, {2, 2}});
-      },
-      "nobody has shard 0 of replica 0", "replica 2 (rank 3) and shard 2 (rank 1)", "3 replicas of 3 shards");
-  check_refused(
-      [] {
-        grid_of({{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}});
-      },
-      "nobody has shard 2 of replica 1", "2 replicas of 3 shards, both numbered from 0, on 5 ranks");
-  check_refused(
-      [] {
-        grid_of({{0, 0}, {2147483647, 2147483647}, {0, 1}, {2147483646, 0}});
-      },
-      "replica 2147483647 (rank 1) and shard 2147483647 (rank 1)", "2147483648 replicas of 2147483648 shards");
+  check_refused([] { grid_of({{1, 1}, {1, 2}, {2, 1}, {2, 2}}); }, "nobody has shard 0 of replica 0",
+                "replica 2 (rank 3) and shard 2 (rank 1)", "3 replicas of 3 shards");
+  check_refused([] { grid_of({{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}}); }, "nobody has shard 2 of replica 1",
+                "2 replicas of 3 shards, both numbered from 0, on 5 ranks");
+  check_refused([] { grid_of({{0, 0}, {2147483647, 2147483647}, {0, 1}, {2147483646, 0}}); },
+                "replica 2147483647 (rank 1) and shard 2147483647 (rank 1)",
+                "2147483648 replicas of 2147483648 shards");
 }
 
 TEST_CASE("a stage of replicas, for the rank with one of their shards") {

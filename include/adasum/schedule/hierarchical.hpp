@@ -26,10 +26,11 @@ namespace adasum::schedules {
 ///
 /// Each node counts once there, however many ranks it has. Only rules::mean weighs each node by the number of its ranks
 /// that take part, so that with the mean inside the nodes, the result is the mean over all ranks. (Rules of your own can do
-/// the same: pair_gram::leaves_a.) Nodes are ordered by their lowest ranks (or as outer.leaf_ranks says), and the ranks of a node by rank. Inside a node
-/// the gradients are cut into as many shards as the smallest node has ranks; each shard then goes across the nodes by the
-/// outer schedule, with inner products summed over all shards, and the shards are gathered inside the nodes. Each weight is
-/// applied before anything is added, so an inner mean of 16-bit elements does not overflow where their sum would.
+/// the same: pair_gram::leaves_a.) Nodes are ordered by their lowest ranks (or as outer.leaf_ranks says), and the ranks of a
+/// node by rank. Inside a node the gradients are cut into as many shards as the smallest node has ranks; each shard then goes
+/// across the nodes by the outer schedule, with inner products summed over all shards, and the shards are gathered inside the
+/// nodes. Each weight is applied before anything is added, so an inner mean of 16-bit elements does not overflow where their
+/// sum would.
 ///
 /// If a node has more ranks than the radix, an inner rule that is applied along the tree (rules::adasum, mean, sum)
 /// combines them level by level, 48 as 8 · 6: a Gram matrix is of 8 gradients then. Any other inner rule looks at all

@@ -60,8 +60,8 @@ class State:
             for another.
         rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules`
             lists them.
-        per_layer: Whether each parameter gets its own weights (and each row of a parameter with sparse gradients). If False, the whole model gets one set of weights, and all
-            buckets wait for the last one.
+        per_layer: Whether each parameter gets its own weights, and each row of a parameter with sparse gradients. If False, the
+            whole model gets one set of weights, and all buckets wait for the last one.
         report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
         shard: ``(replica, part)``, if gradients are split over several processes: whose gradient this process has, and which

@@ -49,7 +49,8 @@ namespace adasum::detail {
 /// result has the same bits.
 ///
 /// Accuracy: ḡ is rounded to T. On the way from a gradient to ḡ, each of the stages rounds once, and multiplies and adds
-/// in T where the space can do nothing else. So is the result: where terms cancel from stage to stage, their roundings stay. With r roundings of at most u each (stages of n members: r ≤ Σ (n + 1)),
+/// in T where the space can do nothing else. (So does the result: where its terms cancel, their roundings stay.) With r
+/// roundings of at most u each (stages of n members: r ≤ Σ (n + 1)),
 ///
 ///     |error of gᵢ·Σgⱼ| ≤ r u (1 + r u) ‖gᵢ‖ Σⱼ‖gⱼ‖,
 ///
