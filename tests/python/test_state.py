@@ -190,10 +190,8 @@ def test_copies_of_a_state_with_a_group_of_its_own():
             assert copy.deepcopy(state).reduce(torch.ones(4)).wait().tolist() == [2] * 4
         with pytest.warns(UserWarning, match="now uses the default group"):
             loaded = reloaded(state)
-    else:  # no use of a group is needed to have a copy
-        loaded = None
-    torch.distributed.barrier()
-    loaded = loaded or adasum.torch.State(rule="sum")
+    else:
+        loaded = adasum.torch.State(rule="sum")  # waits for the first use of the others
     assert loaded.reduce(torch.ones(4)).wait().tolist() == [size] * 4
 
 
@@ -221,11 +219,11 @@ def test_copies_of_models():
         require_same_bits([p.grad for p in one.parameters()])
 
 
-def test_before_the_process_group():
+def test_before_the_process_group(tmp_path):
     """In a process of its own, without a process group at first; then with one, and another one."""
     rank, size = world()
     program = """
-import os, pytest, sys, torch, adasum.torch
+import pytest, sys, torch, adasum.torch
 for wrong in ({"rule": "nonsense"}, {"rule": 3}, {"colour": "red"}, {"wire": "x"}, {"report_every": -1}, {"shard": 3},
               {"process_group": 3}):
     with pytest.raises(adasum.BadInput):
@@ -249,12 +247,11 @@ for name in "first", "second":  # a State follows the default group
     torch.distributed.destroy_process_group()
 assert state.reports()
 """
-    path = [None]
-    if rank == 0:
-        path = [f"/tmp/adasum-{os.getpid()}-{time.time_ns()}"]
-    torch.distributed.broadcast_object_list(path)
+    path = [str(tmp_path / "store")]
+    torch.distributed.broadcast_object_list(path)  # that of process 0
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, path[0], str(rank), str(size)], capture_output=True,
                           text=True, timeout=120)
+    torch.distributed.barrier()
     assert done.returncode == 0, done.stderr
 
 
