@@ -20,10 +20,14 @@ namespace adasum::detail {
 /// puts an object whose code is here into one that may live longer. (Hidden, so that the address is not another library's.)
 [[gnu::visibility("hidden")]] inline void stay_loaded() noexcept {
 #if defined(__ELF__) && defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
-  Dl_info here{};
-  if (!dladdr_if_linked || !dlopen_if_linked || !dlerror_if_linked) return;
-  if (dladdr_if_linked(reinterpret_cast<const void*>(&stay_loaded), &here) == 0) return;
-  if (!dlopen_if_linked(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)) dlerror_if_linked();
+  static const bool once [[maybe_unused]] = [] {
+    Dl_info here{};
+    if (!dladdr_if_linked || !dlopen_if_linked || !dlerror_if_linked) return false;
+    if (dladdr_if_linked(reinterpret_cast<const void*>(&stay_loaded), &here) == 0) return false;
+    // A program has no such handle, and needs none; what dlerror() would then say is taken away.
+    if (!dlopen_if_linked(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)) dlerror_if_linked();
+    return true;
+  }();
 #endif
 }
 
