@@ -95,8 +95,8 @@ adasum_hide_symbols(adasum_c_objects)
 target_link_libraries(adasum_c_objects PUBLIC adasum_calls adasum_mpi)
 add_library(adasum_c SHARED ${adasum_c_all} $<TARGET_OBJECTS:adasum_c_objects>)
 add_library(adasum::c ALIAS adasum_c)
-# Which functions there are changes with the second number of the version, until that is 1.0.
 adasum_hide_symbols(adasum_c)
+# Which functions there are changes with the second number of the version, until that is 1.0.
 set_target_properties(adasum_c PROPERTIES EXPORT_NAME c OUTPUT_NAME adasum
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_link_libraries(adasum_c PRIVATE adasum_c_objects INTERFACE adasum_c_mpi)

@@ -59,7 +59,7 @@ inline void require_memory(const at::Tensor& tensor, const char* call, c10::Disp
       break;
     default:
       refuse(std::string("the tensor is not an ordinary dense one, but one of PyTorch's kind ") + c10::toString(kind) +
-             ", of which there are no such elements in memory");
+             ", whose elements are not in memory");
   }
   if (tensor.layout() != at::kStrided) refuse("the tensor is not dense; give it tensor.to_dense()");
   if (tensor.is_meta()) refuse("the tensor is on the device meta, and so has no elements in memory");

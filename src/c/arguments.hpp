@@ -31,7 +31,7 @@ request rule_and_options_of(const call_arguments& given);
 inline void require_room(std::size_t count, const char* what, const char* call) {
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(double))
     throw bad_input(std::string(call) + ": no memory holds " + std::to_string(count) + " " + what +
-                    "; a negative number counts as one so large");
+                    "; a negative count looks like this");
 }
 
 /// The lengths, or all of the array where there are none. @param lengths  null if and only if there are none

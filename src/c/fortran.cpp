@@ -26,7 +26,7 @@ void require_array(const void* array, const char* what, const char* call) {
   if (!array) throw adasum::bad_input(std::string(call) + ": " + what + ADASUM_IS_ABSENT);
 }
 
-constexpr const char* no_integers = "adasum: the lengths of segments are no integers";
+constexpr const char* no_integers = "adasum: the lengths of segments must be integers";
 
 void require_integers(const int64_t* lengths, size_t segments) {
   if (!lengths && segments > 0) throw adasum::bad_input(no_integers);
@@ -82,8 +82,7 @@ ADASUM_API int adasum_fortran_plan_start(adasum_plan plan, void* data, size_t co
     wrong = "adasum_plan_start: data" ADASUM_IS_ABSENT;
   else if (!contiguous)
     wrong =
-        "adasum_plan_start: the array has gaps between its elements (it is a section of another), so the compiler "
-        "would "
+        "adasum_plan_start: the array has gaps between its elements (it is a section of another), so the compiler would "
         "pass a copy that is gone before the reduction ends; give a contiguous array";
   return start_plan(plan, data, count, type, wrong);
 }

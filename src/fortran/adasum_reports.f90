@@ -156,7 +156,7 @@ contains
     if (segment < 1) place = huge(place)
   end function place
 
-  ! Lengths are integers of any kind; of lengths that are none, C gets the number but not the address.
+  ! Lengths are integers of any kind. If they are not, C is given their number and a null pointer, and says so.
   subroutine understand(given, lengths, rule, options)
     type(arguments), target, intent(inout) :: given
     class(*), intent(in), optional :: lengths(:)

@@ -233,9 +233,10 @@ void reducer::carry_out_rows(const job& one) {
   if (!one.problem.empty()) refuse(one);
   const auto& comm = worker_->comm();
   sparse_rows rows(one.tensor, comm, call, c::asks_for_agreement(options_.c_str()));
-  auto asked = asked_;
+  c::request asked;
   std::unique_ptr<c::any_plan> plan;
   c::prepare_among_ranks(comm, arguments(), [&] {
+    asked = asked_;
     rows.spread();
     const auto lengths = rows.lengths();
     asked.cut = segments(std::span<const std::size_t>(lengths));

@@ -53,7 +53,9 @@ at::Tensor indices_of(const std::vector<std::int64_t>& rows, at::IntArrayRef siz
 sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm, const char* call, bool compares)
     : tensor_(tensor) {
   std::size_t block = 0;  // of a rank: how many rows it has, how many dimensions choose a row, and the rows' numbers
-  std::vector<std::int64_t> of_ranks;
+  std::vector<std::int64_t> mine, of_ranks;
+  std::vector<outgoing> out;
+  std::vector<incoming> in;
   const serial_space space;
   adasum::detail::joint_set_up(call, space, comm, compares).run([&](auto& ranks) {
     const in_place_changes here(tensor);
@@ -69,11 +71,18 @@ sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm,
     adasum::detail::agreement_memory memory(comm.size());
     const std::size_t none[] = {0};
     block = 2 + ranks.meet(doing, segments_view{none}, memory, mine_.size());
+    mine = {static_cast<std::int64_t>(mine_.size()), tensor.sparse_dim()};
+    mine.insert(mine.end(), mine_.begin(), mine_.end());
+    mine.resize(block);
     of_ranks.resize(static_cast<std::size_t>(comm.size()) * block);
     all_.reserve(of_ranks.size());
+    out.reserve(1);
+    in.reserve(1);
     ranks.meet(doing, segments_view{none}, memory);
   });
-  exchange(comm, of_ranks, block);
+  adasum::detail::allgather rounds(std::as_bytes(std::span(mine)), comm.rank(), comm.size(),
+                                   std::as_writable_bytes(std::span(of_ranks)));
+  for (; rounds.next(out, in); out.clear(), in.clear()) comm.exchange(space, out, in);
   for (auto own = of_ranks.begin(); own != of_ranks.end(); own += static_cast<std::ptrdiff_t>(block)) {
     if (own[0] == 0) continue;  // PyTorch forgets the dimensions of a gradient that has been zeroed
     if (std::exchange(row_dimension_, own[1]) != own[1] && !all_.empty())
@@ -83,22 +92,6 @@ sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm,
   std::ranges::sort(all_);
   all_.erase(std::ranges::unique(all_).begin(), all_.end());
   width_ = product(tensor.sizes().slice(static_cast<std::size_t>(row_dimension_))) * (tensor.is_complex() ? 2 : 1);
-}
-
-void sparse_rows::exchange(const any_communicator& comm, std::vector<std::int64_t>& of_ranks, std::size_t block) const {
-  std::vector<std::int64_t> own(block);
-  own[0] = static_cast<std::int64_t>(mine_.size());
-  own[1] = tensor_.sparse_dim();
-  std::ranges::copy(mine_, own.begin() + 2);
-  adasum::detail::allgather rounds(std::as_bytes(std::span(own)), comm.rank(), comm.size(),
-                                   std::as_writable_bytes(std::span(of_ranks)));
-  std::vector<outgoing> out;
-  std::vector<incoming> in;
-  while (rounds.next(out, in)) {
-    comm.exchange(serial_space{}, out, in);
-    out.clear();
-    in.clear();
-  }
 }
 
 void sparse_rows::spread() {

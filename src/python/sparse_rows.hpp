@@ -29,8 +29,6 @@ class sparse_rows {
   void write_back() const;
 
  private:
-  void exchange(const any_communicator& comm, std::vector<std::int64_t>& of_ranks, std::size_t block) const;
-
   at::Tensor tensor_;
   at::Tensor values_;               // of this rank's rows
   std::vector<std::int64_t> mine_;  // their numbers, ascending

@@ -127,14 +127,15 @@ def test_a_closure_that_raises(error):
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
-def test_reports_that_cannot_be_taken(everywhere):
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+def test_reports_that_cannot_be_taken(error, everywhere):
     """With parameters of several types, which are reduced one after another."""
     raises = everywhere or world()[0] == world()[1] - 1
     parameters = [ones(2), ones(2, dtype=torch.float64), ones(2, dtype=torch.float16)]
 
     def show(step, reports):
         if step == 2 and raises:
-            raise KeyError("mine")
+            raise error("mine")
 
     own = torch.optim.SGD(parameters, lr=0.5)
     optimizer = adasum.torch.DeltaOptimizer(own, rule="mean", report_every=1, on_report=show)
@@ -142,11 +143,37 @@ def test_reports_that_cannot_be_taken(everywhere):
         give_gradients(optimizer)
         before = [one.detach().clone() for one in parameters]
         if step == 2:
-            with pytest.raises(KeyError if raises else adasum.CommunicationError):
+            with pytest.raises(error if raises else adasum.CommunicationError):
                 optimizer.step()
         else:
             optimizer.step()
         assert all(map(torch.equal, parameters, before if step == 2 else [old - 0.5 for old in before]))
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_a_failure_before_the_changes_are_sent(monkeypatch, error):
+    """On the last process; with parameters of two types, of which the second one's change cannot be computed."""
+    parameters = [ones(2), ones(2, dtype=torch.float64)]
+    optimizer = sgd(parameters)
+    subtract, fails = torch.sub, world()[0] == world()[1] - 1
+
+    def subtract_floats(first, *others, **named):
+        if fails and first.dtype == torch.float64:
+            raise error("mine")
+        return subtract(first, *others, **named)
+
+    for step in range(3):
+        give_gradients(optimizer)
+        before = [one.detach().clone() for one in parameters]
+        if step == 1:
+            with monkeypatch.context() as patch, pytest.raises(error if fails else adasum.CommunicationError, match="mine"):
+                patch.setattr(torch, "sub", subtract_floats)
+                optimizer.step()
+            assert all(map(torch.equal, parameters, before))
+        else:
+            optimizer.step()
+            assert not any(map(torch.equal, parameters, before))
+        require_same_bits([one.detach() for one in parameters])
 
 
 def test_an_interruption_while_it_waits():

@@ -230,7 +230,9 @@ for wrong in ({"rule": "nonsense"}, {"rule": 3}, {"colour": "red"}, {"wire": "x"
         adasum.torch.State(**wrong)
 state, kept = adasum.torch.State(rule="sum"), adasum.torch.State(rule="mean")
 assert state.reports() == []
-for use in (lambda: state.reduce(torch.ones(3)), state.begin_step):
+weight = torch.ones(3, requires_grad=True)
+optimizer = adasum.torch.DeltaOptimizer(torch.optim.SGD([weight], lr=0.5), rule="sum")
+for use in (lambda: state.reduce(torch.ones(3)), state.begin_step, optimizer.step):
     with pytest.raises(adasum.BadInput, match="init_process_group has not been called"):
         use()
 for name in "first", "second":  # a State follows the default group
@@ -242,6 +244,9 @@ for name in "first", "second":  # a State follows the default group
     ddp(torch.ones(1, 3)).sum().backward()
     assert (ddp.module.weight.grad == size).all() and state.reports()
     assert (kept.reduce(torch.ones(3)).wait() == 1).all()
+    before, weight.grad = weight.detach().clone(), torch.ones(3)
+    optimizer.step()
+    assert torch.equal(weight.detach(), before - size / 2)
     torch.distributed.barrier()
     del ddp
     torch.distributed.destroy_process_group()

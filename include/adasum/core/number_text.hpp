@@ -41,7 +41,7 @@ bool read_number(std::string_view text, Number& number) {
   if constexpr (requires { std::from_chars(end, end, number); }) {
     const auto [last, error] = std::from_chars(text.data(), end, number);
     return error == std::errc() && last == end;
-  } else {  // libc++ before 20 reads no double so
+  } else {  // libc++ before 20 has no from_chars for double
     return read_number_by_strtod(text, number);
   }
 }

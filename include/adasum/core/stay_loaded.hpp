@@ -16,8 +16,9 @@ namespace adasum::detail {
 [[gnu::weakref("dlerror")]] static char* dlerror_if_linked();
 #endif
 
-/// Keeps the program or library that this is compiled into where it is until the process ends, also after dlclose(): for who
-/// puts an object whose code is here into one that may live longer. (Hidden, so that the address is not another library's.)
+/// Keeps the program or library that this is compiled into where it is until the process ends, also after dlclose(): for
+/// whoever stores an object whose code is here in one that may outlive it. (Hidden, so that the address is not another
+/// library's.)
 [[gnu::visibility("hidden")]] inline void stay_loaded() noexcept {
 #if defined(__ELF__) && defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
   static const bool once [[maybe_unused]] = [] {

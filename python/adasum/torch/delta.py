@@ -57,7 +57,10 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
         self._group, self._per_layer = process_group, per_layer
         self._state = State(process_group, rule, **options)
-        _on_all(process_group, 0, check)
+        if torch.distributed.is_initialized():
+            _on_all(process_group, 0, check)
+        else:
+            check()
         self._changes: dict[torch.dtype, torch.Tensor] = {}
         self._checked: list[torch.Tensor] = []  # parameters that were equal on all processes when it was last checked
         self.optimizer = optimizer
@@ -71,6 +74,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
         the step has been taken.)"""
         if closure is not None or arguments:
             arguments = (closure, *arguments)
+        self._state._group()  # there must be one by now
         of_name = self._agreed_parameters()
         parameters = list(of_name.values())
         memory = [parameter.data for parameter in parameters]
@@ -119,19 +123,13 @@ class DeltaOptimizer(torch.optim.Optimizer):
         if not of_type:
             return None
         self._begin_step(len(of_type))
-        reductions = []
-        for kind, pairs in of_type.items():
-            lengths = [old.numel() for _, old in pairs]
-            change = self._changes.get(kind)
-            if change is None or change.numel() != sum(lengths):
-                change = self._changes[kind] = torch.empty(sum(lengths), dtype=kind)
-            parts = change.split(lengths)
-            for part, (parameter, old) in zip(parts, pairs):
-                torch.sub(_numbers(parameter), old, out=part)
-            if not change.sum().isfinite():
-                for part, (parameter, old) in zip(parts, pairs):
-                    part.masked_fill_(_numbers(parameter) == old, 0)  # an infinite number that is still the same has not moved
-            reductions.append((self._state.reduce(change, lengths if self._per_layer else None), parts, pairs))
+        try:
+            changes = [(*self._change_of(kind, pairs), pairs) for kind, pairs in of_type.items()]
+        except BaseException as problem:
+            self._refuse(len(of_type), problem)
+            raise
+        reductions = [(self._state.reduce(change, [part.numel() for part in parts] if self._per_layer else None), parts, pairs)
+                      for change, parts, pairs in changes]
         interruption = None
         for future, *_ in reductions:  # all of them, even if one fails: the others still write
             try:
@@ -145,14 +143,32 @@ class DeltaOptimizer(torch.optim.Optimizer):
                 _write(parameter, part.add_(old))
         return interruption
 
+    def _change_of(self, kind: torch.dtype, pairs: list[tuple[torch.Tensor, torch.Tensor]]) \
+            -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        """What has changed in parameters of one type, one after another, and the part of each."""
+        lengths = [old.numel() for _, old in pairs]
+        change = self._changes.get(kind)
+        if change is None or change.numel() != sum(lengths):
+            change = self._changes[kind] = torch.empty(sum(lengths), dtype=kind)
+        parts = change.split(lengths)
+        for part, (parameter, old) in zip(parts, pairs):
+            torch.sub(_numbers(parameter), old, out=part)
+        if not change.sum().isfinite():
+            for part, (parameter, old) in zip(parts, pairs):
+                part.masked_fill_(_numbers(parameter) == old, 0)  # an infinite number that is still the same has not moved
+        return change, parts
+
     def _begin_step(self, reductions: int) -> None:
-        """If on_report raises, the other processes are about to reduce: they are told in place of each reduction."""
         try:
-            self._state.begin_step()  # which tells them in place of the first one
-        except BaseException as problem:
-            for _ in range(reductions - 1):
-                self._state._reducer.refuse(f"on_report raised {problem!r}")
+            self._state.begin_step()
+        except BaseException as problem:  # of on_report: the others have been told in place of the first reduction
+            self._refuse(reductions - 1, problem)
             raise
+
+    def _refuse(self, reductions: int, problem: BaseException) -> None:
+        """Tells the other processes in place of the reductions that they are about to make."""
+        for _ in range(reductions):
+            self._state._reducer.refuse(f"this process raised {problem!r}")
 
     def _agreed_parameters(self) -> dict[str, torch.Tensor]:
         """The wrapped optimizer's parameters that can be combined, with names for messages, in an order that all processes

@@ -171,7 +171,7 @@ class State:
         if reports:
             try:
                 self._on_report(ended, reports)
-            except Exception as problem:
+            except BaseException as problem:
                 self._reducer.refuse(f"on_report raised {problem!r}")  # the others are about to reduce a bucket
                 raise
 

@@ -16,6 +16,7 @@
 #include "../../core/deferred_error.hpp"
 #include "../../core/ended_exchange.hpp"
 #include "../../core/message.hpp"
+#include "../../core/stay_loaded.hpp"
 #include "handle.hpp"
 #include "pending.hpp"
 #include "staging.hpp"
@@ -32,6 +33,7 @@ struct device_buffers {
   staging<Space>& staging_for() {
     using kind = std::shared_ptr<staging<Space>>;
     if (auto* const known = std::any_cast<kind>(&staging_buffers)) return **known;
+    stay_loaded();  // the communicator may be another library's, and destroy it later
     return *staging_buffers.emplace<kind>(std::make_shared<staging<Space>>());
   }
 };

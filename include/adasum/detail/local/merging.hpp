@@ -208,7 +208,7 @@ class merging {
     if (one.is_rescaled) {
       int longest = std::numeric_limits<int>::min();
       for (std::size_t i = 0; i < n; ++i)
-        if (gram(i, i) > 0 && !is_zero(weights[i]))
+        if (gram(i, i) > 0 && !is_zero(weights[i]) && is_finite(weights[i]))
           longest = std::max(longest, std::ilogb(weights[i]) + exponent(i) + std::ilogb(std::sqrt(gram(i, i))));
       if (longest != std::numeric_limits<int>::min()) shift = -longest;
       for (std::size_t i = 0; i < n; ++i) of_part[i] = gram(i, i) > 0 ? std::ldexp(weights[i], exponent(i) + shift) : 0;
