@@ -84,7 +84,8 @@ class Checks(unittest.TestCase):
         self.assertIn("2 cannot be parsed", text)
 
     def test_names(self):
-        self.write(header_dot_hpp=HEADER, src__fortran__adasum_dot_f90=FORTRAN, src__fortran__adasum_reports_dot_f90="",
+        self.write(header_dot_hpp=HEADER, src__fortran__adasum_dot_f90=FORTRAN, src__fortran__adasum_real32_dot_f90="",
+                   src__fortran__adasum_reports_dot_f90="",
                    docs__reference__fortran_dot_md="`call adasum_one(a [, ierror])`, `call adasum_two(a)`")
         settings = "QUIET=YES\nGENERATE_XML=YES\nGENERATE_HTML=NO\nGENERATE_LATEX=NO\nEXCLUDE_SYMBOLS=adasum::detail\n"
         for project, pattern in (("adasum", "*.hpp"), ("c", "*.none")):

@@ -166,7 +166,7 @@ def test_a_failure_before_the_changes_are_sent(monkeypatch, error):
         give_gradients(optimizer)
         before = [one.detach().clone() for one in parameters]
         if step == 1:
-            with monkeypatch.context() as patch, pytest.raises(error if fails else adasum.CommunicationError, match="mine"):
+            with monkeypatch.context() as patch, pytest.raises(error if fails else adasum.CommunicationError):
                 patch.setattr(torch, "sub", subtract_floats)
                 optimizer.step()
             assert all(map(torch.equal, parameters, before))

@@ -158,11 +158,12 @@ class State:
             self._begin_step()
         if not self._whole_model:
             return self._reducer.reduce_bucket(bucket)
-        future = torch.futures.Future()
-        self._waiting.append((bucket.buffer(), self._reducer.lengths(bucket), future))
+        buffer, done = bucket.buffer(), torch.futures.Future()
+        self._waiting.append((buffer, self._reducer.lengths(bucket), done))
+        result = done.then(lambda reduced: _copied(reduced.value(), buffer))
         if bucket.is_last():
             self._reduce_whole_model()
-        return future
+        return result
 
     def _begin_step(self) -> None:
         ended, reports = self.step, self.reports() if self._report_is_due() else []
@@ -185,12 +186,9 @@ class State:
             try:
                 parts = done.value().split([buffer.numel() for buffer, _, _ in waiting])
             except Exception as problem:  # each bucket has failed
-                for _, _, future in waiting:
-                    future.set_exception(problem)
-                return
-            for (buffer, _, future), part in zip(waiting, parts):
-                buffer.copy_(part)
-                future.set_result(buffer)
+                parts = [problem] * len(waiting)
+            for (_, _, future), part in zip(waiting, parts):
+                future.set_result(part)
 
         if any(buffer.is_sparse for buffer, _, _ in waiting):
             reduced = self._reducer.refuse(
@@ -221,6 +219,13 @@ class State:
         if saved["had_group"]:
             warnings.warn("adasum.torch.State: process groups are not saved: this State was made for one of its own, and now "
                           "uses the default group", stacklevel=2)
+
+
+def _copied(part: Any, buffer: torch.Tensor) -> torch.Tensor:
+    """An exception is raised here, and not given to a future: DistributedDataParallel would take it for a tensor."""
+    if isinstance(part, Exception):
+        raise part
+    return buffer.copy_(part)
 
 
 def _length(one: Any) -> int:
