@@ -47,7 +47,7 @@ class State:
     """The rule and the plans that :func:`hook` uses. A thread reduces buckets while the backward pass goes on. All States of a
     process group share this thread; their reductions run in the order in which they were requested.
 
-    Collective over the group if init_process_group has been called; otherwise, the first use is. The gradients that
+    Collective over the group if ``init_process_group`` has been called; otherwise, the first use is. The gradients that
     DistributedDataParallel then hands to the optimizer are the rule's result, which is not divided by the number of processes.
 
     A State can be copied and pickled. The copy has the same settings, and begins anew: with step 0, and with nothing that the
