@@ -39,6 +39,12 @@ struct counting_space : adasum::serial_space {
     ++kernels;
     adasum::serial_space::mix(part, vectors, weights, out);
   }
+  template <class T>
+  void mix_in_double(const adasum::slice& part, std::span<const T* const> vectors, const double* weights,
+                     T* out) const {
+    ++kernels;
+    adasum::serial_space::mix_in_double(part, vectors, weights, out);
+  }
 };
 
 /// Marks bucket after bucket ready, and looks whether each but the last is worked on before the next one is there.
