@@ -16,6 +16,7 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/float_bits.hpp"
+#include "../core/optional_members.hpp"
 #include "../core/segments.hpp"
 #include "space_samples.hpp"
 
