@@ -81,10 +81,11 @@ class accumulator {
       space_.copy(elements.data(), total_.data(), length());
       space_.fence();
     } else {
-      const std::array<const T*, 2> vectors{total_.data(), elements.data()};
+      const std::array<const void*, 2> vectors{total_.data(), elements.data()};
       const std::array<std::size_t, 2> leaves{count_, 1};
-      detail::combine_segments<T>(detail::space_for_pairs(space_), rule_, std::span(vectors), leaves, total_.data(),
-                                  segments_view{offsets_}, detail::no_observer{});
+      detail::combine_segments(detail::ref_to_space<T>(space_), rule_, vectors, leaves,
+                               reinterpret_cast<std::byte*>(total_.data()), segments_view{offsets_},
+                               detail::unobserved);
     }
     ++count_;
   }

@@ -3,22 +3,18 @@
 
 #include "core/config.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <memory>
+#include <concepts>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "core/error.hpp"
-#include "core/input_checks.hpp"
 #include "core/kept_plans.hpp"
 #include "core/report.hpp"
 #include "detail/arguments.hpp"
 #include "detail/collective/destination.hpp"
+#include "detail/collective/held_plan.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "enqueued_plan.hpp"
 #include "plan.hpp"
@@ -26,68 +22,13 @@
 namespace adasum {
 namespace detail {
 
-/// What is wrong with segments for a gradient of this length; empty if nothing.
-inline std::string problem_with_segments(segments_view segments, std::size_t length, const char* call) {
-  try {
-    require_segments_match(segments, length, call);
-  } catch (const bad_input& wrong) {
-    return wrong.what();
-  }
-  return {};
-}
-
-/// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks act
-/// on their segments: this rank's may differ from theirs. @throws what joint_set_up::refuse throws
-template <scalar T, class Space, class Comm>
-void refuse_bad_gradient(joint_set_up<Space, Comm>& together, const char* call, const Space& space,
-                         std::span<const T> elements, segments_view segments) {
-  auto problem = problem_with_segments(segments, elements.size(), call);
-  if (problem.empty()) problem = problem_with_gradient(space, elements, elements.size(), call);
-  if (!problem.empty()) together.refuse(problem);
-}
-
-/// A single call that was made before, and its plan.
-template <scalar T, class Space, class Comm, class Rule, class Schedule>
-struct call_made_before final : kept_plans::call {
-  explicit call_made_before(std::size_t length)
-      : kept_plans::call(std::type_identity<call_made_before>{}, length * sizeof(T)) {}
-  allreduce_plan<T, Space, Comm, Rule, Schedule> plan;
-};
-
 /// Whether calls can be told apart, and a plan for them can outlive them: not where it holds memory of a device, or a
 /// rule's state.
 template <class Space, class Comm, class Rule, class Schedule>
-constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Space> && has_equality<Space> &&
-                             has_equality<Schedule> && std::is_empty_v<Rule>;
-
-/// combine_allreduce for the call that is named in messages, by a plan that is kept with the communicator. All ranks that
-/// make the same calls keep the same plans: what is kept changes only where all of them have set something up together,
-/// or all have failed to. Should one have a plan that another has not, they find that they are about to do different
-/// things, and forget all of them.
-template <scalar T, class Space, class Comm, class Rule, class Schedule>
-report allreduce_as_before(const char* call, const Space& space, const Comm& comm, const Rule& rule,
-                           std::span<T> elements, segments_view segments, const Schedule& schedule,
-                           const basic_options<true>& choices, const destination& to) {
-  using call_type = call_made_before<T, Space, Comm, Rule, Schedule>;
-  joint_set_up set_up(call, space, comm, choices.check_agreement);
-  kept_plans& kept = *comm.kept_plans();
-  call_type* made = nullptr;
-  set_up.run([&](auto& together) {
-    refuse_bad_gradient<T>(together, call, space, elements, segments);
-    made = kept.find<call_type>(
-        [&](const call_type& one) { return one.plan.is_for(space, segments, schedule, choices, to); });
-    if (made) {
-      made->plan.meet(together);
-      return;
-    }
-    auto now = std::make_unique<call_type>(elements.size());
-    now->plan = make_allreduce_plan<T>(together, call, space, comm.without_kept_plans(), segments, rule, schedule,
-                                       choices, plan_purpose::kept, {}, to);
-    made = now.get();
-    kept.add(std::move(now));
-  });
-  return made->plan(elements);
-}
+constexpr bool keeps_plans =
+    plan_keeping_communicator<Comm> && !device_space<Space> && std::is_empty_v<Rule> &&
+    (std::is_empty_v<Space> || std::equality_comparable<Space>) &&
+    (std::is_empty_v<Schedule> || std::equality_comparable<Schedule>);
 
 /// combine_allreduce for the call that is named in messages.
 /// @param updated  a rule that gets the state which the rule has afterwards; null for none
@@ -98,20 +39,24 @@ report allreduce_once(const char* call, const Space& space, const Comm& comm, co
                       segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
                       std::type_identity_t<Rule>* updated = nullptr, const destination& to = {},
                       const shard* mine = nullptr) {
-  if constexpr (keeps_plans<Space, Comm, Rule, Schedule>)
-    // Calls with shards may be alike on one rank, and not on another that has another shard.
-    if (choices.keep_plan && !mine && comm.size() > 1 && comm.kept_plans())
-      return allreduce_as_before<T>(
-          call, space, comm, rule, elements, segments, schedule,
-          {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout}, to);
-  auto plan = joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
-    refuse_bad_gradient<T>(together, call, space, elements, segments);
-    return make_allreduce_plan<T>(together, call, space, comm, segments, rule, schedule, choices,
-                                  plan_purpose::one_call, {}, to, mine);
-  });
-  report found = plan(elements);
+  const auto make = [&](joint_set_up& together, plan_purpose purpose) -> held_plan_ptr {
+    const auto with = [&](const Comm& among) {
+      return make_plan<T>(together, call, space, among, segments, rule, schedule, options_of_plan(choices), purpose, to,
+                          mine);
+    };
+    if constexpr (plan_keeping_communicator<Comm>)
+      if (purpose == plan_purpose::kept) return with(comm.without_kept_plans());
+    return with(comm);
+  };
+  auto given = arguments_of<T>(call, space, comm, rule, schedule, segments, options_of_plan(choices));
+  given.to = to;
+  // Calls with shards may be alike on one rank, and not on another that has another shard.
+  const bool keeps = keeps_plans<Space, Comm, Rule, Schedule> && choices.keep_plan && !mine && comm.size() > 1;
+  held_plan_ptr made;
+  report found =
+      run({given, reinterpret_cast<std::byte*>(elements.data()), elements.size(), keeps, make}, made);
   if constexpr (std::is_copy_assignable_v<Rule>)
-    if (updated) *updated = plan.current_rule();
+    if (updated && made) *updated = static_cast<plan_of<T, Space, Comm, Rule, Schedule>&>(*made).rule;
   return found;
 }
 
@@ -225,8 +170,9 @@ void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& g
       const std::array<std::size_t, 2> whole{0, elements.size()};
       const auto cut = detail::segments_or(segments_view{whole}, a, b, c);
       const auto choices = detail::options_among(call, a, b, c);
-      detail::set_up_enqueued(call, space, comm, choices.check_agreement, [&](auto& together) {
-        detail::refuse_bad_gradient<element_t<Gradient>>(together, call, space, elements, cut);
+      detail::set_up_enqueued(call, space, comm, choices.check_agreement, [&](detail::joint_set_up& together) {
+        detail::refuse_bad_gradient(together, call, detail::ref_to_space<element_t<Gradient>>(space),
+                                    reinterpret_cast<const std::byte*>(elements.data()), elements.size(), cut);
       });
       auto plan = detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
           call, space, comm, cut, rules::adasum{},

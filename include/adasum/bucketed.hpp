@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,9 +26,8 @@
 #include "detail/collective/call_signature.hpp"
 #include "detail/collective/engine_settings.hpp"
 #include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/plan_setup.hpp"
+#include "detail/collective/held_plan.hpp"
 #include "detail/gradient_arguments.hpp"
-#include "detail/local/combine_window.hpp"
 #include "plan.hpp"
 #include "rules/adasum.hpp"
 #include "schedule/automatic.hpp"
@@ -48,25 +48,9 @@ namespace adasum {
 /// this order, one at a time, so that all ranks start the same reductions, whatever the order in which a rank computes. The
 /// result of each bucket has the same bits as that of a blocking plan for the bucket's segments.
 ///
-/// Under a rule that weighs the whole model at once (its whole_model() is true), each bucket is brought to where it is
-/// measured as soon as it is complete. When the last one has been measured, all of them are weighed together,
-///
-///     G = Σ over all segments of their Gram matrices,   result = Σ weights(G)[i]·gradient i   in every bucket,
-///
-/// and then mixed and delivered. Rules that run by sums of vectors (row_sum_rule) take the mean of each bucket as it becomes
-/// complete, and the weighted sum when all are there.
-///
-/// The result is that of one plan for the whole gradient, bitwise where the rule runs by sums of vectors. In one stage
-/// of all ranks, each bucket is cut into slices, and not the gradient as a whole, so that G is added up in another
-/// order: the result is then bitwise the same on one rank, and where G is exact. Otherwise rules::adacons, for one,
-/// differs by up to 5e-16 of the largest element in double, and 1e-7 in float with two ranks (docs/guide/overlap.md has
-/// the figures).
-///
-/// Under such a rule, a pass is a single reduction: its report is about the whole model, a rank that nonfinite_policy leaves
-/// out is left out of all buckets, and if anything fails, none of the caller's gradients has changed. (Under
-/// nonfinite_policy::exclude and raise, a pass begins only when the last bucket is complete if it works in memory that
-/// ranks share, or if it combines gradients before the rule is asked, by sums of vectors or by schedules::hierarchical.
-/// The latter works by messages.)
+/// Under a rule that weighs the whole model at once (its whole_model() is true), a pass is a single reduction of all
+/// gradients, which begins when the last one is ready: its report is about the whole model, a rank that nonfinite_policy
+/// leaves out is left out everywhere, and the result has the same bits as that of one blocking plan.
 ///
 /// Communication makes progress in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
 template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
@@ -88,31 +72,24 @@ class bucketed {
   template <bool Checked>
   bucketed(const Space& space, const Comm& comm, std::span<const segments> parameters, std::size_t bucket_bytes,
            const Rule& rule, const Schedule& order, const basic_options<Checked>& choices,
-           detail::joint_set_up<Space, Comm>& together)
-      : space_(space), parameters_(parameters.size()), is_one_run_(detail::weighs_whole_model(rule)) {
-    fill_buckets(parameters, bucket_bytes);
+           detail::joint_set_up& together)
+      : space_(space), parameters_(parameters.size()) {
+    // What is weighed as a whole is one bucket.
+    fill_buckets(parameters,
+                 detail::weighs_whole_model(rule) ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
     if (buckets_.size() > 1 && detail::weighs_whole_model(detail::inner_rule_of(order)))
       together.refuse("adasum::plan_bucketed: the inner rule of the schedule " + std::string(Schedule::name) +
                       " weighs the whole model, but is asked about one bucket at a time: let it weigh segments");
-    std::vector<index_range> pieces;
-    for (const auto& one : buckets_) pieces.push_back(one.segments);
-    const auto add_plan = [&](index_range of, std::vector<index_range> in_pieces) {
-      plans_.push_back(detail::make_allreduce_plan<T>(together, "adasum::plan_bucketed", space, comm,
-                                                      segments_of(parameters.subspan(of.begin, of.size())), rule, order,
-                                                      choices, detail::plan_purpose::of_user, std::move(in_pieces)));
-    };
-    if (!is_one_run_)
-      for (const auto& one : buckets_) add_plan(one.parameters, {});
-    else if (!buckets_.empty())
-      add_plan({0, parameters.size()}, std::move(pieces));
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      auto& one = buckets_[b];
-      one.memory = is_one_run_ ? plans_.front().buffer(together).subspan(one.elements.begin, one.elements.size())
-                               : plans_[b].buffer(together);
+    for (auto& one : buckets_) {
+      const auto cut = segments_of(parameters.subspan(one.parameters.begin, one.parameters.size()));
+      plans_.push_back(plan_type(detail::make_plan<T>(together, "adasum::plan_bucketed", space, comm, cut, rule, order,
+                                                      detail::options_of_plan(choices),
+                                                      detail::plan_purpose::of_user)));
+      one.memory = plans_.back().buffer(together);
       one.missing = one.parameters.size();
     }
     reports_.resize(plans_.size());
-    meet_at_the_end(together, choices.check_agreement, bucket_bytes);
+    meet_at_the_end(together, choices.check_agreement);
   }
   /// @endcond
   bucketed(const bucketed&) = delete;
@@ -156,7 +133,6 @@ class bucketed {
   /// Continues as far as is possible without waiting for other ranks. If the communicator cannot post exchanges, it reduces
   /// all buckets that are complete, as allreduce_plan::test does. @return whether all buckets have been reduced
   bool test() {
-    if (is_one_run_) return test_run();
     for (; at_ < buckets_.size(); ++at_) {
       auto& plan = plans_[at_];
       if (!plan.is_in_flight()) {
@@ -179,7 +155,6 @@ class bucketed {
   /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified where they lie in gradient(i),
   ///         and the caller's own are as they were
   std::span<const report* const> wait() {
-    if (is_one_run_ && !buckets_.empty()) finish_run();
     for (; at_ < buckets_.size(); ++at_) finish_one();
     at_ = 0;
     is_in_pass_ = has_timed_out_ = false;
@@ -203,33 +178,27 @@ class bucketed {
     bool is_ready = false;
   };
   struct bucket {
-    index_range parameters, segments, elements;  // of the whole model
+    index_range parameters;
     std::span<T> memory{};
     std::size_t missing{};  // parameters that are not ready
   };
 
   /// From the last parameter to the first.
   void fill_buckets(std::span<const segments> parameters, std::size_t bucket_bytes) {
-    index_range here{};  // what is before the parameter: segments, elements
-    for (const auto& one : parameters) here = {here.begin + one.size(), here.end + one.total()};
     for (std::size_t last = parameters.size(), first = last; last > 0; last = first) {
-      bucket one{{}, {0, here.begin}, {0, here.end}};
+      std::size_t length = 0;
       do {
-        --first;
-        here = {here.begin - parameters[first].size(), here.end - parameters[first].total()};
-        one.elements.begin = here.end;
-      } while (first > 0 && (one.elements.size() + parameters[first - 1].total()) * sizeof(T) <=
-                                std::max(one.elements.size() * sizeof(T), bucket_bytes));
-      one.parameters = {first, last};
-      one.segments.begin = here.begin;
-      std::size_t segment = is_one_run_ ? here.begin : 0, begin = 0;
+        length += parameters[--first].total();
+      } while (first > 0 &&
+               (length + parameters[first - 1].total()) * sizeof(T) <= std::max(length * sizeof(T), bucket_bytes));
+      std::size_t segment = 0, begin = 0;
       for (auto i = first; i < last; ++i) {
         parameters_[i].at = {
-            buckets_.size(), segment, {begin, begin + parameters[i].total()}, is_one_run_ ? 0 : buckets_.size()};
+            buckets_.size(), segment, {begin, begin + parameters[i].total()}, buckets_.size()};
         segment += parameters[i].size();
         begin += parameters[i].total();
       }
-      buckets_.push_back(one);
+      buckets_.push_back({{first, last}});
     }
   }
   static segments segments_of(std::span<const segments> parameters) {
@@ -239,19 +208,14 @@ class bucketed {
     return segments(lengths);
   }
 
-  /// All ranks have made the same number of buckets and, where these are weighed together, the same buckets.
-  void meet_at_the_end(detail::joint_set_up<Space, Comm>& together, bool compares, std::size_t bucket_bytes) const {
+  /// All ranks have made the same number of buckets.
+  void meet_at_the_end(detail::joint_set_up& together, bool compares) const {
     detail::call_signature mine;
     mine.set(mine.activity, "making buckets");
     mine.length = buckets_.size();
-    std::vector<std::size_t> boundaries{0};
-    if (is_one_run_) {
-      mine.set(mine.options, "buckets of " + detail::counted(bucket_bytes, "byte"));
-      for (auto b = buckets_.size(); b-- > 0;) boundaries.push_back(buckets_[b].elements.end);
-      mine.set_segments(segments_view{boundaries});
-    }
+    const std::size_t none[] = {0};
     detail::agreement_memory memory(compares ? together.size() : 0);
-    together.meet(mine, segments_view{boundaries}, memory);
+    together.meet(mine, segments_view{none}, memory);
   }
 
   const parameter& parameter_at(std::size_t i, const char* call) const {
@@ -306,35 +270,6 @@ class bucketed {
            (last - first > 1 ? " to " + std::to_string(last - 1) : "") + ")";
   }
 
-  // ── where all buckets are weighed together ──
-
-  /// at_ becomes the first that is not complete. @return whether there is a run that goes on with those before it
-  bool begin_run() {
-    while (at_ < buckets_.size() && buckets_[at_].missing == 0) ++at_;
-    auto& plan = plans_.front();
-    if (!plan.is_in_flight()) {
-      if (at_ == 0) return false;
-      plan.start();
-    }
-    plan.set_pieces(at_);
-    return true;
-  }
-  bool test_run() { return buckets_.empty() || (begin_run() && plans_.front().test()); }
-  void finish_run() {
-    auto& plan = plans_.front();
-    try {
-      const bool has_begun = begin_run();
-      if (at_ < buckets_.size() && !has_begun) plan.refuse(missing_in(buckets_[at_]), plan.buffer());
-      if (at_ < buckets_.size())
-        plan.refuse_rest(detail::exception_from([&] { return bad_input(missing_in(buckets_[at_])); }));
-      reports_.front() = &plan.wait();
-      copy_back({0, parameters_.size()});
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    at_ = buckets_.size();
-  }
-
   std::string missing_in(const bucket& one) const {
     auto i = one.parameters.begin;
     while (parameters_[i].is_ready) ++i;
@@ -353,11 +288,10 @@ class bucketed {
 
   Space space_;
   std::vector<parameter> parameters_;
-  bool is_one_run_;  // weighed together: there is one plan, to which buckets are pieces of the gradient
   std::vector<bucket> buckets_;
-  std::vector<plan_type> plans_;  // else one for each
+  std::vector<plan_type> plans_;  // one for each
   std::vector<const report*> reports_;
-  std::size_t at_ = 0;  // buckets before this one have been reduced or, in one run, are complete
+  std::size_t at_ = 0;  // buckets before this one have been reduced
   bool is_in_pass_ = false;
   bool has_timed_out_ = false;  // a bucket of this pass
   std::exception_ptr error_;
@@ -380,8 +314,9 @@ auto plan_bucketed(const Space& space, const Comm& comm, const Parameters& param
   if constexpr (detail::is_space_argument<Space, T>() && detail::is_communicator_argument<Comm, Space>())
     if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>()) {
       const auto choices = detail::options_among("adasum::plan_bucketed", a, b, c);
-      return detail::joint_set_up("adasum::plan_bucketed", space, comm, choices.check_agreement)
-          .run([&](auto& together) {
+      return detail::joint_set_up("adasum::plan_bucketed", detail::ref_to_communicator(space, comm),
+                                  choices.check_agreement)
+          .run([&](detail::joint_set_up& together) {
             const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
             const auto schedule = detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c);
             return bucketed<T, Space, Comm, std::remove_const_t<decltype(rule)>,

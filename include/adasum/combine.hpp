@@ -40,8 +40,8 @@ std::vector<std::span<const T>> inputs_of(Gradients&& gradients) {
 }
 
 template <scalar T>
-std::vector<const T*> addresses_of(const std::vector<std::span<const T>>& inputs) {
-  std::vector<const T*> addresses;
+std::vector<const void*> addresses_of(const std::vector<std::span<const T>>& inputs) {
+  std::vector<const void*> addresses;
   for (const auto& input : inputs) addresses.push_back(input.data());
   return addresses;
 }
@@ -79,15 +79,16 @@ report combine_gradients(const char* call, const Space& space, Rule&& rule, Grad
   const bool measure = needs_gram<rule_type> || choices.measure == measuring::always;
   report_writer found(vectors.size(), segments.size(), name_of(rule), {});
   found.set_measured(measure);
-  local_participants<T, Space> participants(space, vectors, segments);
+  const auto erased = ref_to_space<T>(space);
+  local_participants participants(erased, vectors, segments);
   if (choices.nonfinite != nonfinite_policy::propagate)
     participants.decide(choices.nonfinite == nonfinite_policy::raise, found);
 
   // A rule that was given as a constant, or as a temporary, is used as a copy.
   std::conditional_t<std::is_const_v<std::remove_reference_t<Rule>>, rule_type, rule_type&> used = rule;
   const auto fallbacks = fallbacks_of(used);
-  combine_segments<T>(
-      space, used, std::span<const T* const>(vectors), participants.leaf_counts(), out.data(), segments,
+  combine_segments(
+      erased, rule_ref(used), vectors, participants.leaf_counts(), reinterpret_cast<std::byte*>(out.data()), segments,
       [&](std::size_t k, const segment_outcome& outcome) {
         constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
         for (std::size_t i = 0; i < vectors.size(); ++i)
@@ -95,7 +96,7 @@ report combine_gradients(const char* call, const Space& space, Rule&& rule, Grad
         found.result_norms()[k] = measure ? outcome.result_norm : unknown;
         if (outcome.recombined) found.count_recombined_segment();
       },
-      measure);
+      measure, sums_if_any<T, Space>());
   found.set_fallbacks(fallbacks_of(used) - fallbacks);
   participants.finish(found);
   return std::move(found).release();

@@ -15,7 +15,7 @@
 #include "detail/arguments.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/one_in_flight.hpp"
-#include "detail/collective/plan_setup.hpp"
+#include "detail/collective/held_plan.hpp"
 #include "detail/collective/stream_engine.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
@@ -40,22 +40,26 @@ namespace adasum {
 template <scalar T, class Space, class Comm, tree_rule Rule, schedule Schedule>
   requires stream_ordered_space<Space, T, Rule> && stream_ordered_communicator<Comm, Space>
 class enqueued_allreduce_plan {
-  using setup_type = detail::plan_setup<T, Space, Comm, Rule, Schedule>;
-  using set_up_type = detail::joint_set_up<Space, Comm>;
   static_assert(!detail::works_in_shared_memory_only<Schedule>,
                 "schedules::shared_memory works on memory that ranks share, not on messages");
 
  public:
   /// @cond internal
   /// What plan_enqueued_allreduce makes.
-  enqueued_allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, set_up_type& together)
-      : setup_(checked(std::move(setup), purpose)),
-        engine_(setup_.space(), setup_.comm(), rule, setup_.segments(), setup_.settings(false)) {
-    setup_.prepare_agreement(rule, "on a stream");
-    if (setup_.compares()) together.meet(setup_.signature(), setup_.segments(), setup_.memory());
+  enqueued_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
+                          const Rule& rule, const Schedule& schedule, const basic_options<true>& choices,
+                          detail::plan_purpose purpose, detail::joint_set_up& together)
+      : space_(space),
+        comm_(comm),
+        rule_(rule),
+        schedule_(schedule),
+        inputs_(arguments(call, segments, choices, purpose)),
+        engine_(space_, comm_, rule_, detail::inner_rule_of(schedule_), inputs_.segments(), inputs_.stages()) {
+    inputs_.prepare_agreement("on a stream");
+    if (inputs_.compares()) together.meet(inputs_.signature(), inputs_.segments(), inputs_.memory());
   }
   /// @endcond
-  enqueued_allreduce_plan(enqueued_allreduce_plan&&) = delete;  // the engine looks at the set-up
+  enqueued_allreduce_plan(enqueued_allreduce_plan&&) = delete;  // what it holds refers to it
 
   /// Enqueues the reduction of the gradient, in place, on all ranks together.
   /// @throws bad_input           the gradient's length is not that of the plan, or the device cannot reach the gradient; or
@@ -68,33 +72,41 @@ class enqueued_allreduce_plan {
     if constexpr (detail::is_output_argument<Gradient>()) {
       static_assert(std::is_same_v<element_t<Gradient>, T>, "the plan was made for another element type");
       constexpr auto name = "adasum::enqueued_allreduce_plan";
-      detail::require_no_reduction(setup_.comm(), name, "::operator()");
+      detail::require_no_reduction(inputs_.comm(), name, "::operator()");
       const auto elements = detail::span_of(gradient);
-      const auto problem = setup_.problem_with(elements, name);
-      if (setup_.compares_in_runs()) setup_.agree(setup_.signature(elements.size(), problem));
+      const auto problem =
+          inputs_.problem_with(reinterpret_cast<const std::byte*>(elements.data()), elements.size(), name);
+      if (inputs_.compares_in_runs()) inputs_.agree(inputs_.signature(elements.size(), problem));
       if (!problem.empty()) throw bad_input(problem);
       engine_.enqueue(elements.data());
     }
   }
 
   /// How many elements a gradient has.
-  std::size_t length() const { return setup_.length(); }
+  std::size_t length() const { return inputs_.length(); }
   /// The segments into which it is cut.
-  segments_view segments() const { return setup_.segments(); }
+  segments_view segments() const { return inputs_.segments(); }
   /// The execution space, a copy of the one that was given.
-  const Space& space() const { return setup_.space(); }
+  const Space& space() const { return space_; }
 
  private:
-  static setup_type checked(setup_type setup, detail::plan_purpose purpose) {
-    setup.purpose = purpose;
-    if (setup.choices().nonfinite != nonfinite_policy::propagate || setup.choices().wire != wire_format::same)
-      throw bad_input(std::string(setup.call()) +
+  /// Of the copies that this object holds.
+  detail::plan_arguments arguments(const char* call, segments_view segments, const basic_options<true>& choices,
+                                   detail::plan_purpose purpose) const {
+    if (choices.nonfinite != nonfinite_policy::propagate || choices.wire != wire_format::same)
+      throw bad_input(std::string(call) +
                       ": options::nonfinite and options::wire are for plan_allreduce, whose host waits");
-    return setup;
+    auto given = detail::arguments_of<T>(call, space_, comm_, rule_, schedule_, segments, choices);
+    given.purpose = purpose;
+    return given;
   }
 
-  setup_type setup_;
-  detail::stream_engine<T, Space, Comm, Rule, typename setup_type::inner_rule> engine_;
+  Space space_;
+  Comm comm_;
+  Rule rule_;
+  Schedule schedule_;
+  detail::plan_inputs inputs_;
+  detail::stream_engine<T, Space, Comm, Rule, decltype(detail::inner_rule_of(std::declval<const Schedule&>()))> engine_;
 };
 
 namespace detail {
@@ -104,7 +116,7 @@ namespace detail {
 /// @throws bad_input  a plan is in flight on this communicator; nothing has been sent
 template <class Space, class Comm, class SetUp>
 auto set_up_enqueued(const char* call, const Space& space, const Comm& comm, bool compares, SetUp&& set_up) {
-  joint_set_up together(call, space, comm, compares);
+  joint_set_up together(call, ref_to_communicator(space, comm), compares);
   if (compares) return together.run(set_up);
   return set_up(together);
 }
@@ -114,10 +126,9 @@ template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Ch
 auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
                                   const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices,
                                   plan_purpose purpose) {
-  return set_up_enqueued(call, space, comm, choices.check_agreement, [&](auto& together) {
-    return enqueued_allreduce_plan<T, Space, Comm, Rule, Schedule>(
-        plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call), rule, purpose,
-        together);
+  return set_up_enqueued(call, space, comm, choices.check_agreement, [&](joint_set_up& together) {
+    return enqueued_allreduce_plan<T, Space, Comm, Rule, Schedule>(call, space, comm, segments, rule, schedule,
+                                                                   options_of_plan(choices), purpose, together);
   });
 }
 

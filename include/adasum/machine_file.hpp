@@ -118,12 +118,13 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     schedules::machine constants{};
   };
   std::optional<block> mine(std::in_place);
-  left_to_messages<std::vector<block>, Comm> kept(comm);
+  const auto ranks = ref_to_communicator(space, comm);
+  left_to_messages<std::vector<block>> kept(ranks);
   auto& all = kept.memory;
-  std::optional<lasting_exchanges<Space, Comm>> exchanges;
-  joint_set_up(call, space, comm, true).run([&](auto& together) {
+  std::optional<lasting_exchanges> exchanges;
+  joint_set_up(call, ranks, true).run([&](auto& together) {
     all.resize(static_cast<std::size_t>(comm.size()));
-    exchanges.emplace(space, comm, 1);
+    exchanges.emplace(ranks, 1);
     if (comm.rank() == 0) {
       std::string problem;
       try {

@@ -95,32 +95,28 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     std::vector<detail::machine_times> times{};
     std::vector<block> machines{};
   };
-  detail::left_to_messages<sent_and_received, Comm> kept(comm);
+  const auto ranks = detail::ref_to_communicator(space, comm);
+  detail::left_to_messages<sent_and_received> kept(ranks);
   auto& from = kept.memory.from;
   auto& to = kept.memory.to;
   auto& times = kept.memory.times;
   auto& machines = kept.memory.machines;
   detail::machine_times mine;
-  std::optional<detail::lasting_exchanges<Space, Comm>> exchanges;
+  std::optional<detail::lasting_exchanges> exchanges;
   std::vector<int> mates, first_of_nodes;
   bool mates_exist = false;  // of any rank
 
   // Whatever one rank alone may fail at comes first, so that the others can be told.
-  detail::joint_set_up(call, space, comm, true).run([&](auto& together) {
+  detail::joint_set_up(call, ranks, true).run([&](auto& together) {
     from = detail::allocate_ones<T>(space, 2 * longest / sizeof(T));
     for (std::size_t i = 0; i < schedules::rate::lengths.size(); ++i)
       if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)
         mine.kernels[i] = detail::measure_kernels<T>(space, from->data(), bytes / sizeof(T));
     if (size == 1) return;
-    exchanges.emplace(space, comm, detail::timed_together);
+    exchanges.emplace(ranks, detail::timed_together);
     to = detail::allocate_ones<T>(space, longest / sizeof(T));
-    std::vector<int> nodes(static_cast<std::size_t>(size), 0);
-    if constexpr (requires {
-                    { comm.nodes() } -> std::convertible_to<std::span<const int>>;
-                  }) {
-      const std::span<const int> known = comm.nodes();
-      nodes.assign(known.begin(), known.end());
-    }
+    auto nodes = ranks.nodes();
+    if (nodes.empty()) nodes.resize(static_cast<std::size_t>(size));
     const node_groups groups(nodes);
     const auto own = groups.ranks(groups.find(comm.rank()).node);
     mates.assign(own.begin(), own.end());
@@ -128,8 +124,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     mates_exist = first_of_nodes.size() < nodes.size();
     times.resize(static_cast<std::size_t>(size));
     machines.resize(static_cast<std::size_t>(size));
-    if constexpr (requires { comm.reserve(std::size_t{}, std::size_t{}); })
-      comm.reserve(detail::timed_together, longest);
+    ranks.reserve(detail::timed_together, longest);
     detail::call_signature signature;
     signature.set(signature.activity, "measuring the machine");
     signature.set(signature.space, Space::name);

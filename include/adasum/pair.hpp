@@ -55,8 +55,9 @@ void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&...
     const auto vectors = detail::vectors_of_pair(space, a, b, out, cut, "adasum::adasum_pair");
     constexpr std::array<std::size_t, 2> leaves{1, 1};
     rules::adasum rule;
-    detail::combine_segments<element_t<Out>>(detail::space_for_pairs(space), rule, std::span(vectors), leaves,
-                                             target.data(), cut, detail::no_observer{});
+    const std::array<const void*, 2> addresses{vectors[0], vectors[1]};
+    detail::combine_segments(detail::ref_to_space<element_t<Out>>(space), rule, addresses, leaves,
+                             reinterpret_cast<std::byte*>(target.data()), cut, detail::unobserved);
   }
 }
 

@@ -4,13 +4,11 @@
 #include "core/config.hpp"
 
 #include <cstddef>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "core/concepts.hpp"
 #include "core/error.hpp"
@@ -20,7 +18,8 @@
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
 #include "detail/collective/destination.hpp"
-#include "detail/collective/plan_state.hpp"
+#include "detail/collective/held_plan.hpp"
+#include "detail/collective/joint_set_up.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "rules/adasum.hpp"
 #include "schedule/automatic.hpp"
@@ -29,21 +28,6 @@ namespace adasum {
 
 class serial_space;
 class mpi_communicator;
-
-namespace detail {
-
-/// Whether a schedule says at compile time that it works in shared memory only; of others, the plan finds out.
-template <class Schedule>
-constexpr bool works_in_shared_memory_only = [] {
-  if constexpr (requires {
-                  typename std::integral_constant<shared_memory_use, Schedule::uses_shared_memory(2, schedule_input{})>;
-                })
-    return Schedule::uses_shared_memory(2, schedule_input{}) == shared_memory_use::required;
-  else
-    return false;
-}();
-
-}  // namespace detail
 
 /// A reduction that is set up once and run many times. plan_allreduce sets up partners, buffers and the report; running the
 /// plan allocates nothing, unless a segment is combined vector by vector (report::recombined_segments). All ranks make and
@@ -61,8 +45,7 @@ constexpr bool works_in_shared_memory_only = [] {
 template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
           class Schedule = schedules::automatic>
 class allreduce_plan {
-  using setup_type = detail::plan_setup<T, Space, Comm, Rule, Schedule>;
-  using state_type = detail::plan_state<T, Space, Comm, Rule, Schedule>;
+  using held_type = detail::plan_of<T, Space, Comm, Rule, Schedule>;
 
  public:
   /// An empty plan: every call except is_empty(), is_in_flight() and assignment throws bad_input.
@@ -72,7 +55,7 @@ class allreduce_plan {
   allreduce_plan& operator=(allreduce_plan&&) noexcept = default;
 
   /// Whether there is no plan here yet.
-  bool is_empty() const { return state_ == nullptr; }
+  bool is_empty() const { return held_ == nullptr; }
 
   /// Reduces the gradient in place, on all ranks together; returns when the result is there. If inner products are measured,
   /// Inf or NaN in a segment of any rank's gradient makes that whole segment NaN on all ranks; options::nonfinite can choose
@@ -91,12 +74,15 @@ class allreduce_plan {
   template <class Gradient>
   const report& operator()(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
-    auto& plan = state("operator()");
-    return plan.run(elements, problem_with(elements));
+    auto& plan = engine("operator()");
+    return plan.run(bytes_of(elements), elements.size(), plan.problem_with(bytes_of(elements), elements.size()));
   }
 
   /// Reduces buffer() in place. All ranks call this, or all of them reduce gradients of their own.
-  const report& operator()() { return state("operator()").run(state("operator()").buffer("operator()"), {}); }
+  const report& operator()() {
+    auto& plan = engine("operator()");
+    return plan.run(plan.buffer("operator()"), length(), {});
+  }
 
   // ── the same, beside other work: as with MPI's persistent requests, each start() is followed by one wait() ──
 
@@ -110,109 +96,88 @@ class allreduce_plan {
   template <class Gradient>
   void start(Gradient&& gradient) {
     const auto elements = elements_of(gradient);
-    state("start");
-    begin(elements, problem_with(elements));
+    auto& plan = engine("start");
+    plan.start(bytes_of(elements), elements.size(), plan.problem_with(bytes_of(elements), elements.size()));
   }
   /// For buffer().
-  void start() { begin(state("start").buffer("start"), {}); }
+  void start() {
+    auto& plan = engine("start");
+    plan.start(plan.buffer("start"), length(), {});
+  }
 
   /// Continues the reduction as far as is possible without waiting for other ranks. If the communicator cannot post exchanges
   /// (posting_communicator), that is not possible; then the first test() waits for the other ranks and finishes the run.
   /// @return whether the reduction has ended, well or not: wait() returns or throws at once
   /// @throws bad_input  nothing was started
-  bool test() {
-    auto& running = state("test").in_flight("test");
-    return posts ? running.test() : running.finish_run();
-  }
-
+  bool test() { return engine("test").test(); }
   /// Returns when the result is there.
   /// @return what operator() returns
   /// @throws bad_input  nothing was started; or what operator() throws
-  const report& wait() {
-    auto& plan = state("wait");
-    return plan.finish(plan.in_flight("wait"));
-  }
-
+  const report& wait() { return engine("wait").wait(); }
   /// Whether a reduction was started that wait() has not ended.
-  bool is_in_flight() const { return state_ && state_->is_in_flight(); }
+  bool is_in_flight() const { return held_ && held_->engine->is_in_flight(); }
 
   /// Memory for a gradient, which the plan owns: length() elements, uninitialised, valid as long as the plan. If the ranks
   /// share memory and the schedule can use it, the buffer lies in that memory. Either all ranks call this or none does: the
   /// first call waits for all of them. Afterwards, gradients that lie elsewhere are reduced by messages.
   /// @throws what plan_allreduce throws
-  std::span<T> buffer() { return state("buffer").buffer("buffer"); }
+  std::span<T> buffer() { return elements_at(engine("buffer").buffer("buffer")); }
 
   /// @cond internal
   /// For bucketed: as a part of a larger set-up.
-  std::span<T> buffer(detail::joint_set_up<Space, Comm>& together) { return state("buffer").buffer(together); }
+  std::span<T> buffer(detail::joint_set_up& together) { return elements_at(engine("buffer").buffer(together)); }
   /// @endcond
 
   /// How many elements a gradient has.
-  std::size_t length() const { return state("length").setup().length(); }
+  std::size_t length() const { return engine("length").inputs().length(); }
   /// The segments into which it is cut.
-  segments_view segments() const { return state("segments").setup().segments(); }
+  segments_view segments() const { return engine("segments").inputs().segments(); }
   /// The execution space, a copy of the one that was given.
-  const Space& space() const { return state("space").setup().space(); }
+  const Space& space() const { return held("space").space; }
   /// What the last run found; an empty report before the first.
-  const report& last_report() const { return state("last_report").last_report(); }
+  const report& last_report() const { return engine("last_report").last_report(); }
   /// The rule in use, with its state if it has any.
-  Rule& current_rule() { return state("current_rule").rule(); }
+  Rule& current_rule() { return held("current_rule").rule; }
 
   /// @cond internal
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
   /// @param elements  buffer(), if the other ranks reduce theirs
   [[noreturn]] void refuse(const std::string& problem, std::span<T> elements = {}) {
-    state("refuse").run(elements, problem);
+    engine("refuse").run(bytes_of(elements), elements.size(), problem);
     throw bad_input(problem);
   }
 
   /// The same in place of start(): wait() throws it.
   /// @throws bad_input  this plan or another one on its communicator is in flight already; nothing has happened then
   void start_refusing(const std::string& problem, std::span<T> elements = {}) {
-    state("start");
-    begin(elements, problem);
+    engine("start").start(bytes_of(elements), elements.size(), problem);
   }
-
-  /// For single calls, which keep their plan: whether it is that of a call with these arguments.
-  bool is_for(const Space& space, segments_view segments, const Schedule& schedule, const basic_options<true>& choices,
-              const detail::destination& to) const {
-    return state("is_for").setup().is_for(space, segments, schedule, choices, to);
-  }
-  /// For single calls, which keep their plan: before each run, all ranks find out whether they are about to run it.
-  void meet(detail::joint_set_up<Space, Comm>& together) { state("meet").meet(together); }
-
-  /// For bucketed, where the gradient comes in pieces: the first `count` are there.
-  void set_pieces(std::size_t count) { state("set_pieces").set_pieces(count); }
-  /// For bucketed, in a run that was started: the rest of the gradient will not come. wait() throws the problem.
-  void refuse_rest(std::exception_ptr problem) { state("refuse_rest").refuse(std::move(problem)); }
 
   /// What plan_allreduce and the single calls make.
-  allreduce_plan(setup_type setup, Rule rule, detail::plan_purpose purpose, detail::joint_set_up<Space, Comm>& together)
-      : state_(new state_type(std::move(setup), std::move(rule), purpose, together)),
-        to_(state_->setup().to().what()) {}
+  explicit allreduce_plan(std::unique_ptr<held_type, detail::plan_deleter> held)
+      : held_(std::move(held)), to_(held_->engine->inputs().to().what()) {}
   /// @endcond
 
  protected:
   /// @cond internal
   /// Empty, of a plan whose result goes elsewhere.
   explicit allreduce_plan(detail::destination::kind to) : to_(to) {}
-  detail::destination to(const char* call) const { return state(call).setup().to(); }
-  index_range wanted(const char* call) const { return state(call).setup().wanted(); }
+  detail::destination to(const char* call) const { return engine(call).inputs().to(); }
+  index_range wanted(const char* call) const { return engine(call).inputs().wanted(); }
   /// @endcond
 
  private:
-  static constexpr bool posts = posting_communicator<Comm, Space>;
-
-  state_type& state(const char* call) const {
-    if (!state_)
-      throw bad_input(std::string(names().member) + call + ": the plan is empty; " + names().maker + " makes one");
-    return *state_;
+  held_type& held(const char* call) const {
+    if (!held_) {
+      const auto names = detail::destination::names_of(to_);
+      throw bad_input(std::string(names.member) + call + ": the plan is empty; " + names.maker + " makes one");
+    }
+    return *held_;
   }
-  auto names() const { return detail::destination::names_of(to_); }
-  std::string problem_with(std::span<const T> elements) const {
-    return state_->setup().problem_with(elements, names().type);
-  }
+  detail::plan& engine(const char* call) const { return *held(call).engine; }
 
+  static std::byte* bytes_of(std::span<T> elements) { return reinterpret_cast<std::byte*>(elements.data()); }
+  std::span<T> elements_at(std::byte* memory) const { return {reinterpret_cast<T*>(memory), length()}; }
   template <class Gradient>
   static std::span<T> elements_of(Gradient& gradient) {
     if constexpr (detail::is_output_argument<Gradient>()) {
@@ -223,53 +188,30 @@ class allreduce_plan {
     }
   }
 
-  void begin(std::span<T> elements, const std::string& problem) {
-    auto& running = state("start").begin(elements, problem, posts, "start");
-    if (posts) running.test();
-  }
-
-  std::unique_ptr<state_type, detail::plan_deleter> state_;
+  std::unique_ptr<held_type, detail::plan_deleter> held_;
   detail::destination::kind to_ = detail::destination::kind::every_rank;
 };
 
 namespace detail {
 
-/// A plan for the call that is named in messages, as a part of a larger set-up.
-/// @param pieces, to, mine  see plan_setup
-/// @tparam Plan             its type
-template <scalar T, template <class, class, class, class, class> class Plan = allreduce_plan, class Space, class Comm,
-          class Rule, class Schedule, bool Checked>
-auto make_allreduce_plan(joint_set_up<Space, Comm>& together, const char* call, const Space& space, const Comm& comm,
-                         segments_view segments, const Rule& rule, const Schedule& schedule,
-                         const basic_options<Checked>& choices, plan_purpose purpose,
-                         std::vector<index_range> pieces = {}, const destination& to = {},
-                         const shard* mine = nullptr) {
-  static_assert(schedule_for<Schedule, Rule>,
-                "this schedule combines gradients pair by pair, and the rule needs all inner products at once: use "
-                "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
-  static_assert(
-      shares_gradients<Comm, Space> || !works_in_shared_memory_only<Schedule>,
-      "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
-      "can work in");
-  return Plan<T, Space, Comm, Rule, Schedule>(
-      plan_setup<T, Space, Comm, Rule, Schedule>(space, comm, segments, schedule, choices, call, std::move(pieces), to,
-                                                 mine),
-      rule, purpose, together);
-}
-
 /// A plan of this type, by the call that is named in messages, with the arguments that follow its segments.
 template <scalar T, template <class, class, class, class, class> class Plan, class Space, class Comm, class... As>
 auto plan_for(const char* call, const Space& space, const Comm& comm, const segments_or_length& segments,
               const destination& to, As&... as) {
-  const auto choices = options_among(call, as...);
-  return joint_set_up(call, space, comm, choices.check_agreement).run([&](auto& together) {
-    return segments.visit([&](segments_view cut) {
-      return make_allreduce_plan<T, Plan>(together, call, space, comm, cut,
-                                          argument_or<argument::rule>(rules::adasum{}, as...),
-                                          argument_or<argument::schedule>(schedules::automatic{}, as...), choices,
-                                          plan_purpose::of_user, {}, to, find_argument<shard>(as...));
-    });
-  });
+  const auto choices = options_of_plan(options_among(call, as...));
+  const rules::adasum adaptive;
+  const schedules::automatic usual;
+  const auto& rule = argument_or<argument::rule>(adaptive, as...);
+  const auto& schedule = argument_or<argument::schedule>(usual, as...);
+  using rule_type = std::remove_cvref_t<decltype(rule)>;
+  using plan_type = Plan<T, Space, Comm, rule_type, std::remove_cvref_t<decltype(schedule)>>;
+  return joint_set_up(call, ref_to_communicator(space, comm), choices.check_agreement)
+      .run([&](joint_set_up& together) {
+        return segments.visit([&](segments_view cut) {
+          return plan_type(make_plan<T>(together, call, space, comm, cut, rule, schedule, choices,
+                                        plan_purpose::of_user, to, find_argument<shard>(as...)));
+        });
+      });
 }
 
 }  // namespace detail

@@ -91,7 +91,8 @@ void enqueue_adasum_tree(const Space& space, Gradients&& gradients, Out&& out, c
       const auto cut = detail::segments_or(segments_view{offsets}, segments...);
       const auto inputs = detail::inputs_of<T>(gradients);
       detail::require_combinable<T>(space, inputs, target, cut, "adasum::enqueue_adasum_tree");
-      const auto vectors = detail::addresses_of<T>(inputs);
+      std::vector<const T*> vectors;
+      for (const auto& input : inputs) vectors.push_back(input.data());
       space.enqueue_combine(rules::adasum{}, whole(cut), std::span<const T* const>(vectors), target.data());
     }
 }

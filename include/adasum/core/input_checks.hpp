@@ -64,19 +64,18 @@ void require_reachable(const Space& space, std::span<const T> array, const auto&
 }
 
 /// What is wrong with a gradient for a plan of this length; empty if nothing.
-template <class Space, class T>
-std::string problem_with_gradient(const Space& space, std::span<const T> elements, std::size_t length,
+/// @param space  a space_ref
+template <class Space>
+std::string problem_with_gradient(const Space& space, const std::byte* elements, std::size_t count, std::size_t length,
                                   const char* plan) {
-  const auto the_gradient = [] { return std::string("the gradient"); };
-  if (elements.size() != length)
-    return std::string(plan) + ": the gradient has " + counted(elements.size(), "element") + ", the plan is for " +
+  if (count != length)
+    return std::string(plan) + ": the gradient has " + counted(count, "element") + ", the plan is for " +
            std::to_string(length);
-  try {
-    require_not_null(elements, the_gradient, plan);
-    require_reachable(space, elements, the_gradient, plan);
-  } catch (const bad_input& wrong) {
-    return wrong.what();
-  }
+  if (elements == nullptr && count > 0)
+    return std::string(plan) + ": the gradient is a null pointer with " + counted(count, "element");
+  if (count > 0 && !space.can_reach(elements))
+    return std::string(plan) + ": the gradient does not lie in memory that the execution space \"" +
+           std::string(space.name()) + "\" can reach (" + counted(count, "element") + ")";
   return {};
 }
 

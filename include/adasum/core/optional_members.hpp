@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
 #include "concepts.hpp"
 
@@ -107,6 +108,13 @@ constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
   }
 }
 
+/// The same, as they are.
+template <class Type>
+std::vector<double> parameters_of(const Type& type) {
+  return with_parameters_of(type,
+                            [](std::span<const double> all) { return std::vector<double>(all.begin(), all.end()); });
+}
+
 /// The name of the rule that runs: what it stands for, if it says so.
 template <rule R>
 constexpr std::string_view name_of(const R& rule) {
@@ -128,6 +136,19 @@ constexpr std::size_t fallbacks_of(const R& rule) {
   else
     return 0;
 }
+
+namespace detail {
+
+/// Whether one set of weights serves all segments.
+template <rule R>
+bool weighs_whole_model(const R& rule) {
+  if constexpr (requires { rule.whole_model(); })
+    return rule.whole_model();
+  else
+    return false;
+}
+
+}  // namespace detail
 
 // ── communicators ──
 
@@ -168,15 +189,6 @@ inline constexpr bool recombines_in_double = std::same_as<T, double> || requires
   requires execution_space<std::remove_cvref_t<decltype(for_recombining(space))>, double>;
 };
 
-/// The space for copies of vectors of T that are combined vector by vector.
-template <scalar T, class Space>
-decltype(auto) space_of_copies(const Space& space) {
-  if constexpr (recombines_in_double<Space, T> && !std::same_as<T, double>)
-    return for_recombining(space);
-  else
-    return (space);
-}
-
 /// The space for calls that combine two vectors: what it offers for pairs, or itself.
 template <class Space>
 decltype(auto) space_for_pairs(const Space& space) {
@@ -185,14 +197,6 @@ decltype(auto) space_for_pairs(const Space& space) {
   else
     return (space);
 }
-
-/// Whether a space is to measure vectors of T in double for a rule, and can.
-template <rule R, class Space, class T>
-inline constexpr bool measures_in_double =
-    needs_accurate_gram<R> && !std::same_as<T, double> &&
-    requires(const Space& space, const slice& part, std::span<const T* const> vectors, double* gram) {
-      space.measure_in_double(part, vectors, gram);
-    };
 
 /// Whether a space keeps sums of vectors of T in double, and measures them there: then it can combine many vectors in
 /// groups, whose results are combined further.
@@ -207,31 +211,12 @@ inline constexpr bool combines_in_groups =
       space.mix_in_double(part, sums, weights, out);
     };
 
-/// Measures as accurately as a rule needs it.
-template <rule R, scalar T, class Space>
-void measure_for(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram) {
-  if constexpr (measures_in_double<R, Space, T>)
-    space.measure_in_double(window, vectors, gram);
-  else
-    space.measure(window, vectors, gram);
-}
-
 /// Whether a space can be told to mix vectors of T in double.
 template <class Space, class T>
 inline constexpr bool mixes_in_double =
     requires(const Space& space, const slice& part, std::span<const T* const> vectors, const double* weights, T* out) {
       space.mix_in_double(part, vectors, weights, out);
     };
-
-/// Mixes vectors whose sum may be much shorter than they are.
-template <scalar T, class Space>
-void mix_accurately(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
-                    T* out) {
-  if constexpr (mixes_in_double<Space, T>)
-    space.mix_in_double(window, vectors, weights, out);
-  else
-    space.mix(window, vectors, weights, out);
-}
 
 // ── memory that ranks share ──
 

@@ -13,6 +13,7 @@
 
 #include "concepts.hpp"
 #include "float_bits.hpp"
+#include "../detail/references/rule_ref.hpp"
 #include "gram.hpp"
 #include "optional_members.hpp"
 #include "tree_order.hpp"
@@ -39,8 +40,9 @@ inline constexpr double largest_safe_square = 0x1p+800;
 /// Up to this square, no term of a combination is too large for kernels that multiply in floats, unless the result is:
 /// of two vectors, the longer one's weight is at most 1.5, so that the other term is at most 2.5 times the largest float
 /// where they cancel. Up to the same square, norms of doubles are safe as above. (binary16 ends far below.)
-template <scalar T>
-inline constexpr double largest_mixed_square = format_of<T> == number_format::binary64 ? largest_safe_square : 0x1p+252;
+constexpr double largest_mixed_square(number_format format) {
+  return format == number_format::binary64 ? largest_safe_square : 0x1p+252;
+}
 
 /// What must hold for weights to be used.
 ///
@@ -55,25 +57,24 @@ struct weighing_limits {
 /// Below this fraction, all that a Gram matrix of doubles knows of a node is that it may be zero.
 inline constexpr double vanishing_threshold = 0x1p-48;
 
-/// The limits for n vectors of T that are combined in one go.
-/// @param exact_vectors  whether the vectors are combined in double, and not in T with a rounding at every node, where
+/// The limits for n vectors of a format that are combined in one go.
+/// @param exact_vectors  whether the vectors are combined in double, and not as they are with a rounding at every node, where
 ///                       inner products do not suffice. If not in double, they are combined only where nothing else is
 ///                       left
-template <scalar T>
-constexpr weighing_limits limits_for(std::size_t n, bool exact_vectors) {
-  constexpr double largest = largest_mixed_square<T>;
+constexpr weighing_limits limits_for(number_format format, std::size_t n, bool exact_vectors) {
+  const double largest = largest_mixed_square(format);
   if (!exact_vectors) return {vanishing_threshold, vanishing_threshold, largest};
   // The Gram matrix has a relative error near 2⁻⁵²: 2⁻²⁴ leaves eight digits for the weights.
   constexpr double node = 0x1p-24;
-  if (n > 2 || std::is_same_v<T, double>) return {node, vanishing_threshold, largest};
+  if (n > 2 || format == number_format::binary64) return {node, vanishing_threshold, largest};
   // Two vectors may be measured and mixed in float lanes, to 2⁻²⁴ of what is added. That may show as much as a few
   // roundings of the result do.
-  constexpr double share = 0x1p-24 / (8 * unit_roundoff(format_of<T>));
+  const double share = 0x1p-24 / (8 * unit_roundoff(format));
   return {node, std::max(share * share, vanishing_threshold), largest};
 }
 
 /// Those for many vectors of doubles.
-inline constexpr weighing_limits usual_limits = limits_for<double>(3, true);
+inline constexpr weighing_limits usual_limits = limits_for(number_format::binary64, 3, true);
 
 /// What weigh_along_tree keeps of the nodes of the tree: room for n of each, found at the node's first leaf.
 struct tree_nodes {
@@ -101,16 +102,31 @@ struct weigh_scratch {
 };
 
 /// Calls visit(first, middle, last) in the order in which a pairwise rule is applied to n vectors.
-ADASUM_CALLS_ITS_ARGUMENT template <pairwise_rule Rule, class Visitor>
-ADASUM_HOST_DEVICE constexpr void for_each_merge_under(std::size_t n, Visitor&& visit) {
-  if constexpr (tree_rule<Rule>)
-    for_each_merge(n, visit);
+/// @param rule  one that is known, or a rule_ref
+ADASUM_CALLS_ITS_ARGUMENT template <class Rule, class Visitor>
+ADASUM_HOST_DEVICE constexpr void for_each_merge_under(const Rule& rule, std::size_t n, Visitor&& visit) {
+  bool is_left_fold = false;
+  if constexpr (requires { rule.is_left_fold(); })
+    is_left_fold = rule.is_left_fold();
   else
+    is_left_fold = !tree_rule<Rule>;
+  if (is_left_fold)
     for_each_left_fold(n, visit);
+  else
+    for_each_merge(n, visit);
+}
+
+/// Whether the rule looks at inner products.
+template <class Rule>
+ADASUM_HOST_DEVICE constexpr bool looks_at_gram(const Rule& rule) {
+  if constexpr (requires { rule.needs_gram(); })
+    return rule.needs_gram();
+  else
+    return needs_gram<Rule>;
 }
 
 /// The work of weigh_along_tree. A class, because nvcc heeds ADASUM_CALLS_ITS_ARGUMENT on functions, not on lambdas.
-template <pairwise_rule Rule>
+template <class Rule>
 struct tree_weighing {
   Rule& rule;
   gram_view gram;
@@ -122,7 +138,7 @@ struct tree_weighing {
 
   /// The node of the leaves [first, last) is complete.
   ADASUM_HOST_DEVICE constexpr void settle(std::size_t first, std::size_t last, double limit) {
-    if (!needs_gram<Rule> || !(nodes.norm2[first] < limit * nodes.mass[first])) return;
+    if (!looks_at_gram(rule) || !(nodes.norm2[first] < limit * nodes.mass[first])) return;
     if (policy == cancelled_node::needs_vectors) {
       quality = weighing::needs_vectors;
       return;
@@ -160,7 +176,7 @@ struct tree_weighing {
 /// @param leaves     how many gradients each vector already combines
 /// @param weights    receives one for each vector
 /// @param limits     see limits_for
-template <pairwise_rule Rule>
+template <class Rule>
 ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, const std::size_t* leaves,
                                                        double* weights, tree_nodes nodes,
                                                        const weighing_limits& limits = usual_limits,
@@ -172,23 +188,16 @@ ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gra
     nodes.leaves[i] = leaves[i];
   }
   tree_weighing<Rule> state{rule, gram, weights, nodes, limits, policy};
-  for_each_merge_under<Rule>(n, state);
+  for_each_merge_under(rule, n, state);
   state.settle(0, n, limits.root);
   return state.quality;
 }
 
 /// Weights of the vectors that take part (leaves[i] > 0) under a rule for n vectors at once; 0 for the others.
-template <gram_rule Rule>
-void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-                       std::size_t segment, weigh_scratch& scratch) {
-  const auto apply = [&](gram_view g, std::span<double> w) {
-    if constexpr (requires { rule(g, w, segment); })
-      rule(g, w, segment);
-    else
-      rule(g, w);
-  };
+inline void weigh_all_at_once(const rule_ref& rule, gram_view gram, std::span<const std::size_t> leaves,
+                              std::span<double> weights, std::size_t segment, weigh_scratch& scratch) {
   const auto absent = static_cast<std::size_t>(std::ranges::count(leaves, std::size_t{0}));
-  if (absent == 0) return apply(gram, weights);
+  if (absent == 0) return rule(gram, weights, segment);
   std::ranges::fill(weights, 0.0);
   const auto present = gram.size() - absent;
   if (present == 0) return;
@@ -207,7 +216,7 @@ void weigh_all_at_once(Rule& rule, gram_view gram, std::span<const std::size_t> 
         pack(scratch.squared_distances, [&](std::size_t i, std::size_t j) { return gram.squared_distance(i, j); });
   }
   const auto found = std::span(scratch.weights).first(present);
-  apply({products, present, distances}, found);
+  rule({products, present, distances}, found, segment);
   for (std::size_t i = 0, next = 0; i < gram.size(); ++i)
     if (leaves[i] != 0) weights[i] = found[next++];
 }
@@ -260,13 +269,12 @@ inline std::span<const std::size_t> leaves_of_finite(gram_view gram, std::span<c
 
 /// What is decided before the rule is asked: the same on a rank on which it then throws.
 /// @param asked_about  receives the leaves, with 0 for the vectors that the rule leaves out
-template <rule Rule>
-weighing decided_beforehand(gram_view gram, std::span<const std::size_t> leaves, const weighing_limits& limits,
-                            weigh_scratch& scratch, std::span<const std::size_t>& asked_about) {
+inline weighing decided_beforehand(const rule_ref& rule, gram_view gram, std::span<const std::size_t> leaves,
+                                   const weighing_limits& limits, weigh_scratch& scratch,
+                                   std::span<const std::size_t>& asked_about) {
   asked_about = leaves;
   std::span<const std::size_t> some;
-  if constexpr (leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>)
-    some = leaves_of_finite(gram, leaves, limits.largest_square, scratch);
+  if (rule.leaves_out_nonfinite()) some = leaves_of_finite(gram, leaves, limits.largest_square, scratch);
   if (!some.empty()) asked_about = some;
   auto quality = weighing::good;
   if (some.empty())
@@ -278,8 +286,8 @@ weighing decided_beforehand(gram_view gram, std::span<const std::size_t> leaves,
                                          : !is_infinite(gram(i, i)) || limits.largest_square < largest_safe_square;
       if (!is_known) quality = weighing::needs_vectors;
     }
-  if constexpr (needs_distances<Rule>)
-    if (quality == weighing::good && any_distance_cancels(gram, asked_about)) quality = weighing::needs_vectors;
+  if (rule.needs_distances() && quality == weighing::good && any_distance_cancels(gram, asked_about))
+    quality = weighing::needs_vectors;
   return quality;
 }
 
@@ -287,21 +295,21 @@ weighing decided_beforehand(gram_view gram, std::span<const std::size_t> leaves,
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
 /// @param limits   see limits_for
-template <rule Rule>
-weighing weigh(Rule& rule, gram_view gram, std::span<const std::size_t> leaves, std::span<double> weights,
-               std::size_t segment, weigh_scratch& scratch, const weighing_limits& limits = usual_limits) {
+inline weighing weigh(const rule_ref& rule, gram_view gram, std::span<const std::size_t> leaves,
+                      std::span<double> weights, std::size_t segment, weigh_scratch& scratch,
+                      const weighing_limits& limits = usual_limits) {
   std::span<const std::size_t> asked_about;
-  const auto quality = decided_beforehand<Rule>(gram, leaves, limits, scratch, asked_about);
+  const auto quality = decided_beforehand(rule, gram, leaves, limits, scratch, asked_about);
   if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
   if (quality != weighing::good) return quality;
-  if constexpr (pairwise_rule<Rule>) {
+  if (rule.is_pairwise()) {
     if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, limits);
     const pair_gram moments{gram(0, 0), gram(1, 0), gram(1, 1), leaves[0], leaves[1]};
     const pair_weights pair = rule(moments);
     weights[0] = pair.a;
     weights[1] = pair.b;
     const double left = pair.a * moments.aa * pair.a, right = pair.b * moments.bb * pair.b;
-    if (needs_gram<Rule> && left + 2 * (pair.a * moments.ab * pair.b) + right < limits.root * (left + right))
+    if (rule.needs_gram() && left + 2 * (pair.a * moments.ab * pair.b) + right < limits.root * (left + right))
       return weighing::needs_vectors;
   } else {
     weigh_all_at_once(rule, gram, asked_about, weights, segment, scratch);

@@ -15,8 +15,8 @@
 
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
-#include "../../core/optional_members.hpp"
 #include "../../core/segments.hpp"
+#include "../references/communicator_ref.hpp"
 #include "allgather.hpp"
 #include "attempt.hpp"
 #include "call_signature.hpp"
@@ -271,15 +271,14 @@ class agreement {
 /// @return agreement::bytes_to_share
 /// @throws what agreement::require throws, on all ranks
 /// @throws timeout_error  this rank has given up waiting for another
-template <class Space, class Comm>
-std::size_t agree(const Space& space, const Comm& comm, agreement run) {
+inline std::size_t agree(const communicator_ref& comm, agreement run) {
   at_most_one<outgoing> out;
   at_most_one<incoming> in;
   for (; run.next(out, in); out.clear(), in.clear()) {
     try {
-      attempt([&] { comm.exchange(space, out.all(), in.all()); });
+      attempt([&] { comm.exchange(out.all(), in.all()); });
     } catch (const timeout_error&) {
-      if (gave_up(comm)) run.leave_memory();
+      if (comm.gave_up()) run.leave_memory();
       throw;
     } catch (...) {
       if (!run.fail(std::current_exception())) throw;

@@ -8,7 +8,7 @@
 
 #include "../../core/error.hpp"
 #include "agreement.hpp"
-#include "transport/transport.hpp"
+#include "transport/messages.hpp"
 
 namespace adasum::detail {
 
@@ -21,8 +21,7 @@ class agreement_in_run {
 
   /// @param by  the messages of the reduction
   /// @throws what agreement::require throws
-  template <class Messages>
-  progress take(Messages& by) {
+  progress take(messages& by) {
     is_waited_for_ = by.next_of(run_) == progress::waits;
     if (is_waited_for_) return progress::waits;
     run_.require();
@@ -30,8 +29,7 @@ class agreement_in_run {
   }
 
   /// Whether what a run waits for is there, this or another step. @param block  wait until it is
-  template <class Transport>
-  bool arrived(Transport& by, bool block) {
+  bool arrived(transport& by, bool block) {
     if (!is_waited_for_) return by.arrived(block);
     try {
       return by.arrived(block);

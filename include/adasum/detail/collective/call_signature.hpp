@@ -15,11 +15,11 @@
 #include <string_view>
 #include <vector>
 
-#include "../../core/concepts.hpp"
-#include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
+#include "../references/rule_ref.hpp"
+#include "../references/schedule_ref.hpp"
 
 namespace adasum::detail {
 
@@ -98,8 +98,7 @@ struct call_signature {
     segments_hash = hash(segs.offsets());
   }
   /// The stages of all ranks, as every rank computes them, tell apart schedules of one name with different parameters.
-  template <class Schedule>
-  void add_stages_of(const Schedule& schedule_in_use, int size, const schedule_input& input) {
+  void add_stages_of(const schedule_ref& schedule_in_use, int size, const schedule_input& input) {
     for (int rank = 0; rank < size; ++rank) add_stages(schedule_in_use.stages(rank, size, input));
   }
   void add_stages(const std::vector<stage>& stages) {
@@ -116,65 +115,49 @@ struct call_signature {
 };
 
 /// What the parameters of a rule or a schedule hash to.
-template <class Type>
-std::uint64_t parameters_hash(const Type& type) {
-  return with_parameters_of(type, [](std::span<const double> parameters) {
-    std::uint64_t value = 0;
-    for (const double one : parameters) value = hash(std::array{std::bit_cast<std::uint64_t>(one)}, value);
-    return value;
-  });
+inline std::uint64_t parameters_hash(const std::vector<double>& parameters) {
+  std::uint64_t value = 0;
+  for (const double one : parameters) value = hash(std::array{std::bit_cast<std::uint64_t>(one)}, value);
+  return value;
 }
-
 /// These parameters, for messages: as many whole numbers as there is room for.
-template <class Type>
-std::string parameters_text(const Type& type) {
+inline std::string parameters_text(const std::vector<double>& parameters) {
   constexpr std::string_view separator = ", ", and_more = ", …";
   constexpr std::size_t room = sizeof(call_signature::rule_parameters) - 1 - and_more.size();
   std::string text;
-  with_parameters_of(type, [&](std::span<const double> parameters) {
-    for (const double one : parameters) {
-      char digits[32];
-      const std::string_view number(digits, std::to_chars(digits, std::end(digits), one).ptr);
-      if (text.size() + separator.size() + number.size() > room) {
-        text += and_more;
-        return;
-      }
-      text.append(text.empty() ? "" : separator).append(number);
-    }
-  });
+  for (const double one : parameters) {
+    char digits[32];
+    const std::string_view number(digits, std::to_chars(digits, std::end(digits), one).ptr);
+    if (text.size() + separator.size() + number.size() > room) return text.append(and_more);
+    text.append(text.empty() ? "" : separator).append(number);
+  }
   return text;
 }
 
 /// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
 /// @param location  where the gradient lies
-template <scalar T, schedule Schedule, rule Rule, rule Inner>
-call_signature signature_of(segments_view segments, const Rule& rule, const Inner& inner,
-                            const Schedule& schedule_in_use, std::string_view location, std::string_view options) {
+inline call_signature signature_of(number_format format, segments_view segments, const rule_ref& rule,
+                                   const schedule_ref& schedule_in_use, std::string_view location,
+                                   std::string_view options) {
   call_signature mine;
   mine.set(mine.activity, "making a plan");
   mine.length = segments.all().end;
   mine.set_segments(segments);
-  mine.set(mine.scalar, to_string(format_of<T>));
-  mine.set(mine.rule, name_of(rule));
-  mine.set(mine.schedule, Schedule::name);
-  mine.set(mine.inner_rule, name_of(inner));
-  mine.rule_hash = parameters_hash(rule);
-  mine.inner_rule_hash = parameters_hash(inner);
-  mine.set(mine.rule_parameters, parameters_text(rule));
-  mine.set(mine.inner_rule_parameters, parameters_text(inner));
-  mine.schedule_parameters_hash = parameters_hash(schedule_in_use);
-  mine.set(mine.schedule_parameters, parameters_text(schedule_in_use));
+  mine.set(mine.scalar, to_string(format));
+  const auto inner = schedule_in_use.inner_rule();
+  const auto of_rule = rule.parameters(), of_inner = inner.parameters(), of_schedule = schedule_in_use.parameters();
+  mine.set(mine.rule, rule.name());
+  mine.set(mine.schedule, schedule_in_use.name());
+  mine.set(mine.inner_rule, inner.name());
+  mine.rule_hash = parameters_hash(of_rule);
+  mine.inner_rule_hash = parameters_hash(of_inner);
+  mine.set(mine.rule_parameters, parameters_text(of_rule));
+  mine.set(mine.inner_rule_parameters, parameters_text(of_inner));
+  mine.schedule_parameters_hash = parameters_hash(of_schedule);
+  mine.set(mine.schedule_parameters, parameters_text(of_schedule));
   mine.set(mine.location, location);
   mine.set(mine.options, options);
   return mine;
-}
-
-/// How a space rounds: its name, and what else tells.
-template <class Space>
-std::string arithmetic_of(const Space& space) {
-  std::string name(Space::name);
-  if constexpr (requires { space.arithmetic(); }) name += " " + std::string(space.arithmetic());
-  return name;
 }
 
 }  // namespace adasum::detail

@@ -4,15 +4,11 @@
 #include "../../core/config.hpp"
 
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "../../core/concepts.hpp"
-#include "../../core/gram.hpp"
 #include "../../core/options.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
@@ -20,43 +16,16 @@
 
 namespace adasum::detail {
 
-/// For schedules without an inner rule.
-struct no_inner_rule {
-  static constexpr std::string_view name = "none";
-  ADASUM_HOST_DEVICE pair_weights operator()(const pair_gram&) const noexcept { return {1, 1}; }
-};
-
-/// The rule that a schedule brings for its inner stages.
-template <class Schedule>
-auto inner_rule_of(const Schedule& schedule) {
-  if constexpr (requires { schedule.inner; })
-    return schedule.inner;
-  else
-    return no_inner_rule{};
-}
-template <class Schedule>
-using inner_rule_t = decltype(inner_rule_of(std::declval<const Schedule&>()));
-
 /// How a reduction sends its data: by messages, and in memory that the ranks share where the plan asks for it.
 struct transport_settings {
   wire_format wire = wire_format::same;
   std::chrono::duration<double> timeout = std::chrono::seconds(60);
   bool in_shared_memory = false;
   bool rounds_own = false;  ///< as messages are, a rank's own elements, too
-  bool records = true;      ///< what is known of gradients travels with the vectors that combine them, for the report
   /// Called just before that memory is made: where ranks wait for each other, and may find that one of them has failed
   /// or disagrees. Whatever else can fail on one rank is done before or after both.
   /// @param bytes  of this rank. @return the most that one needs: all ranks ask for as much
   std::function<std::size_t(std::size_t bytes)> before_sharing{};
-};
-
-/// A stage of a plan. A gradient that is weighed as a whole may come in pieces, each of which has stages of its own, that
-/// begin while others are still to come.
-struct planned_stage : stage {
-  index_range segments;           ///< what it combines
-  std::size_t pieces_needed = 0;  ///< how many must be there before it begins; 0: the gradient is all there
-  /// Whether it is brought and measured, and then waits for the stages of other pieces, to be weighed with them.
-  bool weighed_together = false;
 };
 
 /// What each rank is to get of the result, if not all of it (schedule/parts_of_result.hpp).
@@ -82,12 +51,10 @@ struct whole_gradients {
   int of_rank(int rank) const { return are_cut() ? replica_of_rank[static_cast<std::size_t>(rank)] : rank; }
 };
 
-/// What an engine is told when it is made: what the stages are, and how to go about them.
-template <rule Inner>
+/// What an executor is told when it is made: what the stages are, and how to go about them.
 struct engine_settings {
-  std::vector<planned_stage> stages;
+  std::vector<stage> stages;
   std::string_view schedule_name;
-  Inner inner;                    ///< for the stages marked so
   std::vector<int> leaf_ranks{};  ///< which gradient is which leaf; empty: in the order of their numbers
   bool measure = true;            ///< whether rules that need no Gram matrix are measured all the same
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
@@ -95,17 +62,5 @@ struct engine_settings {
   parts_of_result parts{};
   whole_gradients gradients{};
 };
-
-/// Whether a rule may run by sums of vectors (run_of_sums.hpp), and whether it does: along several stages.
-template <rule Rule, rule Inner>
-inline constexpr bool can_run_by_sums = row_sum_rule<Rule> && std::same_as<Inner, no_inner_rule>;
-template <rule Rule, rule Inner>
-bool runs_by_sums(const engine_settings<Inner>& settings, int size) {
-  const auto& first = settings.stages.front();
-  return can_run_by_sums<Rule, Inner> &&
-         (first.pieces_needed > 0
-              ? !first.weighed_together
-              : !is_one_stage_of_all(settings.stages, static_cast<int>(settings.gradients.count(size))));
-}
 
 }  // namespace adasum::detail

@@ -11,6 +11,7 @@
 
 #include "../../core/error.hpp"
 #include "../../core/kept_plans.hpp"
+#include "../references/communicator_ref.hpp"
 #include "agreement.hpp"
 #include "one_in_flight.hpp"
 
@@ -19,23 +20,23 @@ namespace adasum::detail {
 /// What all ranks set up together: a plan, its buffer. Where they meet in it, and that a rank on which something fails
 /// tells the others at the next of these points, so that all of them throw and none waits for another.
 ///
-///     joint_set_up(call, space, comm, compares).run([&](auto& together) { …; together.meet(…); …; together.meet(…); });
+///     joint_set_up(call, comm, compares).run([&](auto& together) { …; together.meet(…); …; together.meet(…); });
 ///
 /// The last of these is at the end: after it, nothing can fail.
-template <class Space, class Comm>
 class joint_set_up {
  public:
   /// @param compares  options::check_agreement
   /// @throws bad_input  a plan is in flight on this communicator, or this thread must not use it; nothing has been sent
-  joint_set_up(const char* call, const Space& space, const Comm& comm, bool compares)
-      : call_(call), space_(space), comm_(comm), compares_(compares && comm.size() > 1) {
-    require_usable(comm, call);
+  joint_set_up(const char* call, const communicator_ref& comm, bool compares)
+      : call_(call), comm_(comm), compares_(compares && comm.size() > 1) {
+    comm.require_usable(call);
     require_no_reduction(comm, call, "");
   }
   joint_set_up(const joint_set_up&) = delete;
   joint_set_up& operator=(const joint_set_up&) = delete;
 
   int size() const { return comm_.size(); }
+  const communicator_ref& comm() const { return comm_; }
 
   /// Waits for the other ranks.
   /// @param bytes  of memory that this rank needs to share with others. @return the most that one needs
@@ -45,7 +46,7 @@ class joint_set_up {
                    std::size_t bytes = 0) {
     all_know_ = true;
     try {
-      bytes = agree(space_, comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory, bytes));
+      bytes = agree(comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory, bytes));
     } catch (const timeout_error& late) {
       throw timeout_error(std::string(late.what()) + ", in " + call_, late.rank());
     }
@@ -85,8 +86,7 @@ class joint_set_up {
  private:
   /// Whatever this rank was about to set up: the others may have been in a single call.
   void forget_kept_plans() const noexcept {
-    if constexpr (plan_keeping_communicator<Comm>)
-      if (auto* const kept = comm_.kept_plans()) kept->clear();
+    if (auto* const kept = comm_.kept_plans()) kept->clear();
   }
 
   /// @param problem  for the others' messages; null if it is not this library's
@@ -105,14 +105,13 @@ class joint_set_up {
       const std::size_t none[] = {0};
       const bool can_say = problem != nullptr && (!compares_ || !memory.empty());
       if (!can_say) mine.set(mine.problem, "failed");
-      agree(space_, comm_, agreement(mine, compares_, segments_view{none}, comm_.rank(), comm_.size(), memory));
+      agree(comm_, agreement(mine, compares_, segments_view{none}, comm_.rank(), comm_.size(), memory));
     } catch (...) {  // this rank throws what it has
     }
   }
 
   const char* call_;
-  const Space& space_;
-  const Comm& comm_;
+  communicator_ref comm_;
   bool compares_;
   bool all_know_ = false;  // of the exception that is thrown
 };

@@ -14,6 +14,7 @@
 
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
+#include "../references/communicator_ref.hpp"
 #include "allgather.hpp"
 #include "attempt.hpp"
 
@@ -21,11 +22,10 @@ namespace adasum::detail {
 
 /// Exchanges of which each rank makes a fixed number, whatever happens: a rank on which one fails makes the others all the
 /// same, so that nobody waits for it. The next gather() then tells everyone.
-template <class Space, class Comm>
 class lasting_exchanges {
  public:
   /// @param most_messages  of one exchange, each way
-  lasting_exchanges(const Space& space, const Comm& comm, std::size_t most_messages) : space_(space), comm_(comm) {
+  lasting_exchanges(const communicator_ref& comm, std::size_t most_messages) : comm_(comm) {
     out_.reserve(most_messages);
     in_.reserve(most_messages);
   }
@@ -97,12 +97,11 @@ class lasting_exchanges {
  private:
   void make() {
     attempt_alone([&] {
-      attempt([&] { comm_.exchange(space_, std::span<const outgoing>(out_), std::span<const incoming>(in_)); });
+      attempt([&] { comm_.exchange(out_, in_); });
     });
   }
 
-  const Space& space_;
-  const Comm& comm_;
+  communicator_ref comm_;
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
   std::exception_ptr failure_;

@@ -6,21 +6,21 @@
 #include <new>
 #include <utility>
 
-#include "../../core/optional_members.hpp"
+#include "../references/communicator_ref.hpp"
 
 namespace adasum::detail {
 
 /// What messages may still use when this rank has given up waiting for another: it stays for good then.
-template <class Memory, class Comm>
+template <class Memory>
 struct left_to_messages {
-  explicit left_to_messages(const Comm& which) : comm(which) {}
+  explicit left_to_messages(const communicator_ref& which) : comm(which) {}
   left_to_messages(const left_to_messages&) = delete;
   left_to_messages& operator=(const left_to_messages&) = delete;
   ~left_to_messages() {
-    if (gave_up(comm)) new (std::nothrow) Memory(std::move(memory));
+    if (comm.gave_up()) new (std::nothrow) Memory(std::move(memory));
   }
 
-  const Comm& comm;
+  communicator_ref comm;
   Memory memory{};
 };
 

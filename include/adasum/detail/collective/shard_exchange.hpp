@@ -18,6 +18,7 @@
 #include "../../core/shard.hpp"
 #include "../../schedule/shard_grid.hpp"
 #include "../../schedule/sum_order.hpp"
+#include "../references/communicator_ref.hpp"
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
 #include "lasting_exchanges.hpp"
@@ -38,18 +39,17 @@ struct shard_entry {
 /// What ranks that have shards of gradients learn of each other when a plan is made: who has which shard, and how long the
 /// segments of whole gradients are. In two rounds of exchanges, before each of which all ranks have met: what can fail on one
 /// rank alone is done before that.
-template <class Space, class Comm>
 class shard_exchange {
  public:
-  /// @param space, comm, mine  must outlive this object
+  /// @param mine  must outlive this object
   /// @throws bad_input  segments that are replicated do not ascend, or do not exist
-  shard_exchange(const Space& space, const Comm& comm, const shard& mine, segments_view segments, std::string call)
+  shard_exchange(const communicator_ref& comm, const shard& mine, segments_view segments, std::string call)
       : comm_(comm),
         mine_(mine),
         segments_(segments),
         call_(std::move(call)),
         kept_(comm),
-        exchanges_(space, comm, most_messages) {
+        exchanges_(comm, most_messages) {
     for (std::size_t i = 0; i < mine.replicated.size(); ++i) {
       const auto k = mine.replicated[i];
       if (k >= segments.size())
@@ -129,7 +129,7 @@ class shard_exchange {
   };
   std::vector<shard_entry>& entries() { return kept_.memory.entries; }
   void reserve(std::size_t longest) {
-    if constexpr (requires { comm_.reserve(most_messages, longest); }) comm_.reserve(most_messages, longest);
+    comm_.reserve(most_messages, longest);
   }
 
   std::uint64_t replicated_hash() const {
@@ -150,14 +150,14 @@ class shard_exchange {
                          : "the boundaries of their segments differ"));
   }
 
-  const Comm& comm_;
+  communicator_ref comm_;
   const shard& mine_;
   segments_view segments_;
   std::string call_;
   std::vector<int> group_;
   whole_gradients whole_;
-  left_to_messages<buffers, Comm> kept_;
-  lasting_exchanges<Space, Comm> exchanges_;
+  left_to_messages<buffers> kept_;
+  lasting_exchanges exchanges_;
 };
 
 }  // namespace adasum::detail

@@ -27,13 +27,13 @@ template <scalar T, class Space, class Comm, tree_rule Rule, tree_rule Inner>
 class stream_engine {
  public:
   /// @param segments  must outlive this object
-  stream_engine(Space space, Comm comm, Rule rule, segments_view segments, engine_settings<Inner> settings)
+  stream_engine(Space space, Comm comm, Rule rule, Inner inner, segments_view segments, std::vector<stage> stages)
       : space_(std::move(space)),
         comm_(std::move(comm)),
         rule_(std::move(rule)),
-        inner_(std::move(settings.inner)),
+        inner_(std::move(inner)),
         segments_(segments),
-        stages_(std::move(settings.stages)) {
+        stages_(std::move(stages)) {
     std::size_t received = 0, partial_grams = 0;
     for (const auto& stage : stages_) {
       const auto n = stage.members.size();
@@ -157,7 +157,7 @@ class stream_engine {
   Rule rule_;
   Inner inner_;
   segments_view segments_;
-  std::vector<planned_stage> stages_;
+  std::vector<stage> stages_;
   std::vector<transfers> to_combine_, to_deliver_;  // of each stage
   std::vector<buffer<double>> leaf_counts_;         // of each stage's members: how many gradients each combines
   std::optional<buffer<T>> received_;

@@ -12,10 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/tree_groups.hpp"
 #include "../../core/weigh.hpp"
+#include "../references/rule_ref.hpp"
+#include "../references/space_ref.hpp"
 #include "combine_window.hpp"
 #include "measure_round.hpp"
 
@@ -58,24 +59,27 @@ struct grouping {
   }
 };
 
-/// In place of combination_in_groups where there is none: under rules that are not applied along the tree or need no inner
-/// products, and on spaces that keep no sums in double.
-struct no_groups {
-  static bool pays_for(const slice&) { return false; }
-  void run(auto&&...) const {}
+/// What a space offers for sums of vectors that are kept in double.
+struct sums_table {
+  space_memory (*allocate)(const void* space, std::size_t count);
+  /// A sum of vectors, in double.
+  void (*add_up)(const void* space, const slice& window, vector_list vectors, const double* weights, void* sum);
+  void (*measure)(const void* space, const slice& window, vector_list sums, double* gram);
+  /// A combination of sums, in the vectors' type.
+  void (*mix)(const void* space, const slice& window, vector_list sums, const double* weights, void* out);
 };
 
 /// Measure → weigh → mix of a round, in groups.
-template <scalar T, execution_space<T> Space, rule Rule>
 class combination_in_groups {
  public:
   /// @param leaf_counts  how many gradients each vector already combines
   /// @param segments     all of them
   /// @param in_round     how many of them a round has at most
-  combination_in_groups(const Space& space, Rule& rule, std::span<const T* const> vectors,
-                        std::span<const std::size_t> leaf_counts, segments_view segments, std::size_t in_round,
-                        const weighing_limits& limits)
+  combination_in_groups(const space_ref& space, const sums_table& in_double, const rule_ref& rule,
+                        vector_list vectors, std::span<const std::size_t> leaf_counts, segments_view segments,
+                        std::size_t in_round, const weighing_limits& limits)
       : space_(space),
+        in_double_(in_double),
         rule_(rule),
         vectors_(vectors),
         leaf_counts_(leaf_counts),
@@ -95,7 +99,7 @@ class combination_in_groups {
         of_part_(vectors.size()),
         sums_(groups_.size()),
         capacity_(capacity_for(segments)),
-        memory_(space.template allocate<double>(capacity_ * groups_.size())) {}
+        memory_(in_double.allocate(space.object(), capacity_ * groups_.size())) {}
 
   /// Whether the segments of a round are to be combined in groups. (Those that are too long share no round.)
   bool pays_for(const slice& window) const {
@@ -106,14 +110,14 @@ class combination_in_groups {
   /// @param arrays   receives the weights, and which segments are unsettled
   /// @param all      the segments of all rounds
   /// @param observe  observe(k, segment_outcome) for each that is settled
-  template <class Observer>
-  void run(const slice& window, const round_memory& arrays, segments_view all, T* out, const Observer& observe) {
+  void run(const slice& window, const round_memory& arrays, segments_view all, std::byte* out,
+           segment_observer observe) {
     weigh(window, arrays, all);
     for_each_settled(arrays, false, [&](std::size_t k) {
       const auto n = vectors_.size();
       observe(k, segment_outcome{std::span(norms_).subspan(k * n, n), arrays.weights_of(k), result_norms_[k], false});
     });
-    mix(window, arrays, out, bytes_of<T>(vectors_, all));
+    mix(window, arrays, out, bytes_of(space_, vectors_.size(), all));
   }
 
  private:
@@ -122,7 +126,7 @@ class combination_in_groups {
     const auto length = window.range.size();
     keeps_ = length <= capacity_ &&
              (grouping::are_kept(groups_.size(), length) || length <= grouping::part_length(groups_.size()));
-    for (std::size_t i = 0; i < vectors_.size(); ++i) shifted_[i] = vectors_[i] + (window.range.begin - window.origin);
+    for (std::size_t i = 0; i < vectors_.size(); ++i) shifted_[i] = space_.at(vectors_[i], window.range.begin - window.origin);
     std::ranges::fill(of_squares_, weighing::good);
     std::ranges::fill(of_nodes_, weighing::good);
     const slice here{window.segments, window.range, window.range.begin};
@@ -137,13 +141,13 @@ class combination_in_groups {
   }
 
   /// The segments that are settled. @param bytes  of all vectors together in all rounds
-  void mix(const slice& window, const round_memory& arrays, T* out, std::size_t bytes) {
-    if (!keeps_) return mix_window<T>(space_, rule_, window, vectors_, arrays, out, written_anywhere{}, bytes);
+  void mix(const slice& window, const round_memory& arrays, std::byte* out, std::size_t bytes) {
+    if (!keeps_) return mix_window(space_, rule_, window, vectors_, arrays, out, {}, bytes);
     const auto sums = sums_of(window.range.size());
-    T* const to = out + (window.range.begin - window.origin);
+    std::byte* const to = space_.at(out, window.range.begin - window.origin);
     for_each_settled_run(arrays, [&](std::size_t first, std::size_t last) {
       const slice here = slice{window.segments, window.range, window.range.begin}.part(first, last - first);
-      space_.mix_in_double(here, sums, weights_.data() + first * groups_.size(), to);
+      in_double_.mix(space_.object(), here, sums, weights_.data() + first * groups_.size(), to);
     });
   }
 
@@ -157,8 +161,8 @@ class combination_in_groups {
   }
   /// Sums begin on cache lines.
   static constexpr std::size_t whole_lines(std::size_t length) { return (length + 7) / 8 * 8; }
-  double* sum(std::size_t group, std::size_t length) { return memory_.data() + group * whole_lines(length); }
-  std::span<const double* const> sums_of(std::size_t length) {
+  double* sum(std::size_t group, std::size_t length) { return reinterpret_cast<double*>(memory_.data()) + group * whole_lines(length); }
+  vector_list sums_of(std::size_t length) {
     for (std::size_t g = 0; g < groups_.size(); ++g) sums_[g] = sum(g, length);
     return sums_;
   }
@@ -170,8 +174,8 @@ class combination_in_groups {
 
   void measure_group(std::size_t group, const slice& here, segments_view all) {
     const auto [first, last] = groups_.leaves(group);
-    const auto some = std::span<const T* const>(shifted_).subspan(first, last - first);
-    measure_round<Rule>(space_, here, some, gram_.data(), all);
+    const auto some = vector_list(shifted_).subspan(first, last - first);
+    measure_round(rule_, space_, here, some, gram_.data(), all);
   }
 
   void weigh_group(std::size_t group, std::size_t k) {
@@ -197,23 +201,23 @@ class combination_in_groups {
   }
 
   /// What scratch_ says of the leaves becomes what is known of the nodes.
-  tree_weighing<Rule> weigh_merges(gram_view gram, std::span<const tree_groups::merge> merges, double* weights) {
-    tree_weighing<Rule> state{rule_, gram, weights, scratch_, limits_, cancelled_node::needs_vectors};
+  tree_weighing<const rule_ref> weigh_merges(gram_view gram, std::span<const tree_groups::merge> merges, double* weights) {
+    tree_weighing<const rule_ref> state{rule_, gram, weights, scratch_, limits_, cancelled_node::needs_vectors};
     for (const auto& m : merges) state(m.first, m.middle, m.last);
     return state;
   }
 
   /// The sum of a group. @param from  its vectors at the origin
-  void add_up(std::size_t group, const slice& here, std::span<const T* const> from) {
+  void add_up(std::size_t group, const slice& here, vector_list from) {
     const auto [first, last] = groups_.leaves(group);
-    space_.mix_in_double(here, from.subspan(first, last - first), weights_of_group(group, 0),
-                         sum(group, here.range.size()));
+    in_double_.add_up(space_.object(), here, from.subspan(first, last - first), weights_of_group(group, 0),
+                      sum(group, here.range.size()));
   }
 
   /// The Gram matrices of the groups' sums.
   void measure_sums(const slice& here) {
     if (keeps_) {
-      space_.measure_in_double(here, sums_of(here.range.size()), gram_.data());
+      in_double_.measure(space_.object(), here, sums_of(here.range.size()), gram_.data());
       return space_.fence();
     }
     const auto entries = count_ * packed_size(groups_.size());
@@ -222,9 +226,9 @@ class combination_in_groups {
     for (auto end = here.range.end; end > here.range.begin;) {
       const auto begin = end - std::min(grouping::part_length(groups_.size()), end - here.range.begin);
       const slice part{here.segments, {begin, end}, begin};
-      for (std::size_t i = 0; i < shifted_.size(); ++i) of_part_[i] = shifted_[i] + (begin - here.origin);
+      for (std::size_t i = 0; i < shifted_.size(); ++i) of_part_[i] = space_.at(shifted_[i], begin - here.origin);
       for (std::size_t g = 0; g < groups_.size(); ++g) add_up(g, part, of_part_);
-      space_.measure_in_double(part, sums_of(end - begin), part_gram_.data());
+      in_double_.measure(space_.object(), part, sums_of(end - begin), part_gram_.data());
       space_.fence();
       for (std::size_t x = 0; x < entries; ++x) gram_[x] += part_gram_[x];
       end = begin;
@@ -258,9 +262,10 @@ class combination_in_groups {
     result_norms_[k] = std::sqrt(squared_norm(gram, weights));
   }
 
-  const Space& space_;
-  Rule& rule_;
-  std::span<const T* const> vectors_;
+  space_ref space_;
+  const sums_table& in_double_;
+  rule_ref rule_;
+  vector_list vectors_;
   std::span<const std::size_t> leaf_counts_;
   weighing_limits limits_;
   tree_groups groups_;
@@ -271,13 +276,37 @@ class combination_in_groups {
   // By segment: what the squares alone say, as weighing_of_squares does of all; and what the groups' nodes say.
   std::vector<weighing> of_squares_, of_nodes_;
   weigh_scratch scratch_;
-  std::vector<const T*> shifted_, of_part_;  // the vectors, at the first element of the round, or of a part of it
-  std::vector<const double*> sums_;
+  std::vector<const void*> shifted_, of_part_;  // the vectors, at the first element of the round, or of a part of it
+  std::vector<const void*> sums_;
   std::size_t capacity_;
-  decltype(std::declval<const Space&>().template allocate<double>(0)) memory_;  // the sums
+  space_memory memory_;  // the sums
   // Of the round: how many segments it has, and whether all elements of their sums are there.
   std::size_t count_ = 0;
   bool keeps_ = false;
 };
+
+// ── from the concept to the table ──
+
+template <scalar T, class Space>
+  requires combines_in_groups<Space, T>
+inline constexpr sums_table sums_of_space{
+    &functions_of_space<double, Space>::allocate,
+    [](const void* space, const slice& window, vector_list vectors, const double* weights, void* sum) {
+      static_cast<const Space*>(space)->mix_in_double(window, typed<T>(vectors), weights, static_cast<double*>(sum));
+    },
+    [](const void* space, const slice& window, vector_list sums, double* gram) {
+      static_cast<const Space*>(space)->measure_in_double(window, typed<double>(sums), gram);
+    },
+    [](const void* space, const slice& window, vector_list sums, const double* weights, void* out) {
+      static_cast<const Space*>(space)->mix_in_double(window, typed<double>(sums), weights, static_cast<T*>(out));
+    }};
+
+template <scalar T, class Space>
+constexpr const sums_table* sums_if_any() {
+  if constexpr (combines_in_groups<Space, T>)
+    return &sums_of_space<T, Space>;
+  else
+    return nullptr;
+}
 
 }  // namespace adasum::detail

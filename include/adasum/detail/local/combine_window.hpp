@@ -15,6 +15,9 @@
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/weigh.hpp"
+#include "../references/function_ref.hpp"
+#include "../references/rule_ref.hpp"
+#include "../references/space_ref.hpp"
 
 /// Weigh → mix of one window of n vectors whose Gram matrices have been measured. What a local combination and every
 /// stage of a distributed one have in common. Segments that inner products cannot decide are left to recombine.hpp.
@@ -53,20 +56,18 @@ inline bool cancels(const round_memory& memory, std::size_t k, double share) {
   return squared_norm(gram, weights) < share * squares;
 }
 
-/// For callers that do not need to know when elements have been written.
-struct written_anywhere {
-  static constexpr std::size_t chunk = std::numeric_limits<std::size_t>::max();
-  void operator()(index_range) const {}
-};
+/// Is told of each segment that has been combined, by its number, and what happened to it.
+using segment_observer = function_ref<void(std::size_t, const segment_outcome&)>;
 
-/// Whether one set of weights serves all segments.
-template <rule Rule>
-bool weighs_whole_model(const Rule& rule) {
-  if constexpr (requires { rule.whole_model(); })
-    return rule.whole_model();
-  else
-    return false;
-}
+/// For callers that do not need to know.
+inline constexpr auto unobserved = [](std::size_t, const segment_outcome&) {};
+inline constexpr auto unobserved_elements = [](index_range) {};
+
+/// Who wants to know which elements of the result have been written, and after how many of them.
+struct written_elements {
+  std::size_t chunk = std::numeric_limits<std::size_t>::max();
+  function_ref<void(index_range)> tell = unobserved_elements;
+};
 
 /// The sum of all segments' Gram matrices.
 inline gram_view add_segments(const round_memory& memory) {
@@ -99,11 +100,10 @@ inline void copy_first_weights(const round_memory& memory) {
 /// @param limits         see limits_for
 /// @param problem        what the rule threw first, if it did. Other ranks, whose rule need not throw, go on to the
 ///                       unsettled segments: so this one finds out which these are, as far as it can
-template <rule Rule>
-void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
-                  const round_memory& memory, const weighing_limits& limits, std::exception_ptr& problem) {
+inline void weigh_window(const rule_ref& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
+                         const round_memory& memory, const weighing_limits& limits, std::exception_ptr& problem) {
   memory.unsettled.clear();
-  const bool whole_model = weighs_whole_model(rule);
+  const bool whole_model = rule.weighs_whole_model();
   const std::size_t count = whole_model ? std::min<std::size_t>(memory.segments(), 1) : memory.segments();
   for (std::size_t k = 0; k < count; ++k) {
     if (whole_model && hides_short_segments(memory)) {
@@ -117,7 +117,7 @@ void weigh_window(Rule& rule, std::span<const std::size_t> leaf_counts, std::siz
     } catch (...) {
       if (!problem) problem = std::current_exception();
       std::span<const std::size_t> asked_about;
-      quality = decided_beforehand<Rule>(gram, leaf_counts, limits, memory.scratch, asked_about);
+      quality = decided_beforehand(rule, gram, leaf_counts, limits, memory.scratch, asked_about);
     }
     if (quality == weighing::needs_vectors) memory.unsettled.push_back(k);
   }
@@ -142,25 +142,14 @@ inline bool can_cancel(gram_view gram, double threshold, std::span<double> facto
   return false;
 }
 
-/// Whether a rule may throw where it also decides that a segment needs the vectors. For rules of n vectors at once, that is
-/// decided beforehand.
-template <rule Rule>
-constexpr bool may_fail_undecided = [] {
-  if constexpr (pairwise_rule<Rule> && needs_gram<Rule>)
-    return !noexcept(std::declval<Rule&>()(std::declval<const pair_gram&>()));
-  else
-    return false;
-}();
-
 /// Whether the rule may leave segments unsettled, by what is known without asking it: the same on all ranks, on those
 /// where it throws, too.
-template <rule Rule>
-bool may_leave_unsettled(const Rule& rule, const round_memory& memory, const weighing_limits& limits) {
+inline bool may_leave_unsettled(const rule_ref& rule, const round_memory& memory, const weighing_limits& limits) {
   const auto may = [&](gram_view gram) {
     return weighing_of_squares(gram, limits.largest_square) == weighing::good &&
            can_cancel(gram, std::max(limits.node, limits.root), memory.scratch.gram);
   };
-  if (weighs_whole_model(rule)) return memory.segments() > 0 && may(add_segments(memory));
+  if (rule.weighs_whole_model()) return memory.segments() > 0 && may(add_segments(memory));
   for (std::size_t k = 0; k < memory.segments(); ++k)
     if (may(memory.gram_of(k))) return true;
   return false;
@@ -174,8 +163,7 @@ inline segment_outcome outcome_of(const round_memory& memory, std::size_t k) {
 }
 
 /// visit(k) for each segment that is settled. @param skip_all  whether unsettled segment 0 stands for all of them
-template <class Visitor>
-void for_each_settled(const round_memory& memory, bool skip_all, Visitor&& visit) {
+inline void for_each_settled(const round_memory& memory, bool skip_all, function_ref<void(std::size_t)> visit) {
   if (skip_all && !memory.unsettled.empty()) return;
   auto unsettled = memory.unsettled.begin();
   for (std::size_t k = 0; k < memory.segments(); ++k)
@@ -186,8 +174,7 @@ void for_each_settled(const round_memory& memory, bool skip_all, Visitor&& visit
 }
 
 /// visit(first, last) for the segments [first, last) that are settled and consecutive.
-template <class Visitor>
-void for_each_settled_run(const round_memory& memory, Visitor&& visit) {
+inline void for_each_settled_run(const round_memory& memory, function_ref<void(std::size_t, std::size_t)> visit) {
   std::size_t begin_of_run = 0;
   const auto end_run = [&](std::size_t end) {
     if (begin_of_run != end) visit(begin_of_run, end);
@@ -201,10 +188,10 @@ void for_each_settled_run(const round_memory& memory, Visitor&& visit) {
 /// shorter than its terms are mixed in double. (Under a pairwise rule, such segments are not settled.)
 /// @param written   written(range) after each at most written.chunk elements of out, counted from the origin
 /// @param bytes     of all vectors together, if the window is a part of a larger one; else 0
-template <scalar T, execution_space<T> Space, rule Rule, class Written = written_anywhere>
-void mix_window(const Space& space, const Rule& rule, const slice& window, std::span<const T* const> vectors,
-                const round_memory& memory, T* out, const Written& written = {}, std::size_t bytes = 0) {
-  if (weighs_whole_model(rule) && !memory.unsettled.empty()) return;
+inline void mix_window(const space_ref& space, const rule_ref& rule, const slice& window, vector_list vectors,
+                       const round_memory& memory, std::byte* out, const written_elements& written = {},
+                       std::size_t bytes = 0) {
+  if (rule.weighs_whole_model() && !memory.unsettled.empty()) return;
   const auto mix_run = [&](std::size_t first, std::size_t last, bool accurately) {
     const auto part = window.part(first, last - first);
     const double* const weights = memory.weights.data() + first * memory.n;
@@ -213,20 +200,18 @@ void mix_window(const Space& space, const Rule& rule, const slice& window, std::
       const auto end = begin + std::min(chunk, part.range.end - begin);
       const slice some{part.segments, {begin, end}, part.origin};
       if (accurately)
-        mix_accurately<T>(space, some, vectors, weights, out);
-      else if constexpr (requires { space.mix(some, vectors, weights, out, bytes); })
-        space.mix(some, vectors, weights, out, bytes);
+        mix_accurately(space, some, vectors, weights, out);
       else
-        space.mix(some, vectors, weights, out);
-      written(index_range{begin - part.origin, end - part.origin});
+        space.mix(some, vectors, weights, out, bytes);
+      written.tell(index_range{begin - part.origin, end - part.origin});
     }
   };
   for_each_settled_run(memory, [&](std::size_t first, std::size_t last) {
     bool accurately = false;
     // Spaces may mix two vectors in narrower numbers than more of them.
-    if constexpr (!pairwise_rule<Rule> && mixes_in_double<Space, T>)
+    if (!rule.is_pairwise() && space.mixes_in_double())
       for (auto k = first; memory.n == 2 && k < last; ++k) {
-        const bool cancels = detail::cancels(memory, k, limits_for<T>(2, true).root);
+        const bool cancels = detail::cancels(memory, k, limits_for(space.format(), 2, true).root);
         if (k > first && cancels != accurately) mix_run(std::exchange(first, k), k, accurately);
         accurately = cancels;
       }

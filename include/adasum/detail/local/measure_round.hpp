@@ -6,28 +6,31 @@
 #include <cstddef>
 #include <span>
 
-#include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
+#include "../references/rule_ref.hpp"
+#include "../references/space_ref.hpp"
 
 namespace adasum::detail {
 
 /// Of all vectors together.
-template <scalar T>
-std::size_t bytes_of(std::span<const T* const> vectors, segments_view all) {
-  return vectors.size() * all.all().size() * sizeof(T);
+inline std::size_t bytes_of(const space_ref& space, std::size_t vectors, segments_view all) {
+  return vectors * all.all().size() * space.element_size();
+}
+
+/// As accurately as the rule needs it.
+inline void measure_for(const rule_ref& rule, const space_ref& space, const slice& window, vector_list vectors,
+                        double* gram, std::size_t bytes = 0) {
+  if (rule.needs_accurate_gram() && space.measures_in_double())
+    space.measure_in_double(window, vectors, gram);
+  else
+    space.measure(window, vectors, gram, bytes);
 }
 
 /// The Gram matrices of one round of `all`, as accurate as the rule needs them.
-template <rule Rule, scalar T, execution_space<T> Space>
-void measure_round(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
-                   segments_view all) {
+inline void measure_round(const rule_ref& rule, const space_ref& space, const slice& window, vector_list vectors,
+                          double* gram, segments_view all) {
   // Each round is short, but all of them together may be more than the caches hold.
-  const std::size_t bytes = bytes_of(vectors, all);
-  constexpr bool takes_bytes = requires { space.measure(window, vectors, gram, bytes); };
-  if constexpr (takes_bytes && !measures_in_double<Rule, Space, T>)
-    space.measure(window, vectors, gram, bytes);
-  else
-    measure_for<Rule, T>(space, window, vectors, gram);
+  measure_for(rule, space, window, vectors, gram, bytes_of(space, vectors.size(), all));
   space.fence();
 }
 

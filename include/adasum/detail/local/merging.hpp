@@ -12,41 +12,48 @@
 #include <span>
 #include <vector>
 
-#include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/tree_order.hpp"
 #include "../../core/weigh.hpp"
+#include "../references/rule_ref.hpp"
 #include "recombined_segment.hpp"
 
 namespace adasum::detail {
 
 /// The arithmetic of recombine: which of a segment's vectors are combined next, and how. Under a pairwise rule the merges
 /// of its tree, one after the other, each in place of its first vector; under another, one merge of all vectors.
-template <scalar T, execution_space<T> Space, rule Rule>
 class merging {
  public:
-  using segment_type = recombined_segment<T, Space>;
-  using element = typename segment_copies<T, Space>::element;
+  using segment_type = recombined_segment;
 
   /// How many vectors are combined at once.
-  static constexpr std::size_t together(std::size_t n) { return pairwise_rule<Rule> ? std::min<std::size_t>(n, 2) : n; }
+  static std::size_t together(const rule_ref& rule, std::size_t n) {
+    return rule.is_pairwise() ? std::min<std::size_t>(n, 2) : n;
+  }
   /// Whether what is left of gradients that cancel might be taken for a gradient: others combine the result further.
-  static constexpr bool watches_noise = pairwise_rule<Rule> && needs_gram<Rule>;
+  bool watches_noise() const { return rule_.is_pairwise() && rule_.needs_gram(); }
   /// The binary exponent below the largest norm at which vectors are enlarged, if they are (rescaling.hpp).
-  static constexpr std::optional<int> lift = pairwise_rule<Rule> ? std::optional(100) : std::nullopt;
+  std::optional<int> lift() const { return rule_.is_pairwise() ? std::optional(100) : std::nullopt; }
 
   /// @param leaf_counts    how many gradients each vector already combines
   /// @param first_segment  the number of the window's first segment
-  merging(Rule& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment)
-      : rule_(rule), leaf_counts_(leaf_counts), first_segment_(first_segment) {}
+  /// @param elements       the format of what is combined
+  /// @param of_gradients   that of the gradients
+  merging(const rule_ref& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
+          number_format elements, number_format of_gradients)
+      : rule_(rule),
+        leaf_counts_(leaf_counts),
+        first_segment_(first_segment),
+        elements_(elements),
+        of_gradients_(of_gradients) {}
 
   /// Before anything else; apart from the constructor, since it can fail.
   void allocate() {
     const auto n = leaf_counts_.size();
     pointers_.resize(n);
-    if constexpr (pairwise_rule<Rule>)
-      for_each_merge_under<Rule>(n, [&](std::size_t first, std::size_t middle, std::size_t last) {
+    if (rule_.is_pairwise())
+      for_each_merge_under(rule_, n, [&](std::size_t first, std::size_t middle, std::size_t last) {
         merges_.push_back({first, middle, last});
       });
     if (merges_.empty()) merges_.push_back({0, n, n});
@@ -56,8 +63,8 @@ class merging {
   void select(std::size_t number) {
     const auto n = leaf_counts_.size();
     at_ = number;
-    inputs_ = {0, 1, together(n)};
-    if (!pairwise_rule<Rule> || n < 2 || number >= merges_.size()) return;
+    inputs_ = {0, 1, together(rule_, n)};
+    if (!rule_.is_pairwise() || n < 2 || number >= merges_.size()) return;
     inputs_.first = merges_[number].first;
     inputs_.step = merges_[number].middle - merges_[number].first;
   }
@@ -67,17 +74,17 @@ class merging {
 
   /// Vectors of the merge.
   std::size_t count() const { return inputs_.count; }
-  element* input(const segment_type& one, std::size_t i) const { return one.copies.at(place_of(i)); }
+  std::byte* input(const segment_type& one, std::size_t i) const { return one.copies.at(place_of(i)); }
   /// Whether vector i of the merge is a gradient, and no combination.
   bool is_leaf(std::size_t i) const {
-    if (!pairwise_rule<Rule> || inputs_.count == 1) return true;
+    if (!rule_.is_pairwise() || inputs_.count == 1) return true;
     const auto& m = merges_[at_];
     return i == 0 ? m.middle == m.first + 1 : m.last == m.middle + 1;
   }
   std::size_t place_of(std::size_t i) const { return inputs_.at(i); }
-  std::span<const element* const> inputs_of(const segment_type& one) {
+  vector_list inputs_of(const segment_type& one) {
     for (std::size_t i = 0; i < inputs_.count; ++i) pointers_[i] = input(one, i);
-    return std::span(pointers_).first(inputs_.count);
+    return vector_list(pointers_).first(inputs_.count);
   }
   const input_list& inputs() const { return inputs_; }
   gram_view gram_of(const segment_type& one) const { return {one.gram.data(), inputs_.count}; }
@@ -86,25 +93,22 @@ class merging {
   /// matrices and the counts say. It cannot fail, so that all ranks decide alike.
   /// @return whether there are any, which are then to be cleared
   bool leave_out(segment_type& one) const {
-    if constexpr (pairwise_rule<Rule> || !leaves_out_nonfinite<Rule>) {
-      return false;
-    } else {
-      const double longest = std::sqrt(largest_mixed_square<T>);
-      std::size_t left_out = 0, present = 0;
-      const auto is_left_out = [&](std::size_t i) { return !one.scale.is_finite(i) || one.scale.norm(i) > longest; };
-      for (std::size_t i = 0; i < inputs_.count; ++i) {
-        if (one.counts[i] == 0) continue;
-        ++present;
-        left_out += is_left_out(i);
-      }
-      if (left_out == 0 || left_out == present) return false;
-      for (std::size_t i = 0; i < inputs_.count; ++i) {
-        if (!is_left_out(i)) continue;
-        one.counts[i] = 0;
-        one.scale.forget(i);
-      }
-      return true;
+    if (!rule_.leaves_out_nonfinite()) return false;
+    const double longest = std::sqrt(largest_mixed_square(of_gradients_));
+    std::size_t left_out = 0, present = 0;
+    const auto is_left_out = [&](std::size_t i) { return !one.scale.is_finite(i) || one.scale.norm(i) > longest; };
+    for (std::size_t i = 0; i < inputs_.count; ++i) {
+      if (one.counts[i] == 0) continue;
+      ++present;
+      left_out += is_left_out(i);
     }
+    if (left_out == 0 || left_out == present) return false;
+    for (std::size_t i = 0; i < inputs_.count; ++i) {
+      if (!is_left_out(i)) continue;
+      one.counts[i] = 0;
+      one.scale.forget(i);
+    }
+    return true;
   }
   void clear_left_out(segment_type& one) {
     for (std::size_t i = 0; i < inputs_.count; ++i)
@@ -120,7 +124,7 @@ class merging {
 
   /// Whether the rule compares distances that the Gram matrix does not give.
   bool needs_differences(const segment_type& one) const {
-    return needs_distances<Rule> && one.is_finite && any_distance_cancels(gram_of(one), one.counts);
+    return rule_.needs_distances() && one.is_finite && any_distance_cancels(gram_of(one), one.counts);
   }
   /// ‖vector i - vector j‖² for those of them, 0 for all others.
   void measure_differences(segment_type& one, double* packed) {
@@ -128,14 +132,14 @@ class merging {
     for (std::size_t i = 0; i < inputs_.count; ++i)
       for (std::size_t j = 0; j < i; ++j) {
         if (!distance_cancels(gram_of(one), i, j)) continue;
-        const std::array<const element*, 2> both{input(one, i), input(one, j)};
-        element* const difference = one.copies.at(leaf_counts_.size());
+        const std::array<const void*, 2> both{input(one, i), input(one, j)};
+        void* const difference = one.copies.at(leaf_counts_.size());
         for (std::size_t part = 0; part < one.parts.size(); ++part) {
           const std::array<double, 2> weights{std::ldexp(1.0, one.scale.missing(part, i)),
                                               -std::ldexp(1.0, one.scale.missing(part, j))};
           one.copies.mix(both, one.parts[part], weights.data(), difference);
         }
-        const element* const in = difference;
+        const void* const in = difference;
         one.copies.measure(std::span(&in, 1), &packed[packed_index(i, j)]);
       }
   }
@@ -157,7 +161,7 @@ class merging {
       const double noise = one.noise[place_of(i)];
       return noise > 0 && norms[i] <= noise;
     };
-    const auto fallbacks = fallbacks_of(rule_);
+    const auto fallbacks = rule_.fallbacks();
     if (one.is_finite) {
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < n; ++j)
@@ -168,7 +172,7 @@ class merging {
     } else {
       std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
     }
-    const int degree = fallbacks_of(rule_) == fallbacks ? degree_of(rule_) : 1;  // the mean's
+    const int degree = rule_.fallbacks() == fallbacks ? rule_.degree() : 1;  // the mean's
     const int back = one.is_rescaled ? degree * -one.scale.common() : 0;
     for (std::size_t part = 0; part < one.parts.size(); ++part) mix_part(one, part, weights, back);
     for (std::size_t i = 0; i < n; ++i) {
@@ -187,7 +191,7 @@ class merging {
  private:
   void clear(segment_type& one, std::size_t vector) {
     constexpr double zero = 0;
-    const element* const in = one.copies.at(vector);
+    const void* const in = one.copies.at(vector);
     one.copies.mix(std::span(&in, 1), &zero, one.copies.at(vector));
   }
 
@@ -220,7 +224,7 @@ class merging {
   }
 
   void weigh_inputs(segment_type& one, std::span<double> weights) {
-    if constexpr (pairwise_rule<Rule>) {
+    if (rule_.is_pairwise()) {
       if (inputs_.count == 1) return;
       const auto& m = merges_[at_];
       const auto found =
@@ -238,7 +242,7 @@ class merging {
   /// What the merge means for the leaves below it, and for the subtree that it makes.
   void note(segment_type& one, std::span<const double> weights, std::span<const double> terms,
             std::span<const double> norms) {
-    if (!pairwise_rule<Rule> || inputs_.count == 1) {
+    if (!rule_.is_pairwise() || inputs_.count == 1) {
       one.weights.assign(weights.begin(), weights.end());
       return;
     }
@@ -246,9 +250,9 @@ class merging {
     for (auto i = m.first; i < m.middle; ++i) one.weights[i] *= weights[0];
     for (auto i = m.middle; i < m.last; ++i) one.weights[i] *= weights[1];
     one.counts[m.first] += one.counts[m.middle];
-    if (!watches_noise) return;
+    if (!watches_noise()) return;
     // One rounding of each term and of the sum, and a few of double in the weights.
-    constexpr double rounding = 2 * unit_roundoff(format_of<element>) + 8 * unit_roundoff(number_format::binary64);
+    const double rounding = 2 * unit_roundoff(elements_) + 8 * unit_roundoff(number_format::binary64);
     // An error is multiplied as its vector is. A number has no direction that could be wrong: its error does not grow.
     const auto kept = [&](std::size_t i, double noise) {
       if (!(terms[i] > 0)) return 0.0;
@@ -259,11 +263,12 @@ class merging {
                          std::hypot(rounding * terms[0], rounding * terms[1]);
   }
 
-  Rule& rule_;
+  rule_ref rule_;
   std::span<const std::size_t> leaf_counts_;
   std::size_t first_segment_;
+  number_format elements_, of_gradients_;
   std::vector<merge> merges_;
-  std::vector<const element*> pointers_;
+  std::vector<const void*> pointers_;
   std::size_t at_ = 0;  // the merge
   input_list inputs_;
 };

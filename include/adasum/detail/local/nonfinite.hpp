@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "../../core/concepts.hpp"
 #include "../../core/error.hpp"
 #include "../../core/float_bits.hpp"
+#include "../references/space_ref.hpp"
 #include "segment_copies.hpp"
 
 /// Which gradients are finite, found out before anything changes: for the policies exclude and raise.
@@ -19,22 +19,22 @@ namespace adasum::detail {
 
 /// One flag for each segment: whether it holds Inf or NaN. Reads the gradient once.
 /// @param gram  room for one double per segment
-template <scalar T, execution_space<T> Space>
-void find_nonfinite(const Space& space, const T* gradient, segments_view segments, std::span<double> gram,
-                    std::span<unsigned char> flags) {
-  const T* const vector = gradient;
+inline void find_nonfinite(const space_ref& space, const void* gradient, segments_view segments,
+                           std::span<double> gram, std::span<unsigned char> flags) {
+  const void* const vector = gradient;
   space.measure(whole(segments), std::span(&vector, 1), gram.data());
   space.fence();
   for (std::size_t k = 0; k < segments.size(); ++k) {
     bool finite = is_finite(gram[k]);
-    if constexpr (std::same_as<T, double>)
-      if (is_infinite(gram[k])) {  // Inf, or finite elements whose squares overflow: decide on a smaller copy
-        const segment_copies<T, Space> copy(space, std::span(&vector, 1), segments.range(k));
-        copy.scale(copy.at(0), -600);
-        const T* const scaled = copy.at(0);
-        copy.measure(std::span(&scaled, 1), &gram[k]);
-        finite = is_finite(gram[k]);
-      }
+    if (space.format() == number_format::binary64 && is_infinite(gram[k])) {
+      // Inf, or finite elements whose squares overflow: decide on a smaller copy.
+      const auto in = space.copies();
+      const segment_copies copy(space, in, std::span(&vector, 1), segments.range(k));
+      copy.scale(copy.at(0), -600);
+      const void* const scaled = copy.at(0);
+      copy.measure(std::span(&scaled, 1), &gram[k]);
+      finite = is_finite(gram[k]);
+    }
     flags[k] = finite ? 0 : 1;
   }
 }

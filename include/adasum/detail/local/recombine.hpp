@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/concepts.hpp"
 #include "../../core/error.hpp"
 #include "../../core/float_bits.hpp"
 #include "../../core/weigh.hpp"
+#include "../references/function_ref.hpp"
+#include "../references/rule_ref.hpp"
+#include "../references/space_ref.hpp"
 #include "combine_window.hpp"
 #include "merging.hpp"
 #include "recombined_segment.hpp"
@@ -32,15 +34,13 @@ namespace adasum::detail {
 ///
 /// Every decision is taken from these sums, so that all ranks take the same ones, and make as many sums. A rank on which
 /// something fails takes part in the next one and says so there; then all of them stop.
-template <scalar T, execution_space<T> Space, rule Rule>
 class recombination {
  public:
-  using merging_type = merging<T, Space, Rule>;
-  using segment_type = recombined_segment<T, Space>;
+  using segment_type = recombined_segment;
 
   /// Doubles that advance() needs for so many segments, or for one that stands for so many.
-  static constexpr std::size_t scratch_size(std::size_t segments, std::size_t n) {
-    return segments * packed_size(merging_type::together(n)) + 1;
+  static std::size_t scratch_size(const rule_ref& rule, std::size_t segments, std::size_t n) {
+    return segments * packed_size(merging::together(rule, n)) + 1;
   }
 
   /// @param segments     which ones; one, if it stands for all
@@ -50,12 +50,14 @@ class recombination {
   /// @param leaf_counts  how many gradients each vector already combines; 0 for one that takes no part
   /// @param problem      what this rank has failed with already, if it has
   /// All arguments but `elements` must live until the end.
-  template <class Elements>
-  recombination(const Space& space, Rule& rule, std::span<const T* const> vectors,
+  recombination(const space_ref& space, const rule_ref& rule, vector_list vectors,
                 std::span<const std::size_t> leaf_counts, std::span<const std::size_t> segments, std::size_t parts,
-                std::size_t first_segment, const Elements& elements, std::span<double> scratch,
-                std::exception_ptr problem = nullptr)
-      : merging_(rule, leaf_counts, first_segment),
+                std::size_t first_segment, function_ref<recombined_range(std::size_t)> elements,
+                std::span<double> scratch, std::exception_ptr problem = nullptr)
+      : space_(space),
+        measures_distances_(rule.needs_distances()),
+        merging_(rule, leaf_counts, first_segment,
+                 space.copies_are_double() ? number_format::binary64 : space.format(), space.format()),
         vectors_(vectors.size()),
         count_(segments.size()),
         parts_(parts),
@@ -63,10 +65,11 @@ class recombination {
         error_(std::move(problem)) {
     guarded([&] {
       merging_.allocate();
+      copies_.emplace(space.copies());
       segments_.reserve(count_);
       for (const std::size_t k : segments)
-        segments_.emplace_back(space, vectors, elements(k), k, leaf_counts, merging_type::together(vectors.size()),
-                               needs_distances<Rule>);
+        segments_.emplace_back(space, *copies_, vectors, elements(k), k, leaf_counts,
+                               merging::together(rule, vectors.size()), measures_distances_);
     });
   }
   recombination(const recombination&) = delete;
@@ -99,11 +102,11 @@ class recombination {
   }
 
   /// Writes the results. @param out  begins at the origin
-  void write(T* out) const {
+  void write(std::byte* out) const {
     for (const auto& one : segments_) {
       for (std::size_t part = 0; part < one.parts.size(); ++part)
         one.copies.scale(one.copies.at(0), one.parts[part], -one.scale.exponent(part, 0));
-      one.copies.copy_to(out + one.elements.begin);
+      one.copies.copy_to(space_.at(out, one.elements.begin));
     }
   }
 
@@ -119,11 +122,10 @@ class recombination {
     ended
   };
 
-  template <class Action>
-  void guarded(Action&& action) {
+  void guarded(function_ref<void()> action) {
     if (error_) return;
     try {
-      std::forward<Action>(action)();
+      action();
     } catch (...) {
       error_ = std::current_exception();
     }
@@ -160,16 +162,16 @@ class recombination {
         read_sums();
         for (auto& one : segments_)
           if (one.is_rescaled)
-            one.scale.find_common(merging_type::lift, one.gram);
+            one.scale.find_common(merging_.lift(), one.gram);
           else
             one.scale.add_parts(one.gram);
         phase_ = phase::combine;
-        if constexpr (needs_distances<Rule>)
+        if (measures_distances_)
           measure_whole([&](const segment_type& one) { return merging_.needs_differences(one); },
                         [&](segment_type& one, double* to) { merging_.measure_differences(one, to); });
         break;
       case phase::combine:
-        if constexpr (needs_distances<Rule>)
+        if (measures_distances_)
           for_each_sum(
               [&](segment_type& one, const double* from, std::size_t) { merging_.note_differences(one, from); });
         for (auto& one : segments_) guarded([&] { merging_.combine(one); });
@@ -178,7 +180,7 @@ class recombination {
         break;
       case phase::measure_root:
         phase_ = phase::ended;
-        if (!merging_type::watches_noise || vectors_ < 2) break;
+        if (!merging_.watches_noise() || vectors_ < 2) break;
         merging_.select_root();
         measure([](const segment_type&) { return true; });
         phase_ = phase::check_root;
@@ -210,8 +212,7 @@ class recombination {
   // ── sums over the ranks: the packed matrices of each part of some segments, and how many ranks have failed ──
 
   /// Asks for the inner products of the segments for which wanted(segment), of each part.
-  template <class Wanted>
-  void measure(const Wanted& wanted) {
+  void measure(function_ref<bool(const segment_type&)> wanted) {
     const auto size = packed_size(merging_.count());
     const auto kernel = [&](segment_type& one, double* to) {
       const auto inputs = merging_.inputs_of(one);
@@ -221,13 +222,11 @@ class recombination {
     ask([&](const segment_type& one) { return wanted(one) ? one.parts.size() : 0; }, kernel);
   }
   /// … for one matrix of each, which kernel(segment, to) writes.
-  template <class Wanted, class Kernel>
-  void measure_whole(const Wanted& wanted, const Kernel& kernel) {
+  void measure_whole(function_ref<bool(const segment_type&)> wanted, function_ref<void(segment_type&, double*)> kernel) {
     ask([&](const segment_type& one) { return std::size_t{wanted(one)}; }, kernel);
   }
   /// @param matrices  matrices(segment): how many kernel(segment, to) writes
-  template <class Matrices, class Kernel>
-  void ask(const Matrices& matrices, const Kernel& kernel) {
+  void ask(function_ref<std::size_t(const segment_type&)> matrices, function_ref<void(segment_type&, double*)> kernel) {
     const auto size = packed_size(merging_.count());
     std::size_t used = 0;
     if (segments_.size() < count_) {  // not set up: then this is the first sum
@@ -252,8 +251,7 @@ class recombination {
     });
   }
   /// visit(segment, sums, how many matrices) for the segments that have been measured.
-  template <class Visitor>
-  void for_each_sum(const Visitor& visit) {
+  void for_each_sum(function_ref<void(segment_type&, const double*, std::size_t)> visit) {
     const double* from = sums_.data();
     for (auto& one : segments_) {
       const auto matrices = std::exchange(one.matrices, 0);
@@ -270,7 +268,7 @@ class recombination {
     return false;
   }
 
-  static bool rescaled(const segment_type& one) { return one.is_rescaled; }
+  static constexpr auto rescaled = [](const segment_type& one) { return one.is_rescaled; };
   void rescale() {
     for (auto& one : segments_) {
       if (!one.is_rescaled) continue;
@@ -283,10 +281,13 @@ class recombination {
     }
   }
 
-  merging_type merging_;
+  space_ref space_;
+  bool measures_distances_;
+  merging merging_;
   std::size_t vectors_, count_, parts_;
   std::span<double> sums_;
   std::exception_ptr error_;
+  std::optional<space_of_copies> copies_;
   std::vector<segment_type> segments_;
   phase phase_ = phase::measure;
   std::size_t at_ = 0;     // the merge
@@ -312,9 +313,8 @@ inline recombined_range recombined_elements(const slice& window, std::size_t k, 
 /// @param observe  observe(k, segment_outcome) for each of these segments
 /// @param written  written(range) for the elements of each, counted from the origin
 /// @throws what recombination::require_success throws
-template <scalar T, execution_space<T> Space, rule Rule, class Observer, class Written>
-void finish_recombination(const Space& space, const recombination<T, Space, Rule>& run, T* out, const Observer& observe,
-                          const Written& written) {
+inline void finish_recombination(const space_ref& space, const recombination& run, std::byte* out,
+                                 segment_observer observe, function_ref<void(index_range)> written) {
   const auto& results = run.require_success();
   run.write(out);
   space.fence();

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/segments.hpp"
+#include "../references/space_ref.hpp"
 #include "rescaling.hpp"
 #include "segment_copies.hpp"
 
@@ -32,13 +32,12 @@ struct recombined_range {
 };
 
 /// One segment on its way through recombine.
-template <scalar T, execution_space<T> Space>
 struct recombined_segment {
   /// @param together        how many vectors are combined at once
   /// @param with_distances  whether their distances may be measured
-  recombined_segment(const Space& space, std::span<const T* const> vectors, const recombined_range& range,
-                     std::size_t number, std::span<const std::size_t> leaf_counts, std::size_t together,
-                     bool with_distances)
+  recombined_segment(const space_ref& space, const space_of_copies& in, vector_list vectors,
+                     const recombined_range& range, std::size_t number, std::span<const std::size_t> leaf_counts,
+                     std::size_t together, bool with_distances)
       : elements(range.elements),
         parts(range.parts),
         is_scalar(range.length == 1),
@@ -48,10 +47,10 @@ struct recombined_segment {
         result_norms(parts.size()),
         counts(leaf_counts.begin(), leaf_counts.end()),
         noise(vectors.size(), 0),
-        scale(parts.size(), vectors.size(), together, rescaling::range_of<T>),
+        scale(parts.size(), vectors.size(), together, rescaling::range_of(space.format())),
         gram(packed_size(together)),
         squared_distances(with_distances ? packed_size(together) : 0),
-        copies(space, vectors, range.elements, range.measured_elsewhere, with_distances ? 1 : 0) {}
+        copies(space, in, vectors, range.elements, range.measured_elsewhere, with_distances ? 1 : 0) {}
 
   std::span<double> norms_of(std::size_t part) {
     return std::span(norms).subspan(part * weights.size(), weights.size());
@@ -83,7 +82,7 @@ struct recombined_segment {
   std::size_t matrices = 0;               // how many are being added over the ranks
   bool is_rescaled = false, is_finite = true;
 
-  segment_copies<T, Space> copies;  // last: once the space writes to them, nothing else may fail here
+  segment_copies copies;  // last: once the space writes to them, nothing else may fail here
 };
 
 }  // namespace adasum::detail

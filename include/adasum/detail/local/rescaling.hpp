@@ -42,8 +42,9 @@ class rescaling {
     double largest_square;  ///< beyond which a part is multiplied
     int first_step;         ///< by which it is brought into range at first, as an exponent of two
   };
-  template <scalar T>
-  static constexpr number_range range_of{largest_mixed_square<T>, format_of<T> == number_format::binary64 ? 600 : 128};
+  static constexpr number_range range_of(number_format format) {
+    return {largest_mixed_square(format), format == number_format::binary64 ? 600 : 128};
+  }
 
   /// @param together  how many vectors are combined at once
   rescaling(std::size_t parts, std::size_t vectors, std::size_t together, const number_range& range)

@@ -12,7 +12,6 @@ namespace adasum::detail {
 
 /// Cuts segments into rounds of measure and mix. A space that computes from caches names round_bytes: then what one
 /// round has measured is still there when it is mixed, and short segments share the cost of a round.
-template <class Space>
 class local_rounds {
  public:
   /// The most segments of a round, unless it is the only one.
@@ -20,8 +19,9 @@ class local_rounds {
 
   /// @param bytes      of all vectors together, for each element
   /// @param undivided  whether there must be one round only
-  local_rounds(segments_view segments, std::size_t bytes, bool undivided)
-      : segments_(segments), bytes_(bytes), undivided_(undivided || !has_limit) {}
+  /// @param limit      see space_table::round_bytes
+  local_rounds(segments_view segments, std::size_t bytes, bool undivided, std::size_t limit)
+      : segments_(segments), bytes_(bytes), limit_(limit), undivided_(undivided || limit == 0) {}
 
   /// How many segments a round has at most.
   std::size_t longest() const { return undivided_ ? segments_.size() : std::min(segments_.size(), most); }
@@ -31,19 +31,13 @@ class local_rounds {
     const std::size_t rest = segments_.size() - first;
     if (undivided_) return rest;
     std::size_t count = 1;
-    while (count < std::min(rest, most) && bytes_ * segments_.part(first, count + 1).all().size() <= limit()) ++count;
+    while (count < std::min(rest, most) && bytes_ * segments_.part(first, count + 1).all().size() <= limit_) ++count;
     return count;
   }
 
  private:
-  static constexpr bool has_limit = requires { Space::round_bytes; };
-  static constexpr std::size_t limit() {
-    if constexpr (has_limit) return Space::round_bytes;
-    return 0;
-  }
-
   segments_view segments_;
-  std::size_t bytes_;
+  std::size_t bytes_, limit_;
   bool undivided_;
 };
 

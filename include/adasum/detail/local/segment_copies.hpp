@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/segments.hpp"
+#include "../references/space_ref.hpp"
 #include "fence_on_failure.hpp"
 
 namespace adasum::detail {
@@ -22,41 +22,39 @@ namespace adasum::detail {
 /// Copies of one segment's elements of n vectors, to be rescaled and combined in place: in double, wherever the space
 /// offers that. There may be room for more vectors behind them. Elements that are measured elsewhere do not count in inner
 /// products.
-template <scalar T, execution_space<T> Space>
 class segment_copies {
-  using space_type = std::remove_cvref_t<decltype(space_of_copies<T>(std::declval<const Space&>()))>;
-
  public:
-  using element = std::conditional_t<recombines_in_double<Space, T>, double, T>;
-
-  segment_copies(const Space& space, std::span<const T* const> vectors, index_range elements,
+  /// @param space  that of the vectors
+  /// @param in     that of the copies; must outlive this object
+  segment_copies(const space_ref& space, const space_of_copies& in, vector_list vectors, index_range elements,
                  std::span<const index_range> measured_elsewhere = {}, std::size_t more = 0)
-      : space_(space_of_copies<T>(space)),
+      : in_(&in),
         elsewhere_(measured_elsewhere.begin(), measured_elsewhere.end()),
         length_(elements.size()),
-        memory_(space_.template allocate<element>((vectors.size() + more) * elements.size())) {
-    fence_on_failure<space_type> guard(space_);
-    for (std::size_t i = 0; i < vectors.size(); ++i) space_.copy(vectors[i] + elements.begin, at(i), length_);
+        memory_(in.space.allocate((vectors.size() + more) * elements.size())) {
+    fence_on_failure guard(in.space);
+    for (std::size_t i = 0; i < vectors.size(); ++i)
+      in.copy_in(in.space.object(), space.at(vectors[i], elements.begin), at(i), length_);
     guard.dismiss();
   }
 
-  element* at(std::size_t i) const { return memory_.data() + i * length_; }
+  std::byte* at(std::size_t i) const { return in_->space.at(memory_.data(), i * length_); }
 
   /// v ← 2^exponent · v, in steps that a double can hold.
-  void scale(element* v, int exponent) const { scale(v, {0, length_}, exponent); }
-  void scale(element* v, index_range elements, int exponent) const {
+  void scale(void* v, int exponent) const { scale(v, {0, length_}, exponent); }
+  void scale(void* v, index_range elements, int exponent) const {
     while (exponent != 0) {
       const int step = std::clamp(exponent, -1000, 1000);
       const double factor = std::ldexp(1.0, step);
-      const element* const in = v;
+      const void* const in = v;
       mix(std::span(&in, 1), elements, &factor, v);
       exponent -= step;
     }
   }
 
   /// Returns when the packed matrix is there: of all elements, or of some.
-  void measure(std::span<const element* const> vectors, double* gram) const { measure(vectors, {0, length_}, gram); }
-  void measure(std::span<const element* const> vectors, index_range elements, double* gram) const {
+  void measure(vector_list vectors, double* gram) const { measure(vectors, {0, length_}, gram); }
+  void measure(vector_list vectors, index_range elements, double* gram) const {
     if (elsewhere_.empty()) return measure_range(vectors, elements, gram);
     const auto entries = packed_size(vectors.size());
     std::vector<double> one(entries);
@@ -75,28 +73,28 @@ class segment_copies {
     add(begin, elements.end);
   }
 
-  void mix(std::span<const element* const> vectors, const double* weights, element* out) const {
+  void mix(vector_list vectors, const double* weights, void* out) const {
     mix(vectors, {0, length_}, weights, out);
   }
-  void mix(std::span<const element* const> vectors, index_range elements, const double* weights, element* out) const {
+  void mix(vector_list vectors, index_range elements, const double* weights, void* out) const {
     const std::array<std::size_t, 2> offsets{elements.begin, elements.end};
-    space_.mix(whole(segments_view{offsets}), vectors, weights, out);
+    in_->space.mix(whole(segments_view{offsets}), vectors, weights, out);
   }
 
   /// Rounds the first of them, if it is to be.
-  void copy_to(T* out) const { space_.copy(static_cast<const element*>(at(0)), out, length_); }
+  void copy_to(void* out) const { in_->copy_out(in_->space.object(), at(0), out, length_); }
 
  private:
-  void measure_range(std::span<const element* const> vectors, index_range elements, double* gram) const {
+  void measure_range(vector_list vectors, index_range elements, double* gram) const {
     const std::array<std::size_t, 2> offsets{elements.begin, elements.end};
-    space_.measure(whole(segments_view{offsets}), vectors, gram);
-    space_.fence();
+    in_->space.measure(whole(segments_view{offsets}), vectors, gram);
+    in_->space.fence();
   }
 
-  space_type space_;
+  const space_of_copies* in_;
   std::vector<index_range> elsewhere_;
   std::size_t length_;
-  mutable decltype(std::declval<const space_type&>().template allocate<element>(0)) memory_;
+  space_memory memory_;
 };
 
 }  // namespace adasum::detail

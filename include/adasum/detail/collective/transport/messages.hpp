@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "../../../core/concepts.hpp"
+#include "../../../core/segments.hpp"
+#include "../../../core/stage.hpp"
 #include "../../../schedule/sum_order.hpp"
+#include "../../../schedule/transfers.hpp"
 #include "../call_signature.hpp"
 #include "../report_stages.hpp"
 #include "../small_allreduce.hpp"
-#include "losses_of_run.hpp"
 #include "messenger.hpp"
-#include "told_losses.hpp"
 #include "transport.hpp"
 
 namespace adasum::detail {
@@ -26,7 +26,6 @@ namespace adasum::detail {
 struct message_sizes {
   std::size_t members = 1;               ///< the most ranks that meet
   std::size_t received = 0;              ///< elements of other members' vectors
-  std::size_t kept = 0;                  ///< of these, those that stay until all stages are weighed together
   std::size_t packed = 0, unpacked = 0;  ///< elements of one exchange, where they are rounded
   std::size_t joined = 0;                ///< elements that are sent with records behind them, and room for these
   std::size_t sums = 0;                  ///< doubles that are received when inner products are added
@@ -72,92 +71,78 @@ struct message_sizes {
     }
     joined = std::max(joined, sum);
   }
-  /// The stage's vectors stay. @return where they begin
-  std::size_t keep(const stage& stage, std::size_t room) {
-    return std::exchange(kept, kept + (stage.members.size() - 1) * (stage.survives() ? stage.part().size() + room : 0));
-  }
 };
 
 /// The transport by messages, for any communicator. What is received before a stage lies in a buffer of its own, in the
-/// order of the members, behind what stays there longer; the result is received in place. A rank that has withdrawn
-/// touches its gradient no more: it receives everything in that buffer.
-template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
-class messages final : public transport<T> {
+/// order of the members; the result is received in place. A rank that has withdrawn touches its gradient no more: it
+/// receives everything in that buffer.
+class messages final : public transport {
  public:
-  /// @param space, comm, report  must outlive this object
-  /// @param rounds_own           whether a rank rounds what it does not send, too: whoever combines some elements then gets
-  ///                             the same
-  /// @param pieces               of the gradient
-  messages(const Space& space, const Comm& comm, wire_format format, const message_sizes& sizes, report_stages& report,
-           bool rounds_own = false, std::size_t pieces = 1)
-      : rank_(comm.rank()),
+  /// @param report      must outlive this object
+  /// @param rounds_own  whether a rank rounds what it does not send, too: whoever combines some elements then gets the same
+  messages(const space_ref& space, const communicator_ref& comm, wire_format format, const message_sizes& sizes,
+           report_stages& report, bool rounds_own = false)
+      : space_(space),
+        rank_(comm.rank()),
         rounds_own_(rounds_own),
         report_(report),
-        losses_(pieces),
-        received_(space.template allocate<T>(sizes.kept + sizes.received)),
-        received_at_(received_.data()),
+        received_(space.allocate(sizes.received)),
         messenger_(space, comm, format, sizes.packed, sizes.unpacked, sizes.joined, sizes.members,
-                   longest(sizes, static_cast<std::size_t>(comm.size()), report)),
+                   longest(space, sizes, static_cast<std::size_t>(comm.size()), report)),
         sum_scratch_(sizes.sums) {}
 
-  T* begin_run(T* gradient, bool posts) override {
+  std::byte* begin_run(std::byte* gradient, bool posts) override {
     messenger_.begin_run(posts);
-    losses_.begin_run();
     return gradient;
   }
   void end_run() override {}
 
-  progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
+  progress bring(const bound_stage& stage, std::byte* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
     if (turn == 0 && stage.survives() && (stage.replicated() || rounds_own_) && !withdrawn()) round(stage, gradient);
-    return exchange(stage, stage.to_combine, turn, [&] {
-      T* to = received_at_ + stage.received_at;
-      auto& lost = losses_of(stage);
-      for (const auto& one : stage.to_combine.sends)
-        send(stage, one, gradient, losses_.are_told(stage, stage.self, one.member) ? lost : told_losses{});
-      if (losses_.forgets(stage, stage.self)) lost = {};
+    const auto put_elements = [&] {
+      std::byte* to = received_.data();
+      for (const auto& one : stage.to_combine.sends) send(stage, one, gradient);
       for (const auto& one : stage.to_combine.receives)
         messenger_.receive(stage.members[one.member],
-                           {std::exchange(to, to + one.elements.size() + stage.record_room), one.elements.size()},
-                           joined_to(one));
-    });
+                           std::exchange(to, space_.at(to, one.elements.size() + stage.record_room)),
+                           one.elements.size(), joined_to(one));
+    };
+    return exchange(stage, stage.to_combine, turn, put_elements);
   }
-
-  const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const override {
-    if (i == stage.self) return gradient + stage.part().begin;
-    return received_at_ + stage.received_at + (i - (i > stage.self)) * (stage.part().size() + stage.record_room);
+  const std::byte* vector(const bound_stage& stage, std::size_t i, const std::byte* gradient) const override {
+    if (i == stage.self) return space_.at(gradient, stage.part().begin);
+    return space_.at(received_.data(), (i - (i > stage.self)) * (stage.part().size() + stage.record_room));
   }
-
-  progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) override {
+  progress sum(const bound_stage& stage, std::span<double> values, std::size_t turn) override {
     if (turn == 0) {
       const auto self = static_cast<std::size_t>(std::ranges::find(stage.sum_over, rank_) - stage.sum_over.begin());
       sum_ = {stage.sum_over, self, sum_radix(stage.members.size()), values, sum_scratch_};
     }
     return next_of(sum_);
   }
-
-  progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
-    return exchange(stage, stage.to_deliver, turn, [&] {
-      for (const auto& one : stage.to_deliver.sends) send(stage, one, gradient, losses_of(stage));
-      T* aside = received_at_;
+  progress deliver(const bound_stage& stage, std::byte* gradient, std::size_t turn) override {
+    const auto put_elements = [&] {
+      for (const auto& one : stage.to_deliver.sends) send(stage, one, gradient);
+      std::byte* aside = received_.data();
       for (const auto& one : stage.to_deliver.receives) {
         const auto size = one.elements.size();
-        T* const to = withdrawn() ? std::exchange(aside, aside + size) : gradient + one.elements.begin;
-        messenger_.receive(stage.members[one.member], {to, size});
+        std::byte* const to = withdrawn() ? std::exchange(aside, space_.at(aside, size))
+                                          : space_.at(gradient, one.elements.begin);
+        messenger_.receive(stage.members[one.member], to, size);
       }
-    });
+    };
+    return exchange(stage, stage.to_deliver, turn, put_elements);
   }
 
   bool arrived(bool block) override { return messenger_.arrived(block); }
-
   void withdraw() override { messenger_.withdraw(); }
   progress leave() override { return progress::done; }
   bool withdrawn() const { return messenger_.withdrawn(); }
 
   // ── for what is no stage, or not all of one ──
-
   /// What is known of gradients, without their elements.
-  progress exchange_records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
+  progress exchange_records(const bound_stage& stage, const transfers& list, std::size_t turn) {
     return exchange(stage, list, turn, [] {});
   }
   /// See report_stages.
@@ -170,65 +155,61 @@ class messages final : public transport<T> {
   /// See messenger::set_scheduled.
   void set_scheduled(bool scheduled) { messenger_.set_scheduled(scheduled); }
   /// This rank's part of a vector, in the gradient, as the others will see it.
-  void round(const bound_stage<T>& stage, T* gradient) {
-    losses_of(stage) += messenger_.round({gradient + stage.part().begin, stage.part().size()});
+  void round(const bound_stage& stage, std::byte* gradient) {
+    messenger_.round(space_.at(gradient, stage.part().begin), stage.part().size());
   }
-  /// Not that of a rank's gradient, but other vectors go down the same stages.
-  void begin_vectors() { losses_.begin_vectors(); }
-  /// What was lost, on all ranks where each gets the whole result; none where that was not counted, as in memory of a
-  /// device.
-  std::optional<wire_losses> losses() const {
-    const auto all = losses_.all();
-    if (device_space<Space> || all.uncounted > 0) return {};
-    return all.counted;
-  }
-  told_losses& losses_of(const bound_stage<T>& stage) { return losses_.of(stage.piece); }
+  /// See wire::losses.
+  std::optional<wire_losses> losses() const { return messenger_.losses(); }
   std::size_t bytes_sent() const { return messenger_.bytes_sent(); }
 
  private:
   /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
-  static std::size_t longest(const message_sizes& sizes, std::size_t ranks, report_stages& report) {
+  static std::size_t longest(const space_ref& space, const message_sizes& sizes, std::size_t ranks,
+                             report_stages& report) {
     return std::max(
-        {std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * sizeof(T) + sizeof(told_losses),
+        {std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * space.element_size(),
          report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
          ranks * sizeof(call_signature)});
   }
 
   /// One exchange. Between two ranks, elements come before what is known of them.
-  template <class PutElements>
-  progress exchange(const bound_stage<T>& stage, const transfers& list, std::size_t turn, PutElements&& put_elements) {
+  progress exchange(const bound_stage& stage, const transfers& list, std::size_t turn,
+                    function_ref<void()> put_elements) {
     if (turn == 0) {
       messenger_.begin();
       put_elements();
       for (const auto& one : list.sends) {
-        if (!one.joined) messenger_.send_record(stage.members[one.member], report_.known_of(one.leaves));
-        if (one.result_norms) messenger_.send_record(stage.members[one.member], report_.written().result_norms());
+        if (!one.joined) messenger_.send_record(stage.members[one.member], std::as_bytes(known_of(one.leaves)));
+        if (one.result_norms) messenger_.send_record(stage.members[one.member], std::as_bytes(result_norms()));
       }
       for (const auto& one : list.receives) {
-        if (!one.joined) messenger_.receive_record(stage.members[one.member], report_.known_of(one.leaves));
-        if (one.result_norms) messenger_.receive_record(stage.members[one.member], report_.written().result_norms());
+        if (!one.joined)
+          messenger_.receive_record(stage.members[one.member], std::as_writable_bytes(known_of(one.leaves)));
+        if (one.result_norms)
+          messenger_.receive_record(stage.members[one.member], std::as_writable_bytes(result_norms()));
       }
       if (messenger_.start()) return progress::waits;
     }
-    losses_of(stage) += messenger_.unpack();
+    messenger_.unpack();
     return progress::done;
   }
-  void send(const bound_stage<T>& stage, const transfer& one, const T* gradient, const told_losses& lost) {
-    const T* const from = withdrawn() ? received_at_ : gradient + one.elements.begin;  // what is withheld is not read
-    messenger_.send(stage.members[one.member], {from, one.elements.size()}, joined_to(one), lost);
+  std::span<double> result_norms() { return report_.written().result_norms(); }
+  void send(const bound_stage& stage, const transfer& one, const std::byte* gradient) {
+    // What is withheld is not read.
+    const auto* const from = withdrawn() ? received_.data() : space_.at(gradient, one.elements.begin);
+    messenger_.send(stage.members[one.member], from, one.elements.size(), joined_to(one));
   }
   /// The records in the message of the elements.
   std::span<report::entry> joined_to(const transfer& one) {
     return one.joined ? report_.known_of(one.leaves) : std::span<report::entry>();
   }
 
+  space_ref space_;
   int rank_;
   bool rounds_own_;
   report_stages& report_;
-  losses_of_run losses_;
-  decltype(std::declval<const Space&>().template allocate<T>(0)) received_;
-  T* received_at_;
-  messenger<T, Space, Comm> messenger_;
+  space_memory received_;
+  messenger messenger_;
   std::vector<double> sum_scratch_;
   small_allreduce sum_;
 };

@@ -6,19 +6,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "../../../core/concepts.hpp"
 #include "../../../core/message.hpp"
-#include "../../../core/options.hpp"
-#include "../../../core/pending.hpp"
 #include "../../../core/report.hpp"
 #include "../../../schedule/sum_order.hpp"
+#include "../../references/communicator_ref.hpp"
+#include "../../references/function_ref.hpp"
+#include "../../references/space_ref.hpp"
 #include "../attempt.hpp"
 #include "joined.hpp"
-#include "told_losses.hpp"
 #include "wire.hpp"
 
 /// The messages of one reduction, and how a rank that fails lets no other wait.
@@ -27,24 +27,29 @@
 /// steps that it has not taken yet, but withholds its bytes; who gets such a message fails, and withholds from then on.
 namespace adasum::detail {
 
-template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
 class messenger {
  public:
-  /// @param space, comm     must outlive this object
   /// @param sent, received  the most elements of one exchange
   /// @param joined          see joined_messages
   /// @param members         the most ranks that meet in one stage
   /// @param longest         the most bytes of one message
-  messenger(const Space& space, const Comm& comm, wire_format format, std::size_t sent, std::size_t received,
-            std::size_t joined, std::size_t members, std::size_t longest)
-      : space_(space), comm_(comm), wire_(space, format, sent, received, members), joined_(space, joined) {
+  messenger(const space_ref& space, const communicator_ref& comm, wire_format format, std::size_t sent,
+            std::size_t received, std::size_t joined, std::size_t members, std::size_t longest)
+      : is_device_(space.is_device()),
+        comm_(comm),
+        wire_(space, format, sent, received),
+        joined_(space, joined),
+        pending_(comm.can_post() ? comm.make_pending() : no_object()) {
     // To a member that waits, elements, records and norms are messages of their own.
     const auto messages = std::max(3 * members, sum_order::most_messages);
     out_.reserve(messages);
     in_.reserve(messages);
     wire_.reserve(members);
     joined_.reserve(members);
-    if constexpr (!device_space<Space>) reserve(messages, longest);
+    if (is_device_) return;
+    // In time, where the communicator can: the others wait for messages that it has no memory to send.
+    comm.reserve(messages, longest);
+    if (comm.can_post()) comm.reserve(messages, longest, pending_.get());
   }
   messenger(const messenger&) = delete;
   messenger& operator=(const messenger&) = delete;
@@ -52,12 +57,12 @@ class messenger {
   /// A run begins.
   /// @param posts  whether exchanges are posted, where the communicator can, so that arrived() need not block
   void begin_run(bool posts) {
-    posts_ = posts;
+    posts_ = posts && comm_.can_post();
     withdrawn_ = false;
     scheduled_ = true;
     steps_done_ = steps_to_skip_ = bytes_sent_ = 0;
+    wire_.begin_run();
   }
-
   /// From here on, walking through the stages again skips the steps that were taken and withholds in the others.
   void withdraw() {
     withdrawn_ = scheduled_ = true;
@@ -65,9 +70,10 @@ class messenger {
   }
   bool withdrawn() const { return withdrawn_; }
   std::size_t bytes_sent() const { return bytes_sent_; }
+  /// See wire::losses.
+  std::optional<wire_losses> losses() const { return wire_.losses(); }
 
   // ── one exchange: put together, start, wait until it has arrived, unpack ──
-
   void begin() {
     out_.clear();
     in_.clear();
@@ -75,27 +81,23 @@ class messenger {
     joined_.begin();
   }
   /// @param records  that are joined to the elements
-  /// @param lost     what their vector has lost in rounding, told with elements that are rounded
-  void send(int peer, std::span<const T> elements, std::span<const report::entry> records = {},
-            const told_losses& lost = {}) {
-    if (elements.empty()) return;
-    if (!records.empty()) return out_.push_back(joined_.send(space_, peer, elements, records, withdrawn_));
+  void send(int peer, const std::byte* elements, std::size_t count, std::span<const report::entry> records = {}) {
+    if (count == 0) return;
+    if (!records.empty()) return out_.push_back(joined_.send(peer, elements, count, records, withdrawn_));
     // What is withheld need not be made: the execution space may be what failed.
-    out_.push_back(withdrawn_ ? outgoing{peer, wire_.as_long_as(elements), memory_kind::space}
-                              : wire_.pack(space_, peer, elements, lost));
+    out_.push_back(withdrawn_ ? outgoing{peer, wire_.as_long_as(elements, count), memory_kind::space}
+                              : wire_.pack(peer, elements, count));
   }
-  void receive(int peer, std::span<T> to, std::span<report::entry> records = {}) {
-    if (to.empty()) return;
-    in_.push_back(records.empty() ? wire_.buffer_for(peer, to) : joined_.receive(peer, to, records));
+  void receive(int peer, std::byte* to, std::size_t count, std::span<report::entry> records = {}) {
+    if (count == 0) return;
+    in_.push_back(records.empty() ? wire_.buffer_for(peer, to, count) : joined_.receive(peer, to, count, records));
   }
   /// Something small that lies in memory of the host.
-  template <class Row>
-  void send_record(int peer, std::span<Row> record) {
-    if (!record.empty()) out_.push_back({peer, std::as_bytes(record)});
+  void send_record(int peer, std::span<const std::byte> record) {
+    if (!record.empty()) out_.push_back({peer, record});
   }
-  template <class Row>
-  void receive_record(int peer, std::span<Row> to) {
-    if (!to.empty()) in_.push_back({peer, std::as_writable_bytes(to)});
+  void receive_record(int peer, std::span<std::byte> to) {
+    if (!to.empty()) in_.push_back({peer, to});
   }
   /// @return whether there is anything to wait for
   [[nodiscard]] bool start() {
@@ -108,11 +110,11 @@ class messenger {
       message.withheld = withdrawn_;
       if (!withdrawn_) bytes_sent_ += message.bytes.size();
     }
-    if constexpr (device_space<Space>)
+    if (is_device_)
       for (auto& buffer : in_) buffer.discarded = withdrawn_ && buffer.where == memory_kind::space;
     bool posted = true;
-    if constexpr (can_post)
-      if (posts_) posted = unless_withdrawn([&] { attempt([&] { comm_.post(space_, out_, in_, pending_); }); });
+    if (posts_)
+      posted = unless_withdrawn([&] { attempt([&] { comm_.post(out_, in_, pending_.get()); }); });
     if (scheduled_) ++steps_done_;  // what could not be posted is withheld later
     return posted;
   }
@@ -127,55 +129,38 @@ class messenger {
   /// Whether the exchange that was started has ended. @param block  wait until it has
   /// @throws what the communicator throws, unless this rank has withdrawn
   bool arrived(bool block) {
-    if constexpr (can_post)
-      if (posts_) {
-        bool ended = true;
-        unless_withdrawn([&] { block ? pending_.wait() : void(ended = pending_.test()); });
-        return ended;
-      }
+    if (posts_) {
+      bool ended = true;
+      unless_withdrawn([&] { block ? comm_.wait(pending_.get()) : void(ended = comm_.test(pending_.get())); });
+      return ended;
+    }
     if (block) unless_withdrawn([&] { exchange(); });
     return block;
   }
-  /// @return what the vectors that were received have lost in rounding
-  told_losses unpack() {
-    if (withdrawn_) return {};
-    const auto lost = wire_.unpack(space_);
+  void unpack() {
+    if (withdrawn_) return;
+    wire_.unpack();
     joined_.unpack();
-    return lost;
   }
-
-  /// Elements as the others will see them. @return what they lost
-  told_losses round(std::span<T> elements) { return wire_.round(space_, elements); }
-
+  /// Elements as the others will see them.
+  void round(std::byte* elements, std::size_t count) { wire_.round(elements, count); }
   /// Whether the exchanges from here on are called for by the stages alone: others, who withdraws must not count.
   void set_scheduled(bool scheduled) { scheduled_ = scheduled; }
 
  private:
-  /// In time, where the communicator can: the others wait for messages that it has no memory to send.
-  void reserve(std::size_t messages, std::size_t longest) {
-    if constexpr (requires { comm_.reserve(messages, longest); }) comm_.reserve(messages, longest);
-    if constexpr (can_post)
-      if constexpr (requires { comm_.reserve(messages, longest, pending_); })
-        comm_.reserve(messages, longest, pending_);
-  }
   void exchange() {
     try {
-      attempt([&] { comm_.exchange(space_, out_, in_); });
+      attempt([&] { comm_.exchange(out_, in_); });
     } catch (const std::bad_alloc&) {  // nothing has been exchanged: it is withheld later
       if (scheduled_) --steps_done_;
       throw;
     }
   }
-  static constexpr bool can_post = posting_communicator<Comm, Space>;
-  static_assert(
-      can_post || device_space<Space> || !requires { typename Comm::pending; },
-      "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
 
   /// Where this rank has withdrawn, its peers fail too, as they should. @return whether nothing was thrown
-  template <class Action>
-  bool unless_withdrawn(Action&& action) {
+  bool unless_withdrawn(function_ref<void()> action) {
     try {
-      std::forward<Action>(action)();
+      action();
       return true;
     } catch (...) {
       if (!withdrawn_) throw;
@@ -183,13 +168,13 @@ class messenger {
     }
   }
 
-  const Space& space_;
-  const Comm& comm_;
-  wire<T, Space> wire_;
-  joined_messages<T, Space> joined_;
+  bool is_device_;
+  communicator_ref comm_;
+  wire wire_;
+  joined_messages joined_;
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
-  typename pending_of<Comm, Space>::type pending_;
+  owned_object pending_;
   bool posts_ = false;
   bool withdrawn_ = false;
   bool scheduled_ = true;  // whether the next exchange is one that the stages alone call for

@@ -22,6 +22,7 @@
 #include "../../../core/optional_members.hpp"
 #include "../../../core/spinning.hpp"
 #include "../../../core/waiting_time.hpp"
+#include "../../references/shared_window_ref.hpp"
 #include "meeting.hpp"
 #include "shared_blocks.hpp"
 #include "time_limit.hpp"
@@ -37,8 +38,7 @@
 ///     publish address ── A ── measure slice r of all, write partial sums
 ///                     ── B ── read all sums, mix slice r into all ── C
 ///
-/// (A gradient that comes in pieces and is weighed as a whole is published, measured and summed once for each piece, with
-/// barriers A and B; then its pieces are mixed.) Slice r of every gradient is touched by rank r alone between A and C.
+/// Slice r of every gradient is touched by rank r alone between A and C.
 /// (Where ranks get parts of the result only, it is written only where it belongs; C is still needed, since others may read
 /// this rank's gradient until then.)
 ///
@@ -93,7 +93,7 @@ class shared_access {
   std::size_t size() const { return ranks().size(); }
   std::size_t self() const { return blocks_.self(); }
   /// This rank's gradient memory; null where every address can be reached and none is needed.
-  std::byte* gradient() const { return Memory::same_address_space ? nullptr : blocks_.gradient_of(self()); }
+  std::byte* gradient() const { return shares_addresses(memory()) ? nullptr : blocks_.gradient_of(self()); }
 
   /// A rank's place in ranks(); size() if it is not there.
   std::size_t place_of(int rank) const {
@@ -131,10 +131,7 @@ class shared_access {
   }
   /// The gradient of rank ranks()[i].
   std::byte* published(std::size_t i) const {
-    if constexpr (Memory::same_address_space)
-      return control_of(i).address.load(std::memory_order_relaxed);
-    else
-      return blocks_.gradient_of(i);
+    return shares_addresses(memory()) ? control_of(i).address.load(std::memory_order_relaxed) : blocks_.gradient_of(i);
   }
 
   // A meeting: arrive, and then wait, once for each round.
@@ -222,7 +219,7 @@ class shared_access {
     while (!is_left_alone()) {
       rest(memory());
       gave_up_waiting_ =
-          !Memory::same_address_space && (stop_.is_requested() || clock::now() - start >= longest_wait());
+          !shares_addresses(memory()) && (stop_.is_requested() || clock::now() - start >= longest_wait());
       if (gave_up_waiting_) return;
     }
   }
@@ -390,7 +387,7 @@ class shared_access {
   const meeting* with_ = nullptr;          // and its round
   std::size_t round_ = 0;
   unsigned polls_ = 0;
-  mutable spinning spin_{most_looks<Memory>};
+  mutable spinning spin_{looks_at(memory())};
   mutable interruption stop_;
   bool has_begun_ = false;
   bool exposed_ = false;          // whether others may have begun to work with this rank before it failed in this run

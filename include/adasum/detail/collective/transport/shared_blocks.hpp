@@ -17,28 +17,12 @@
 
 namespace adasum::detail {
 
-/// For communicators without shared memory.
-struct no_shared_memory {
-  static constexpr bool same_address_space = false;
-  std::span<const int> ranks() const { return {}; }
-  std::byte* of(std::size_t) const { return nullptr; }
-};
-
-template <class Comm>
-struct memory_shared_by {
-  using type = no_shared_memory;
-};
-template <shared_memory_communicator Comm>
-struct memory_shared_by<Comm> {
-  using type = decltype(std::declval<const Comm&>().share(std::size_t{}));
-};
-
 /// What each rank has in shared memory, besides its control block.
 struct shared_sizes {
   std::size_t sums = 0;            ///< the most doubles that are published at once
   std::size_t rounds = 1;          ///< of the sum that takes the most
   std::size_t record_bytes = 0;    ///< of what is known of gradients, for the report
-  std::size_t gradient_bytes = 0;  ///< where not every address can be reached
+  std::size_t gradient_bytes = 0;  ///< 0 where every address can be reached
 };
 
 /// What lies where in the memory that ranks share. Each of them has, on cache lines of its own,
@@ -77,7 +61,7 @@ class shared_blocks {
 
   /// Bytes of each of so many ranks.
   static std::size_t bytes_for(const shared_sizes& sizes, std::size_t ranks) {
-    return gradient_at(sizes, ranks) + (Memory::same_address_space ? 0 : sizes.gradient_bytes);
+    return gradient_at(sizes, ranks) + sizes.gradient_bytes;
   }
 
   shared_blocks(Memory memory, int rank, const shared_sizes& sizes) : memory_(std::move(memory)) {

@@ -7,71 +7,56 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "../../../core/concepts.hpp"
 #include "../../../core/report.hpp"
 #include "../../../schedule/sum_order.hpp"
 #include "../../../schedule/transfers.hpp"
-#include "losses_of_run.hpp"
+#include "../../references/communicator_ref.hpp"
+#include "../../references/space_ref.hpp"
 #include "meeting.hpp"
 #include "messages.hpp"
 #include "shared_access.hpp"
-#include "told_losses.hpp"
 #include "transport.hpp"
 
 namespace adasum::detail {
-
-/// Whether the communicator's shared memory can hold gradients of the space, or any address will do.
-template <class Comm, class Space>
-constexpr bool shares_gradients = [] {
-  if constexpr (shared_memory_communicator<Comm>)
-    return !device_space<Space> || memory_shared_by<Comm>::type::same_address_space;
-  else
-    return false;
-}();
 
 /// The transport in memory that ranks share: a stage whose members are all the ranks that share it, or by levels a group of
 /// them, sends nothing. Each rank combines its part of all members' gradients where they lie and writes it into all of them;
 /// or, where the stage says `published`, reads copies of all gradients and combines everything in its own memory. Records
 /// travel by message, or from level to level in that memory, too. Members that stay behind get the result there, and
 /// what is known for the report by message.
-template <scalar T, execution_space<T> Space, communicator_for<Space> Comm>
-class shared_memory final : public transport<T> {
-  using window = typename memory_shared_by<Comm>::type;
-  using access = shared_access<window>;
+class shared_memory final : public transport {
 
  public:
   /// Collective. @throws shared_memory_error  there is no room; on all ranks
-  /// @param space, by_message  must outlive this object
   /// @param published  whether the one stage there is says so
   /// @param sizes      of sums; with record_bytes_of() of all stages
   /// @param signature  tells plans apart that cannot work together
   /// @param bytes      how much memory to ask for, if that is more than this rank needs: see bytes_for
-  shared_memory(const Space& space, const Comm& comm, std::size_t length, bool published, shared_sizes sizes,
+  shared_memory(const space_ref& space, const communicator_ref& comm, std::size_t length, bool published, shared_sizes sizes,
                 std::uint64_t signature, std::chrono::duration<double> timeout, std::size_t bytes = 0)
       : space_(space),
         length_(length),
         result_{0, length},
         published_(published),
-        shared_(comm.share(std::max(bytes, bytes_for(comm, length, published, sizes))), comm.rank(),
-                with_gradient(sizes, length, published), signature, timeout) {
+        shared_(comm.share(std::max(bytes, bytes_for(space, comm, length, published, sizes))), comm.rank(),
+                with_gradient(space, comm, sizes, length, published), signature, timeout) {
     std::vector<std::size_t> all(shared_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     groups_.push_back({{all, shared_.self(), barrier_radix}, {all, shared_.self(), sum_radix(all.size())}});
   }
   /// What a rank with these stages needs. Where ranks' stages differ, all of them ask for the most that one needs: in some
   /// communicators, the first one that asks makes the memory of all.
-  static std::size_t bytes_for(const Comm& comm, std::size_t length, bool published, const shared_sizes& sizes) {
-    return shared_blocks<window>::bytes_for(with_gradient(sizes, length, published),
-                                            static_cast<std::size_t>(comm.size()));
+  static std::size_t bytes_for(const space_ref& space, const communicator_ref& comm, std::size_t length,
+                               bool published, const shared_sizes& sizes) {
+    return shared_blocks<any_window>::bytes_for(with_gradient(space, comm, sizes, length, published),
+                                                static_cast<std::size_t>(comm.size()));
   }
 
   /// What is known before a stage of the gradients that this rank's vector combines, where that lies in shared memory.
@@ -79,10 +64,8 @@ class shared_memory final : public transport<T> {
     return stage.grouped ? known_leaves(stage, stage.self).size() * segments * sizeof(report::entry) : 0;
   }
 
-  /// What was lost in rounding, before a stage and after it.
-  static constexpr std::size_t losses_bytes_of_stage = 2 * sizeof(told_losses);
-
-  void send_records_by(messages<T, Space, Comm>& by_message) { by_message_ = &by_message; }
+  /// @param by_message  must outlive this object
+  void send_records_by(messages& by_message) { by_message_ = &by_message; }
   /// What each rank gets of the result, if not all of it: of all ranks of the communicator. By levels, those that share
   /// memory are all of them, and each writes its part of the last level's result to whom it belongs. (A rank's element is
   /// not read any more then: whoever read it had a part in the result of that element, before it was there.)
@@ -108,12 +91,6 @@ class shared_memory final : public transport<T> {
   /// Whether they are added there.
   bool adds(const stage& stage) const {
     return carries(stage) && has_sums(stage) && stage.sum_over.size() > 1 && share_memory(stage.sum_over);
-  }
-  /// Where messages are rounded, called for each stage ahead of add_group. @return where it tells what was lost
-  std::size_t add_losses(const stage& stage) {
-    tells_losses_ = !published_;  // what is published is the only stage, and sends nothing
-    if (!stage.grouped && !carries(stage)) return 0;
-    return std::exchange(records_end_, records_end_ + losses_bytes_of_stage);
   }
   /// A stage: who meets there, where it carries it. Called for each of this rank's, in their order. @return their number
   std::size_t add_group(const stage& stage, std::size_t segments) {
@@ -141,9 +118,9 @@ class shared_memory final : public transport<T> {
   }
 
   /// This rank's gradient memory; null where every address can be reached and none is needed.
-  T* gradient() const { return reinterpret_cast<T*>(shared_.gradient()); }
+  std::byte* gradient() const { return shared_.gradient(); }
 
-  T* begin_run(T* gradient_of_caller, bool) override {
+  std::byte* begin_run(std::byte* gradient_of_caller, bool) override {
     withdrawn_ = early_ = false;
     shared_.begin_run();
     callers_ = nullptr;
@@ -152,7 +129,7 @@ class shared_memory final : public transport<T> {
     shared_.require_left_alone();
     callers_ = gradient_of_caller;
     if (own_part_) return callers_;
-    space_.copy(static_cast<const T*>(callers_), mine_, length_);
+    space_.copy(callers_, mine_, length_);
     return mine_;
   }
   void end_run() override {
@@ -161,38 +138,35 @@ class shared_memory final : public transport<T> {
     shared_.end_run();
   }
 
-  progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
+  progress bring(const bound_stage& stage, std::byte* gradient, std::size_t turn) override {
     if (withdrawn_) return stage.grouped ? progress::done : records(stage, stage.to_combine, turn);
     const auto& group = group_of(stage);
     if (turn == 0) {
       shared_.require_left_alone();
       if (published_)
-        shared_.publish_copy(std::as_bytes(std::span(gradient + stage.held.begin, stage.held.size())));
+        shared_.publish_copy({space_.at(gradient, stage.held.begin), stage.held.size() * space_.element_size()});
       else
         publish(gradient);
-      publish_losses(stage, 0);
-      if constexpr (device_space<Space>) space_.fence();  // the others' kernels do not wait for this rank's
+      if (space_.is_device()) space_.fence();  // the others' kernels do not wait for this rank's
       if (stage.grouped) {
         shared_.begin_level(level_of(stage));
         publish_records(stage, group);
       }
-      // Others may still compute their gradients, or this piece of them.
-      return meet(group, stage.pieces_needed > 0 ? time_limit::never : time_limit::once_all_have_begun);
+      return meet(group, time_limit::once_all_have_begun);
     }
     if (shared_.next_round()) return progress::waits;
-    if (turn == group.members.rounds()) take_losses_down(stage, group);
     if (!stage.grouped) return records(stage, stage.to_combine, turn - group.members.rounds());
     take_records(stage, group);
     return progress::done;
   }
 
-  const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const override {
-    if (i == stage.self) return gradient + stage.part().begin;
-    if (published_) return reinterpret_cast<const T*>(shared_.published_copy(i));
-    return gradient_of(stage, i) + stage.part().begin;
+  const std::byte* vector(const bound_stage& stage, std::size_t i, const std::byte* gradient) const override {
+    if (i == stage.self) return space_.at(gradient, stage.part().begin);
+    if (published_) return shared_.published_copy(i);
+    return space_.at(gradient_of(stage, i), stage.part().begin);
   }
 
-  progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) override {
+  progress sum(const bound_stage& stage, std::span<double> values, std::size_t turn) override {
     if (withdrawn_) return progress::done;
     if (turn == 0) {
       shared_.contribute(values, group_of(stage).adding);
@@ -201,18 +175,16 @@ class shared_memory final : public transport<T> {
     return shared_.add_round(values) ? progress::waits : progress::done;
   }
 
-  progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) override {
+  progress deliver(const bound_stage& stage, std::byte* gradient, std::size_t turn) override {
     if (withdrawn_) return records(stage, stage.to_deliver, turn);
     const auto& group = group_of(stage);
     if (turn == 0) {
       if (stage.survives() && !std::exchange(early_, false)) copy_to_others(stage, gradient, stage.part());
-      if (stage.survives()) publish_losses(stage, 1);
       if (stage.group > 0) shared_.return_to_level(level_of(stage));
       // One that waits does so until the others come back from later stages.
       return meet(group, stage.survives() ? time_limit::always : time_limit::never);
     }
     if (shared_.next_round()) return progress::waits;
-    if (turn == group.members.rounds()) take_losses_back(stage, group);
     return records(stage, stage.to_deliver, turn - group.members.rounds());
   }
 
@@ -226,10 +198,10 @@ class shared_memory final : public transport<T> {
   }
 
   /// While they are in the cache; a device has none to use, and copies once.
-  std::size_t elements_at_once(const bound_stage<T>& stage) const override {
-    return stage.replicated() || device_space<Space> ? std::numeric_limits<std::size_t>::max() : std::size_t{1} << 14;
+  std::size_t elements_at_once(const bound_stage& stage) const override {
+    return stage.replicated() || space_.is_device() ? std::numeric_limits<std::size_t>::max() : std::size_t{1} << 14;
   }
-  void deliver_early(const bound_stage<T>& stage, T* gradient, index_range written) override {
+  void deliver_early(const bound_stage& stage, std::byte* gradient, index_range written) override {
     early_ = true;
     copy_to_others(stage, gradient, written);
   }
@@ -249,9 +221,11 @@ class shared_memory final : public transport<T> {
     std::size_t records_at = 0;  // in the memory for records
   };
 
-  static shared_sizes with_gradient(shared_sizes sizes, std::size_t length, bool published) {
-    if (published) sizes.sums = std::max(sizes.sums, (length * sizeof(T) + sizeof(double) - 1) / sizeof(double));
-    sizes.gradient_bytes = length * sizeof(T);
+  static shared_sizes with_gradient(const space_ref& space, const communicator_ref& comm, shared_sizes sizes,
+                                    std::size_t length, bool published) {
+    const auto bytes = length * space.element_size();
+    if (published) sizes.sums = std::max(sizes.sums, (bytes + sizeof(double) - 1) / sizeof(double));
+    sizes.gradient_bytes = comm.same_address_space() ? 0 : bytes;
     return sizes;
   }
 
@@ -260,8 +234,8 @@ class shared_memory final : public transport<T> {
     return std::ranges::all_of(some, [&](int rank) { return shared_.place_of(rank) < shared_.size(); });
   }
   static bool has_waiting(const stage& stage) { return stage.survivors < stage.members.size(); }
-  static std::size_t level_of(const bound_stage<T>& stage) { return stage.grouped ? stage.group - 1 : 0; }
-  const meetings& group_of(const bound_stage<T>& stage) const { return groups_[stage.group]; }
+  static std::size_t level_of(const bound_stage& stage) { return stage.grouped ? stage.group - 1 : 0; }
+  const meetings& group_of(const bound_stage& stage) const { return groups_[stage.group]; }
 
   progress wait(pending what, time_limit limit) {
     pending_ = what;
@@ -273,31 +247,31 @@ class shared_memory final : public transport<T> {
     return wait(pending::barrier, limit);
   }
   /// @param gradient  what the run works on: the caller's gradient, or its copy in shared memory
-  void publish(T* gradient) {
+  void publish(std::byte* gradient) {
     if (callers_ && own_part_) copy_others_parts(callers_, mine_, {0, length_});
     shared_.publish(callers_ ? mine_ : gradient);
   }
   /// Copies those of these elements that other ranks combine.
-  void copy_others_parts(const T* from, T* to, index_range range) const {
+  void copy_others_parts(const std::byte* from, std::byte* to, index_range range) const {
     const auto copy = [&](std::size_t begin, std::size_t end) {
-      if (begin < end) space_.copy(from + begin, to + begin, end - begin);
+      if (begin < end) space_.copy(space_.at(from, begin), space_.at(to, begin), end - begin);
     };
     const auto own = own_part_.value_or(index_range{range.end, range.end});
     copy(range.begin, std::min(range.end, own.begin));
     copy(std::max(range.begin, own.end), range.end);
   }
   /// By message. After the barrier, if there was one.
-  progress records(const bound_stage<T>& stage, const transfers& list, std::size_t turn) {
+  progress records(const bound_stage& stage, const transfers& list, std::size_t turn) {
     pending_ = pending::records;
     return by_message_->exchange_records(stage, list, turn);
   }
   /// What is known of the gradients in this rank's vector.
-  void publish_records(const bound_stage<T>& stage, const meetings& where) {
+  void publish_records(const bound_stage& stage, const meetings& where) {
     if (stage.to_combine.sends.empty()) return;
     const auto known = std::as_bytes(by_message_->known_of(stage.to_combine.sends.front().leaves));
     std::ranges::copy(known, shared_.records_of(shared_.self()) + where.records_at);
   }
-  void take_records(const bound_stage<T>& stage, const meetings& where) {
+  void take_records(const bound_stage& stage, const meetings& where) {
     for (const auto& one : stage.to_combine.receives) {
       const auto known = std::as_writable_bytes(by_message_->known_of(one.leaves));
       std::copy_n(shared_.records_of(where.members.ranks()[one.member]) + where.records_at, known.size(),
@@ -305,41 +279,12 @@ class shared_memory final : public transport<T> {
     }
   }
 
-  // What was lost in rounding, as messages tell it (losses_of_run.hpp): member i's, before or after the stage.
-
-  std::byte* losses_at(const bound_stage<T>& stage, std::size_t place, std::size_t which) const {
-    return shared_.records_of(place) + stage.losses_at + which * sizeof(told_losses);
+  std::byte* gradient_of(const bound_stage& stage, std::size_t i) const {
+    return shared_.published(group_of(stage).members.ranks()[i]);
   }
-  void publish_losses(const bound_stage<T>& stage, std::size_t which) {
-    if (!tells_losses_) return;
-    std::memcpy(losses_at(stage, shared_.self(), which), &by_message_->losses_of(stage), sizeof(told_losses));
-  }
-  told_losses losses_told_by(const bound_stage<T>& stage, const meetings& where, std::size_t i,
-                             std::size_t which) const {
-    told_losses told;
-    std::memcpy(&told, losses_at(stage, where.members.ranks()[i], which), sizeof(told));
-    return told;
-  }
-  void take_losses_down(const bound_stage<T>& stage, const meetings& where) {
-    if (!tells_losses_) return;
-    auto& lost = by_message_->losses_of(stage);
-    if (losses_of_run::forgets(stage, stage.self)) lost = {};
-    for (std::size_t i = 0; i < stage.members.size(); ++i)
-      if (i != stage.self && losses_of_run::are_told(stage, i, stage.self)) lost += losses_told_by(stage, where, i, 0);
-  }
-  void take_losses_back(const bound_stage<T>& stage, const meetings& where) {
-    if (!tells_losses_ || stage.to_deliver.empty()) return;
-    const std::size_t telling = !stage.replicated() ? stage.survivors : stage.survives() ? 0 : 1;
-    for (std::size_t i = 0; i < telling; ++i)
-      if (i != stage.self) by_message_->losses_of(stage) += losses_told_by(stage, where, i, 1);
-  }
-
-  T* gradient_of(const bound_stage<T>& stage, std::size_t i) const {
-    return reinterpret_cast<T*>(shared_.published(group_of(stage).members.ranks()[i]));
-  }
-  void copy_to_others(const bound_stage<T>& stage, const T* gradient, index_range range) {
-    const auto copy = [&](index_range some, T* to) {
-      if (!some.empty()) space_.copy(gradient + some.begin, to + some.begin, some.size());
+  void copy_to_others(const bound_stage& stage, const std::byte* gradient, index_range range) {
+    const auto copy = [&](index_range some, std::byte* to) {
+      if (!some.empty()) space_.copy(space_.at(gradient, some.begin), space_.at(to, some.begin), some.size());
     };
     if (wanted_.empty()) {
       for (std::size_t i = 0; i < stage.members.size(); ++i)
@@ -348,7 +293,7 @@ class shared_memory final : public transport<T> {
       for (std::size_t i = 0; i < shared_.size(); ++i)
         if (i != shared_.self())
           copy(common(wanted_[static_cast<std::size_t>(shared_.ranks()[i])], range),
-               reinterpret_cast<T*>(shared_.published(i)));
+               shared_.published(i));
     }
     space_.fence();
   }
@@ -357,21 +302,20 @@ class shared_memory final : public transport<T> {
     return {begin, std::max(begin, std::min(a.end, b.end))};
   }
 
-  const Space& space_;
+  space_ref space_;
   std::size_t length_;
   index_range result_;                   // what this rank gets
   std::vector<index_range> wanted_;      // what each gets, by levels; empty: all of it
   std::optional<index_range> own_part_;  // what no other rank reads; not set: they may read all of it
   bool published_;
-  access shared_;
+  shared_access<any_window> shared_;
   std::vector<meetings> groups_;  // the first: all ranks
   std::size_t records_end_ = 0;
-  messages<T, Space, Comm>* by_message_ = nullptr;
-  bool tells_losses_ = false;
+  messages* by_message_ = nullptr;
 
   // Of the run that is under way.
-  T* callers_ = nullptr;  // the caller's gradient, if others read and write a copy of it
-  T* mine_ = nullptr;     // what others read and write; null if they can reach any address
+  std::byte* callers_ = nullptr;  // the caller's gradient, if others read and write a copy of it
+  std::byte* mine_ = nullptr;     // what others read and write; null if they can reach any address
   bool withdrawn_ = false;
   bool early_ = false;                    // the result has already been written to every member's gradient
   time_limit limit_ = time_limit::never;  // to waiting at the barrier

@@ -9,10 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "../../../core/scalar.hpp"
+#include "../../../core/segments.hpp"
 #include "../../../core/stage.hpp"
 #include "../../../schedule/transfers.hpp"
-#include "../engine_settings.hpp"
 
 /// How a stage's elements, and the small numbers that are added, get from rank to rank: by messages, or in memory that
 /// the ranks share. The engine knows no difference.
@@ -21,22 +20,17 @@ namespace adasum::detail {
 /// Whether a verb has done what it was asked, or waits for other ranks.
 enum class progress { done, waits };
 
-template <scalar T>
 class transport;
 
 /// A stage, and what carries it: bound when the plan is made.
-template <scalar T>
-struct bound_stage : planned_stage {
-  transfers to_combine, to_deliver;
-  transport<T>* elements;             ///< carries the members' vectors and the result
-  transport<T>* products;             ///< adds inner products over sum_over
-  std::size_t received_at = 0;        ///< where, in the buffer for messages, the members' vectors begin
-  std::size_t record_room = 0;        ///< there, elements behind each of them, for records that come in its message
+struct bound_stage : stage {
+  transfers to_combine{}, to_deliver{};
+  transport* elements = nullptr;      ///< carries the members' vectors and the result
+  transport* products = nullptr;      ///< adds inner products over sum_over
+  std::size_t record_room = 0;        ///< elements behind each vector that is received, for records in its message
   std::size_t group = 0;              ///< in shared memory: which of the groups that meet; 0: all ranks that share it
   bool in_place = false;              ///< whether members work on each other's gradients where they lie
   std::vector<index_range> wanted{};  ///< in place: what each member gets of the result; empty: all of `held`
-  std::size_t piece = 0;              ///< of the gradient's pieces, which one it combines
-  std::size_t losses_at = 0;          ///< in shared memory: where ranks tell what was lost (losses_of_run.hpp)
 
   /// What member i gets of these elements of the result.
   index_range wanted_by(std::size_t i, index_range some) const {
@@ -48,63 +42,39 @@ struct bound_stage : planned_stage {
 
 /// Each verb is called with `turn` 0 first, and while it waits, again with one more whenever arrived() has said that what
 /// it waits for is there. `gradient` is the run's; positions are those of the whole vector.
-template <scalar T>
 class transport {
  public:
   virtual ~transport() = default;
 
   /// A run begins. @return where it works on the gradient: there, or on a copy of it
-  virtual T* begin_run(T* gradient, bool posts) = 0;
+  virtual std::byte* begin_run(std::byte* gradient, bool posts) = 0;
   /// It ended well. The result is where begin_run was given the gradient.
   virtual void end_run() = 0;
 
   /// Every survivor can read its part of each member's vector: vector(). What is known of the gradients in it comes
   /// along.
-  virtual progress bring(const bound_stage<T>& stage, T* gradient, std::size_t turn) = 0;
+  virtual progress bring(const bound_stage& stage, std::byte* gradient, std::size_t turn) = 0;
   /// Member i's elements of this rank's part. @pre bring is done
-  virtual const T* vector(const bound_stage<T>& stage, std::size_t i, const T* gradient) const = 0;
+  virtual const std::byte* vector(const bound_stage& stage, std::size_t i, const std::byte* gradient) const = 0;
   /// Adds `values` over stage.sum_over, in place, with the same bits on each of these ranks.
-  virtual progress sum(const bound_stage<T>& stage, std::span<double> values, std::size_t turn) = 0;
+  virtual progress sum(const bound_stage& stage, std::span<double> values, std::size_t turn) = 0;
   /// Every member gets all of the result on stage.held, or what it wants of that.
-  virtual progress deliver(const bound_stage<T>& stage, T* gradient, std::size_t turn) = 0;
+  virtual progress deliver(const bound_stage& stage, std::byte* gradient, std::size_t turn) = 0;
 
   /// Whether what the last verb waits for is there. @param block  wait until it is
   /// @throws communication_error  a rank failed or left
   virtual bool arrived(bool block) = 0;
 
   /// After how many elements of the last stage's result it wants to deliver them, while they are in the cache.
-  virtual std::size_t elements_at_once(const bound_stage<T>&) const { return std::numeric_limits<std::size_t>::max(); }
+  virtual std::size_t elements_at_once(const bound_stage&) const { return std::numeric_limits<std::size_t>::max(); }
   /// These elements of the result, counted in the whole vector, have been written.
-  virtual void deliver_early(const bound_stage<T>&, T*, index_range) {}
+  virtual void deliver_early(const bound_stage&, std::byte*, index_range) {}
 
   /// This rank has failed: from here on its verbs let nobody wait, and carry nothing.
   virtual void withdraw() = 0;
   /// After that, when nobody waits for this rank any more.
   /// @return waits: others may still be at work on its gradient; they find out soon that it has withdrawn
   virtual progress leave() = 0;
-};
-
-/// Tells the transport of a stage what has been written of its result, in pieces if it wants them early.
-template <scalar T>
-class early_delivery {
- public:
-  /// @param last  whether it is the last stage: only then is the result final
-  early_delivery(const bound_stage<T>& stage, T* gradient, bool last)
-      : chunk(last ? stage.elements->elements_at_once(stage) : never), level_(stage), gradient_(gradient) {}
-
-  /// @param written  counted from the beginning of this rank's part
-  void operator()(index_range written) const {
-    if (chunk == never) return;
-    const auto begin = level_.part().begin;
-    level_.elements->deliver_early(level_, gradient_, {begin + written.begin, begin + written.end});
-  }
-
-  std::size_t chunk;  ///< elements after which it is to be told
-
- private:
-  static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
-  const bound_stage<T>& level_;
-  T* gradient_;
 };
 
 }  // namespace adasum::detail

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/kept_plans.hpp"
+#include "../../core/message.hpp"
+#include "../../core/optional_members.hpp"
+#include "shared_window_ref.hpp"
+#include "space_ref.hpp"
+
+/// A communicator, as the engine sees it: a table of functions. The engine is no template.
+namespace adasum::detail {
+
+/// What can be posted; see the concept posting_communicator.
+struct posting_table {
+  owned_object (*make)();
+  void (*post)(const void* comm, const void* space, std::span<const outgoing>, std::span<const incoming>,
+               void* pending);
+  bool (*test)(void* pending);
+  void (*wait)(void* pending);
+  void (*reserve)(const void* comm, std::size_t messages, std::size_t longest, void* pending);  ///< or null
+};
+
+/// Memory that the ranks share; see the concept shared_memory_communicator.
+struct sharing_table {
+  any_window (*share)(const void* comm, std::size_t bytes);
+  bool (*all_share_memory)(const void* comm);  ///< or null
+  bool same_address_space;
+};
+
+/// The members of a communicator (core/concepts.hpp), for messages in memory of one space. What is optional there may be
+/// null here.
+struct communicator_table {
+  void (*exchange)(const void* comm, const void* space, std::span<const outgoing>, std::span<const incoming>);
+  void (*reserve)(const void* comm, std::size_t messages, std::size_t longest);
+  bool (*gave_up)(const void* comm);
+  void (*require_usable)(const void* comm, const char* call);
+  bool& (*reduction_in_flight)(const void* comm);
+  void (*note_activity)(const void* comm, reduction_activity what);
+  std::vector<int> (*nodes)(const void* comm);
+  adasum::kept_plans* (*kept_plans)(const void* comm);
+  const posting_table* posting;
+  const sharing_table* sharing;  ///< null, too, where the memory cannot hold gradients of the space
+};
+
+/// A communicator of the caller's, for messages in memory of a space. Whoever holds it sees to it that both live.
+class communicator_ref {
+ public:
+  communicator_ref(const communicator_table& table, const void* comm, const void* space, int rank, int size)
+      : table_(&table), comm_(comm), space_(space), rank_(rank), size_(size) {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  void exchange(std::span<const outgoing> out, std::span<const incoming> in) const {
+    table_->exchange(comm_, space_, out, in);
+  }
+  void reserve(std::size_t messages, std::size_t longest) const {
+    if (table_->reserve != nullptr) table_->reserve(comm_, messages, longest);
+  }
+  bool gave_up() const { return table_->gave_up != nullptr && table_->gave_up(comm_); }
+  /// @throws bad_input  this thread must not use the communicator; nothing has been sent
+  void require_usable(const char* call) const {
+    if (table_->require_usable != nullptr) table_->require_usable(comm_, call);
+  }
+  bool has_reduction_in_flight() const {
+    return table_->reduction_in_flight != nullptr && table_->reduction_in_flight(comm_);
+  }
+  void set_reduction_in_flight(bool is_in_flight) const {
+    if (table_->reduction_in_flight != nullptr) table_->reduction_in_flight(comm_) = is_in_flight;
+  }
+  void note_activity(reduction_activity what) const {
+    if (table_->note_activity != nullptr) table_->note_activity(comm_, what);
+  }
+  /// The node of each rank; empty if the communicator does not say.
+  std::vector<int> nodes() const { return table_->nodes != nullptr ? table_->nodes(comm_) : std::vector<int>(); }
+  adasum::kept_plans* kept_plans() const {
+    return table_->kept_plans != nullptr ? table_->kept_plans(comm_) : nullptr;
+  }
+
+  // ── exchanges that are posted ──
+  bool can_post() const { return table_->posting != nullptr; }
+  /// An exchange in flight. @pre can_post(), here and below
+  owned_object make_pending() const { return table_->posting->make(); }
+  void post(std::span<const outgoing> out, std::span<const incoming> in, void* pending) const {
+    table_->posting->post(comm_, space_, out, in, pending);
+  }
+  bool test(void* pending) const { return table_->posting->test(pending); }
+  void wait(void* pending) const { table_->posting->wait(pending); }
+  void reserve(std::size_t messages, std::size_t longest, void* pending) const {
+    if (table_->posting->reserve != nullptr) table_->posting->reserve(comm_, messages, longest, pending);
+  }
+
+  // ── memory that ranks share ──
+  bool can_share() const { return table_->sharing != nullptr; }
+  /// @pre can_share(), here and below
+  bool same_address_space() const { return table_->sharing->same_address_space; }
+  bool knows_who_shares() const { return table_->sharing->all_share_memory != nullptr; }
+  bool all_share_memory() const { return table_->sharing->all_share_memory(comm_); }
+  any_window share(std::size_t bytes) const { return table_->sharing->share(comm_, bytes); }
+
+ private:
+  const communicator_table* table_;
+  const void* comm_;
+  const void* space_;
+  int rank_, size_;
+};
+
+// ── from the concept to the table ──
+
+template <class Comm, class Space>
+struct functions_of_communicator {
+  static_assert(
+      posting_communicator<Comm, Space> || device_space<Space> || !requires { typename Comm::pending; },
+      "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
+
+  static const Comm& of(const void* comm) { return *static_cast<const Comm*>(comm); }
+  static const Space& space_of(const void* space) { return *static_cast<const Space*>(space); }
+
+  static void exchange(const void* comm, const void* space, std::span<const outgoing> out,
+                       std::span<const incoming> in) {
+    of(comm).exchange(space_of(space), out, in);
+  }
+  static constexpr auto reserve() {
+    using function = void (*)(const void*, std::size_t, std::size_t);
+    if constexpr (requires(std::size_t count) { of(nullptr).reserve(count, count); })
+      return function([](const void* comm, std::size_t messages, std::size_t longest) {
+        of(comm).reserve(messages, longest);
+      });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto gave_up() {
+    using function = bool (*)(const void*);
+    if constexpr (requires {
+                    { of(nullptr).gave_up() } -> std::same_as<bool>;
+                  })
+      return function([](const void* comm) { return of(comm).gave_up(); });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto require_usable() {
+    using function = void (*)(const void*, const char*);
+    if constexpr (requires(const char* call) { of(nullptr).require_usable(call); })
+      return function([](const void* comm, const char* call) { of(comm).require_usable(call); });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto reduction_in_flight() {
+    using function = bool& (*)(const void*);
+    if constexpr (requires {
+                    { of(nullptr).reduction_in_flight() } -> std::same_as<bool&>;
+                  })
+      return function([](const void* comm) -> bool& { return of(comm).reduction_in_flight(); });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto note_activity() {
+    using function = void (*)(const void*, reduction_activity);
+    if constexpr (requires(reduction_activity what) { of(nullptr).note_activity(what); })
+      return function([](const void* comm, reduction_activity what) { of(comm).note_activity(what); });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto nodes() {
+    using function = std::vector<int> (*)(const void*);
+    if constexpr (requires {
+                    { of(nullptr).nodes() } -> std::convertible_to<std::span<const int>>;
+                  })
+      return function([](const void* comm) {
+        const auto& found = of(comm).nodes();
+        const std::span<const int> all(found);
+        return std::vector<int>(all.begin(), all.end());
+      });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto kept_plans() {
+    using function = adasum::kept_plans* (*)(const void*);
+    if constexpr (plan_keeping_communicator<Comm>)
+      return function([](const void* comm) { return of(comm).kept_plans(); });
+    else
+      return function(nullptr);
+  }
+};
+
+template <class Comm, class Space>
+  requires posting_communicator<Comm, Space>
+struct functions_of_posting {
+  using pending = typename Comm::pending;
+  static pending& of(void* held) { return *static_cast<pending*>(held); }
+
+  static constexpr auto reserve() {
+    using function = void (*)(const void*, std::size_t, std::size_t, void*);
+    if constexpr (requires(const Comm& comm, std::size_t count, pending& held) { comm.reserve(count, count, held); })
+      return function([](const void* comm, std::size_t messages, std::size_t longest, void* held) {
+        static_cast<const Comm*>(comm)->reserve(messages, longest, of(held));
+      });
+    else
+      return function(nullptr);
+  }
+
+  static constexpr posting_table table{
+      []() -> owned_object { return {new pending(), [](void* held) { delete static_cast<pending*>(held); }}; },
+      [](const void* comm, const void* space, std::span<const outgoing> out, std::span<const incoming> in, void* held) {
+        static_cast<const Comm*>(comm)->post(*static_cast<const Space*>(space), out, in, of(held));
+      },
+      [](void* held) { return of(held).test(); }, [](void* held) { of(held).wait(); }, reserve()};
+};
+
+/// Whether the communicator's shared memory can hold gradients of the space, or any address will do.
+template <class Comm, class Space>
+constexpr bool shares_gradients = [] {
+  if constexpr (shared_memory_communicator<Comm>)
+    return !device_space<Space> || decltype(std::declval<const Comm&>().share(std::size_t{}))::same_address_space;
+  else
+    return false;
+}();
+
+template <class Comm>
+struct functions_of_sharing {
+  using window = decltype(std::declval<const Comm&>().share(std::size_t{}));
+
+  static constexpr auto all_share_memory() {
+    using function = bool (*)(const void*);
+    if constexpr (requires(const Comm& comm) { comm.all_share_memory(); })
+      return function([](const void* comm) -> bool { return static_cast<const Comm*>(comm)->all_share_memory(); });
+    else
+      return function(nullptr);
+  }
+
+  static constexpr sharing_table table{
+      [](const void* comm, std::size_t bytes) {
+        return any_window(static_cast<const Comm*>(comm)->share(bytes), bytes, window::same_address_space);
+      },
+      all_share_memory(), window::same_address_space};
+};
+
+template <class Comm, class Space>
+constexpr const posting_table* posting_if_any() {
+  if constexpr (posting_communicator<Comm, Space>)
+    return &functions_of_posting<Comm, Space>::table;
+  else
+    return nullptr;
+}
+
+template <class Comm, class Space>
+constexpr const sharing_table* sharing_if_any() {
+  if constexpr (shares_gradients<Comm, Space>)
+    return &functions_of_sharing<Comm>::table;
+  else
+    return nullptr;
+}
+
+template <class Comm, class Space, class Functions = functions_of_communicator<Comm, Space>>
+inline constexpr communicator_table table_of_communicator{.exchange = &Functions::exchange,
+                                                          .reserve = Functions::reserve(),
+                                                          .gave_up = Functions::gave_up(),
+                                                          .require_usable = Functions::require_usable(),
+                                                          .reduction_in_flight = Functions::reduction_in_flight(),
+                                                          .note_activity = Functions::note_activity(),
+                                                          .nodes = Functions::nodes(),
+                                                          .kept_plans = Functions::kept_plans(),
+                                                          .posting = posting_if_any<Comm, Space>(),
+                                                          .sharing = sharing_if_any<Comm, Space>()};
+
+template <class Space, class Comm>
+communicator_ref ref_to_communicator(const Space& space, const Comm& comm) {
+  return {table_of_communicator<Comm, Space>, &comm, &space, comm.rank(), comm.size()};
+}
+
+}  // namespace adasum::detail

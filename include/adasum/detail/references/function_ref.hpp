@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <memory>
+#include <type_traits>
+
+namespace adasum::detail {
+
+template <class Signature>
+class function_ref;
+
+/// A function that the caller has, for as long as the call lasts. (C++26 has it as std::function_ref.)
+template <class Result, class... As>
+class function_ref<Result(As...)> {
+ public:
+  template <class Function>
+    requires(!std::is_same_v<std::remove_cvref_t<Function>, function_ref>)
+  function_ref(Function&& function)
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
+        call_([](void* object, As... as) -> Result {
+          return (*static_cast<std::remove_reference_t<Function>*>(object))(as...);
+        }) {}
+
+  Result operator()(As... as) const { return call_(object_, as...); }
+
+ private:
+  void* object_;
+  Result (*call_)(void*, As...);
+};
+
+}  // namespace adasum::detail

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/gram.hpp"
+#include "../../core/optional_members.hpp"
+#include "owned_object.hpp"
+
+/// A rule, as the engine sees it: a table of functions. The engine is no template.
+namespace adasum::detail {
+
+/// The members of a rule (core/concepts.hpp). Of the two ways to weigh, one is null.
+struct rule_table {
+  pair_weights (*pair)(void* rule, const pair_gram& gram);
+  void (*all)(void* rule, gram_view gram, std::span<double> weights, std::size_t segment);
+  bool left_fold;
+  bool needs_gram;
+  bool needs_accurate_gram;
+  bool needs_distances;
+  bool leaves_out_nonfinite;
+  /// Whether a pairwise rule may throw where it also decides that a segment needs the vectors. (For rules of n vectors
+  /// at once, that is decided beforehand.)
+  bool may_fail_undecided;
+  std::string_view (*name)(const void* rule);
+  bool (*whole_model)(const void* rule);  ///< or null: it does not weigh the whole model
+  int (*degree)(const void* rule);
+  std::size_t (*fallbacks)(const void* rule);
+  std::vector<double> (*parameters)(const void* rule);
+  owned_object (*copy)(const void* rule);
+};
+
+/// A rule of the caller's. Whoever holds it sees to it that the rule lives.
+class rule_ref {
+ public:
+  rule_ref(const rule_table& table, void* rule) : table_(&table), rule_(rule) {}
+  template <class Rule>
+    requires rule<std::remove_const_t<Rule>>
+  rule_ref(Rule& rule);
+
+  bool is_pairwise() const { return table_->pair != nullptr; }
+  bool is_left_fold() const { return table_->left_fold; }
+  /// Whether it is applied along the tree of tree_order.hpp.
+  bool follows_tree() const { return is_pairwise() && !table_->left_fold; }
+  bool needs_gram() const { return table_->needs_gram; }
+  bool needs_accurate_gram() const { return table_->needs_accurate_gram; }
+  bool needs_distances() const { return table_->needs_distances; }
+  bool leaves_out_nonfinite() const { return table_->leaves_out_nonfinite; }
+  bool may_fail_undecided() const { return table_->may_fail_undecided; }
+  std::string_view name() const { return table_->name(rule_); }
+  /// Whether one set of weights serves all segments.
+  bool weighs_whole_model() const { return table_->whole_model != nullptr && table_->whole_model(rule_); }
+  int degree() const { return table_->degree(rule_); }
+  std::size_t fallbacks() const { return table_->fallbacks(rule_); }
+  std::vector<double> parameters() const { return table_->parameters(rule_); }
+  bool is_of_type(const rule_ref& other) const { return table_ == other.table_; }
+  /// The rule as it is now, with its state.
+  class owned_rule copy() const;
+
+  /// @pre is_pairwise()
+  pair_weights operator()(const pair_gram& gram) const { return table_->pair(rule_, gram); }
+  /// @pre not is_pairwise()
+  void operator()(gram_view gram, std::span<double> weights, std::size_t segment) const {
+    table_->all(rule_, gram, weights, segment);
+  }
+
+ private:
+  const rule_table* table_;
+  void* rule_;
+};
+
+/// A rule of the engine's own.
+class owned_rule {
+ public:
+  owned_rule(const rule_table& table, owned_object held) : table_(&table), held_(std::move(held)) {}
+  rule_ref ref() const { return {*table_, held_.get()}; }
+
+ private:
+  const rule_table* table_;
+  owned_object held_;
+};
+
+inline owned_rule rule_ref::copy() const { return {*table_, table_->copy(rule_)}; }
+
+// ── from the concept to the table ──
+
+template <rule Rule>
+struct functions_of_rule {
+  static Rule& of(void* rule) { return *static_cast<Rule*>(rule); }
+  static const Rule& of(const void* rule) { return *static_cast<const Rule*>(rule); }
+
+  static constexpr auto pair() {
+    using function = pair_weights (*)(void*, const pair_gram&);
+    if constexpr (pairwise_rule<Rule>)
+      return function([](void* rule, const pair_gram& gram) -> pair_weights { return of(rule)(gram); });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto all() {
+    using function = void (*)(void*, gram_view, std::span<double>, std::size_t);
+    if constexpr (pairwise_rule<Rule>)
+      return function(nullptr);
+    else
+      return function([](void* rule, gram_view gram, std::span<double> weights, std::size_t segment) {
+        if constexpr (requires { of(rule)(gram, weights, segment); })
+          of(rule)(gram, weights, segment);
+        else
+          of(rule)(gram, weights);
+      });
+  }
+  static constexpr bool left_fold() {
+    if constexpr (pairwise_rule<Rule>)
+      return !tree_rule<Rule>;
+    else
+      return false;
+  }
+  static constexpr bool may_fail_undecided() {
+    if constexpr (pairwise_rule<Rule> && adasum::needs_gram<Rule>)
+      return !noexcept(std::declval<Rule&>()(std::declval<const pair_gram&>()));
+    else
+      return false;
+  }
+  static constexpr auto whole_model() {
+    using function = bool (*)(const void*);
+    if constexpr (requires(const Rule& rule) { rule.whole_model(); })
+      return function([](const void* rule) -> bool { return of(rule).whole_model(); });
+    else
+      return function(nullptr);
+  }
+};
+
+/// Not const, so that no linker takes the tables of two types for one: plans are told apart by them.
+template <rule Rule, class Functions = functions_of_rule<Rule>>
+inline rule_table table_of_rule{
+    .pair = Functions::pair(),
+    .all = Functions::all(),
+    .left_fold = Functions::left_fold(),
+    .needs_gram = needs_gram<Rule>,
+    .needs_accurate_gram = needs_accurate_gram<Rule>,
+    .needs_distances = needs_distances<Rule>,
+    .leaves_out_nonfinite = leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>,
+    .may_fail_undecided = Functions::may_fail_undecided(),
+    .name = [](const void* rule) { return name_of(Functions::of(rule)); },
+    .whole_model = Functions::whole_model(),
+    .degree = [](const void* rule) { return degree_of(Functions::of(rule)); },
+    .fallbacks = [](const void* rule) { return fallbacks_of(Functions::of(rule)); },
+    .parameters = [](const void* rule) { return parameters_of(Functions::of(rule)); },
+    .copy = [](const void* rule) { return own(Rule(Functions::of(rule))); }};
+
+template <class Rule>
+  requires rule<std::remove_const_t<Rule>>
+rule_ref::rule_ref(Rule& rule)
+    : rule_ref(table_of_rule<std::remove_const_t<Rule>>, const_cast<std::remove_const_t<Rule>*>(&rule)) {}
+
+}  // namespace adasum::detail

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
+#include "../../core/stage.hpp"
+#include "rule_ref.hpp"
+
+/// A schedule, as the engine sees it: a table of functions. The engine is no template.
+namespace adasum::detail {
+
+/// For schedules without an inner rule.
+struct no_inner_rule {
+  static constexpr std::string_view name = "none";
+  ADASUM_HOST_DEVICE pair_weights operator()(const pair_gram&) const noexcept { return {1, 1}; }
+};
+
+/// The rule that a schedule brings for its inner stages.
+template <class Schedule>
+auto inner_rule_of(const Schedule& schedule) {
+  if constexpr (requires { schedule.inner; })
+    return schedule.inner;
+  else
+    return no_inner_rule{};
+}
+
+/// The members of a schedule (core/concepts.hpp). What is optional there may be null here.
+struct schedule_table {
+  std::string_view name;
+  std::vector<stage> (*stages)(const void* schedule, int rank, int size, const schedule_input& input);
+  shared_memory_use (*uses_shared_memory)(const void* schedule, int size, const schedule_input& input);
+  std::string_view (*chosen_name)(const void* schedule, int size, const schedule_input& input);
+  std::vector<int> (*leaf_ranks)(const void* schedule, int size, const schedule_input& input);
+  std::vector<double> (*parameters)(const void* schedule);
+  rule_ref (*inner)(const void* schedule);
+  bool has_inner;
+  bool (*equal)(const void* a, const void* b);
+};
+
+/// A schedule of the caller's. Whoever holds it sees to it that the schedule lives.
+class schedule_ref {
+ public:
+  schedule_ref(const schedule_table& table, const void* schedule) : table_(&table), schedule_(schedule) {}
+  template <schedule Schedule>
+  schedule_ref(const Schedule& schedule);
+
+  std::string_view name() const { return table_->name; }
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
+    return table_->stages(schedule_, rank, size, input);
+  }
+  shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
+    return table_->uses_shared_memory != nullptr ? table_->uses_shared_memory(schedule_, size, input)
+                                                 : shared_memory_use::none;
+  }
+  /// The name of the schedule that runs. @param asked  what it chooses by
+  std::string_view chosen_name(int size, const schedule_input& asked) const {
+    return table_->chosen_name != nullptr ? table_->chosen_name(schedule_, size, asked) : name();
+  }
+  std::vector<int> leaf_ranks(int size, const schedule_input& input) const {
+    return table_->leaf_ranks != nullptr ? table_->leaf_ranks(schedule_, size, input) : std::vector<int>();
+  }
+  std::vector<double> parameters() const { return table_->parameters(schedule_); }
+  bool has_inner_rule() const { return table_->has_inner; }
+  /// The rule of inner stages; no_inner_rule if it has none.
+  rule_ref inner_rule() const { return table_->inner(schedule_); }
+  /// Whether both do the same.
+  bool equals(const schedule_ref& other) const {
+    return table_ == other.table_ && table_->equal != nullptr && table_->equal(schedule_, other.schedule_);
+  }
+
+ private:
+  const schedule_table* table_;
+  const void* schedule_;
+};
+
+// ── from the concept to the table ──
+
+template <schedule Schedule>
+struct functions_of_schedule {
+  static const Schedule& of(const void* schedule) { return *static_cast<const Schedule*>(schedule); }
+
+  static constexpr bool has_inner = requires(const Schedule& schedule) { schedule.inner; };
+
+  static constexpr auto uses_shared_memory() {
+    using function = shared_memory_use (*)(const void*, int, const schedule_input&);
+    if constexpr (requires(int size, const schedule_input& input) { of(nullptr).uses_shared_memory(size, input); })
+      return function([](const void* schedule, int size, const schedule_input& input) -> shared_memory_use {
+        return of(schedule).uses_shared_memory(size, input);
+      });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto chosen_name() {
+    using function = std::string_view (*)(const void*, int, const schedule_input&);
+    if constexpr (requires(int size, const schedule_input& input) { of(nullptr).chosen_name(size, input); })
+      return function([](const void* schedule, int size, const schedule_input& input) -> std::string_view {
+        return of(schedule).chosen_name(size, input);
+      });
+    else
+      return function(nullptr);
+  }
+  static constexpr auto leaf_ranks() {
+    using function = std::vector<int> (*)(const void*, int, const schedule_input&);
+    if constexpr (requires(int size, const schedule_input& input) { of(nullptr).leaf_ranks(size, input); })
+      return function([](const void* schedule, int size, const schedule_input& input) -> std::vector<int> {
+        return of(schedule).leaf_ranks(size, input);
+      });
+    else
+      return function(nullptr);
+  }
+  static rule_ref inner(const void* schedule) {
+    if constexpr (has_inner) {
+      return {of(schedule).inner};
+    } else {
+      static no_inner_rule none;
+      return {none};
+    }
+  }
+  static constexpr auto equal() {
+    using function = bool (*)(const void*, const void*);
+    if constexpr (std::is_empty_v<Schedule>)
+      return function([](const void*, const void*) { return true; });
+    else if constexpr (std::equality_comparable<Schedule>)
+      return function([](const void* a, const void* b) -> bool { return of(a) == of(b); });
+    else
+      return function(nullptr);
+  }
+};
+
+/// Not const, so that no linker takes the tables of two types for one: plans are told apart by them.
+template <schedule Schedule, class Functions = functions_of_schedule<Schedule>>
+inline schedule_table table_of_schedule{
+    .name = Schedule::name,
+    .stages = [](const void* schedule, int rank, int size,
+                 const schedule_input& input) { return Functions::of(schedule).stages(rank, size, input); },
+    .uses_shared_memory = Functions::uses_shared_memory(),
+    .chosen_name = Functions::chosen_name(),
+    .leaf_ranks = Functions::leaf_ranks(),
+    .parameters = [](const void* schedule) { return parameters_of(Functions::of(schedule)); },
+    .inner = &Functions::inner,
+    .has_inner = Functions::has_inner,
+    .equal = Functions::equal()};
+
+template <schedule Schedule>
+schedule_ref::schedule_ref(const Schedule& schedule) : schedule_ref(table_of_schedule<Schedule>, &schedule) {}
+
+}  // namespace adasum::detail

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
+#include "../../core/waiting_time.hpp"
+
+namespace adasum::detail {
+
+/// Memory that ranks share, of any type, owned; see the concept shared_window.
+class any_window {
+ public:
+  static constexpr bool same_address_space = false;
+
+  /// @param bytes            that were asked for
+  /// @param shares_addresses whether any address of one rank is valid on the others, and may be used
+  template <shared_window Memory>
+  any_window(Memory held, std::size_t bytes, bool shares_addresses = false)
+      : held_(std::make_unique<holder<Memory>>(std::move(held), bytes)),
+        ranks_(held_->ranks()),
+        shares_addresses_(shares_addresses),
+        most_looks_(detail::most_looks<Memory>) {
+    of_rank_.reserve(ranks_.size());
+    for (std::size_t i = 0; i < ranks_.size(); ++i) of_rank_.push_back(held_->of(i));
+  }
+
+  std::span<const int> ranks() const { return ranks_; }
+  std::byte* of(std::size_t index) const { return of_rank_[index]; }
+  bool shares_addresses() const { return shares_addresses_; }
+  unsigned looks() const { return most_looks_; }
+  std::size_t bytes() const { return held_->bytes(); }
+  bool has_left(std::size_t index) const { return held_->has_left(index); }
+  bool alive() const { return held_->alive(); }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (held_->timeout)(); }
+  void progress() const { held_->progress(); }
+  void rest() const { held_->rest(); }
+
+ private:
+  struct methods {
+    virtual ~methods() = default;
+    virtual std::span<const int> ranks() const = 0;
+    virtual std::byte* of(std::size_t index) const = 0;
+    virtual std::size_t bytes() const = 0;
+    virtual bool has_left(std::size_t index) const = 0;
+    virtual bool alive() const = 0;
+    virtual std::chrono::duration<double> timeout ADASUM_NO_MACRO() const = 0;
+    virtual void progress() const = 0;
+    virtual void rest() const = 0;
+  };
+
+  template <class Memory>
+  struct holder final : methods {
+    holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {}
+    std::span<const int> ranks() const override { return held.ranks(); }
+    std::byte* of(std::size_t index) const override { return held.of(index); }
+    std::size_t bytes() const override {
+      if constexpr (requires { held.bytes(); })
+        return held.bytes();
+      else
+        return asked;
+    }
+    bool has_left(std::size_t index) const override {
+      if constexpr (requires { held.has_left(index); })
+        return held.has_left(index);
+      else
+        return false;
+    }
+    bool alive() const override {
+      if constexpr (requires { held.alive(); })
+        return held.alive();
+      else
+        return true;
+    }
+    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const override {
+      if constexpr (requires { (held.timeout)(); })
+        return (held.timeout)();
+      else
+        return no_timeout;
+    }
+    void progress() const override {
+      if constexpr (requires { held.progress(); }) held.progress();
+    }
+    void rest() const override { detail::rest(held); }
+
+    Memory held;
+    std::size_t asked;
+  };
+
+  std::unique_ptr<methods> held_;
+  std::span<const int> ranks_;
+  std::vector<std::byte*> of_rank_;
+  bool shares_addresses_;
+  unsigned most_looks_;
+};
+
+/// Whether any address of one rank is valid on the others.
+template <class Memory>
+bool shares_addresses(const Memory& memory) {
+  if constexpr (requires { memory.shares_addresses(); })
+    return memory.shares_addresses();
+  else
+    return Memory::same_address_space;
+}
+
+/// How often a rank looks at what another one writes there, before it offers the processor (spinning.hpp).
+template <class Memory>
+unsigned looks_at(const Memory& memory) {
+  if constexpr (requires { memory.looks(); })
+    return memory.looks();
+  else
+    return most_looks<Memory>;
+}
+
+}  // namespace adasum::detail
