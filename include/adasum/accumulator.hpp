@@ -16,10 +16,10 @@
 #include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/input_checks.hpp"
-#include "core/optional_members.hpp"
 #include "detail/arguments.hpp"
 #include "detail/gradient_arguments.hpp"
-#include "detail/local/combine_window.hpp"
+#include "detail/local/combination.hpp"
+#include "detail/references/space_ref.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {
@@ -83,9 +83,8 @@ class accumulator {
     } else {
       const std::array<const void*, 2> vectors{total_.data(), elements.data()};
       const std::array<std::size_t, 2> leaves{count_, 1};
-      detail::combine_segments(detail::ref_to_space<T>(space_), rule_, vectors, leaves,
-                               reinterpret_cast<std::byte*>(total_.data()), segments_view{offsets_},
-                               detail::unobserved);
+      detail::combine_vectors(detail::ref_to_space<T>(space_), rule_, vectors, leaves,
+                               reinterpret_cast<std::byte*>(total_.data()), segments_view{offsets_});
     }
     ++count_;
   }

@@ -11,7 +11,7 @@
 #include "combine.hpp"
 #include "comm/self.hpp"
 #include "comm/threads.hpp"
-#include "compiled.hpp"
+#include "compiled_tables.hpp"                     // IWYU pragma: export
 #include "core/concepts.hpp"
 #include "core/error.hpp"
 #include "core/gradient.hpp"
@@ -21,7 +21,6 @@
 #include "core/scalar.hpp"
 #include "core/segments.hpp"
 #include "delta.hpp"
-#include "enqueued_plan.hpp"
 #include "exec/serial.hpp"
 #include "exec/threads.hpp"
 #include "pair.hpp"

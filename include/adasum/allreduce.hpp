@@ -16,7 +16,6 @@
 #include "detail/collective/destination.hpp"
 #include "detail/collective/held_plan.hpp"
 #include "detail/gradient_arguments.hpp"
-#include "enqueued_plan.hpp"
 #include "plan.hpp"
 
 namespace adasum {
@@ -151,35 +150,6 @@ report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradien
   } else {
     return {};
   }
-}
-
-/// Enqueues the adaptive sum of all ranks' gradients, in place. The space and the communicator must both work in the order of
-/// a stream (cuda_space with nccl_communicator). The host waits for nothing and gets no report. The call makes a plan
-/// (plan_enqueued_allreduce), enqueues it and discards it. Keep the space between calls, since it holds memory that would
-/// otherwise be allocated each time; if you keep a plan as well, nothing is allocated at all. Segments, a schedule and
-/// options may follow. It throws what plan_enqueued_allreduce and the run of its plan throw.
-template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
-          class C = detail::unnamed_options>
-void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
-                              C&& c = {}) {
-  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false}, Space, Comm, Gradient, A, B, C>())
-    if constexpr (detail::is_stream_ordered_argument<Space, element_t<Gradient>>() &&
-                  detail::is_stream_ordered_communicator_argument<Comm, Space>()) {
-      constexpr auto call = "adasum::enqueue_adasum_allreduce";
-      const auto elements = detail::span_of(gradient);
-      const std::array<std::size_t, 2> whole{0, elements.size()};
-      const auto cut = detail::segments_or(segments_view{whole}, a, b, c);
-      const auto choices = detail::options_among(call, a, b, c);
-      detail::set_up_enqueued(call, space, comm, choices.check_agreement, [&](detail::joint_set_up& together) {
-        detail::refuse_bad_gradient(together, call, detail::ref_to_space<element_t<Gradient>>(space),
-                                    reinterpret_cast<const std::byte*>(elements.data()), elements.size(), cut);
-      });
-      auto plan = detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
-          call, space, comm, cut, rules::adasum{},
-          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices,
-          detail::plan_purpose::one_call);
-      plan(elements);
-    }
 }
 
 }  // namespace adasum

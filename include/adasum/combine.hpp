@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -19,14 +18,14 @@
 #include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/input_checks.hpp"
-#include "core/optional_members.hpp"
 #include "core/options.hpp"
 #include "core/report.hpp"
-#include "core/report_writer.hpp"
 #include "detail/arguments.hpp"
 #include "detail/gradient_arguments.hpp"
-#include "detail/local/combine_segments.hpp"
-#include "detail/local/participants.hpp"
+#include "detail/local/combination.hpp"
+#include "detail/references/rule_ref.hpp"
+#include "detail/references/space_ref.hpp"
+#include "detail/references/sums_table.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {
@@ -37,13 +36,6 @@ std::vector<std::span<const T>> inputs_of(Gradients&& gradients) {
   std::vector<std::span<const T>> inputs;
   for (auto&& gradient : gradients) inputs.push_back(const_span_of(gradient));
   return inputs;
-}
-
-template <scalar T>
-std::vector<const void*> addresses_of(const std::vector<std::span<const T>>& inputs) {
-  std::vector<const void*> addresses;
-  for (const auto& input : inputs) addresses.push_back(input.data());
-  return addresses;
 }
 
 /// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of
@@ -71,35 +63,15 @@ void require_combinable(const Space& space, std::span<const std::span<const T>> 
 template <scalar T, class Space, class Rule, gradient_list Gradients, bool Checked>
 report combine_gradients(const char* call, const Space& space, Rule&& rule, Gradients&& gradients, std::span<T> out,
                          segments_view segments, const basic_options<Checked>& choices) {
-  using rule_type = std::remove_cvref_t<Rule>;
   const auto inputs = inputs_of<T>(gradients);
-  auto vectors = addresses_of<T>(inputs);
   require_combinable<T>(space, inputs, out, segments, call);
-
-  const bool measure = needs_gram<rule_type> || choices.measure == measuring::always;
-  report_writer found(vectors.size(), segments.size(), name_of(rule), {});
-  found.set_measured(measure);
-  const auto erased = ref_to_space<T>(space);
-  local_participants participants(erased, vectors, segments);
-  if (choices.nonfinite != nonfinite_policy::propagate)
-    participants.decide(choices.nonfinite == nonfinite_policy::raise, found);
-
+  std::vector<const void*> vectors;
+  for (const auto& input : inputs) vectors.push_back(input.data());
   // A rule that was given as a constant, or as a temporary, is used as a copy.
+  using rule_type = std::remove_cvref_t<Rule>;
   std::conditional_t<std::is_const_v<std::remove_reference_t<Rule>>, rule_type, rule_type&> used = rule;
-  const auto fallbacks = fallbacks_of(used);
-  combine_segments(
-      erased, rule_ref(used), vectors, participants.leaf_counts(), reinterpret_cast<std::byte*>(out.data()), segments,
-      [&](std::size_t k, const segment_outcome& outcome) {
-        constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
-        for (std::size_t i = 0; i < vectors.size(); ++i)
-          found.row(i)[k] = {measure ? outcome.norms[i] : unknown, outcome.weights[i]};
-        found.result_norms()[k] = measure ? outcome.result_norm : unknown;
-        if (outcome.recombined) found.count_recombined_segment();
-      },
-      measure, sums_if_any<T, Space>());
-  found.set_fallbacks(fallbacks_of(used) - fallbacks);
-  participants.finish(found);
-  return std::move(found).release();
+  return combine_with_report(ref_to_space<T>(space), used, std::move(vectors), reinterpret_cast<std::byte*>(out.data()),
+                             segments, options_of_plan(choices), sums_if_any<T, Space>());
 }
 
 /// Whether the data and the other arguments of a local combination are what they must be; if not, the compiler says why.

@@ -8,8 +8,8 @@
 #include "adasum.hpp"    // IWYU pragma: export
 #include "comm/mpi.hpp"  // IWYU pragma: export
 
-#ifdef ADASUM_COMPILED_MPI  // by the target adasum::compiled_mpi
-namespace adasum {
-ADASUM_COMPILED_REDUCTIONS(extern, mpi_communicator)
-}  // namespace adasum
+#if defined(ADASUM_COMPILED_MPI)  // by the target adasum::compiled_mpi
+namespace adasum::detail {
+extern template communicator_table table_of_communicator<mpi_communicator, serial_space>;
+}  // namespace adasum::detail
 #endif

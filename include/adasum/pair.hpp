@@ -8,8 +8,9 @@
 #include <span>
 
 #include "combine.hpp"
-#include "core/optional_members.hpp"
 #include "core/segments.hpp"
+#include "detail/local/combination.hpp"
+#include "detail/references/space_ref.hpp"
 #include "rules/adasum.hpp"
 
 namespace adasum {
@@ -56,8 +57,8 @@ void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&...
     constexpr std::array<std::size_t, 2> leaves{1, 1};
     rules::adasum rule;
     const std::array<const void*, 2> addresses{vectors[0], vectors[1]};
-    detail::combine_segments(detail::ref_to_space<element_t<Out>>(space), rule, addresses, leaves,
-                             reinterpret_cast<std::byte*>(target.data()), cut, detail::unobserved);
+    detail::combine_vectors(detail::ref_to_space<element_t<Out>>(space), rule, addresses, leaves,
+                             reinterpret_cast<std::byte*>(target.data()), cut);
   }
 }
 

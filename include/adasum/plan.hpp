@@ -129,9 +129,9 @@ class allreduce_plan {
   /// @endcond
 
   /// How many elements a gradient has.
-  std::size_t length() const { return engine("length").inputs().length(); }
+  std::size_t length() const { return segments().all().end; }
   /// The segments into which it is cut.
-  segments_view segments() const { return engine("segments").inputs().segments(); }
+  segments_view segments() const { return engine("segments").segments(); }
   /// The execution space, a copy of the one that was given.
   const Space& space() const { return held("space").space; }
   /// What the last run found; an empty report before the first.
@@ -155,15 +155,15 @@ class allreduce_plan {
 
   /// What plan_allreduce and the single calls make.
   explicit allreduce_plan(std::unique_ptr<held_type, detail::plan_deleter> held)
-      : held_(std::move(held)), to_(held_->engine->inputs().to().what()) {}
+      : held_(std::move(held)), to_(held_->engine->to().what()) {}
   /// @endcond
 
  protected:
   /// @cond internal
   /// Empty, of a plan whose result goes elsewhere.
   explicit allreduce_plan(detail::destination::kind to) : to_(to) {}
-  detail::destination to(const char* call) const { return engine(call).inputs().to(); }
-  index_range wanted(const char* call) const { return engine(call).inputs().wanted(); }
+  detail::destination to(const char* call) const { return engine(call).to(); }
+  index_range wanted(const char* call) const { return engine(call).wanted(); }
   /// @endcond
 
  private:
@@ -174,7 +174,7 @@ class allreduce_plan {
     }
     return *held_;
   }
-  detail::plan& engine(const char* call) const { return *held(call).engine; }
+  detail::reduction& engine(const char* call) const { return *held(call).engine; }
 
   static std::byte* bytes_of(std::span<T> elements) { return reinterpret_cast<std::byte*>(elements.data()); }
   std::span<T> elements_at(std::byte* memory) const { return {reinterpret_cast<T*>(memory), length()}; }

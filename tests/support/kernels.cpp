@@ -4,7 +4,3 @@
 namespace adasum::detail::serial {
 ADASUM_TEST_KERNELS()
 }
-
-namespace adasum {
-ADASUM_TEST_REDUCTIONS()
-}

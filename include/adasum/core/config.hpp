@@ -31,3 +31,11 @@
 
 /// Behind the name of a function that is also a macro with parameters elsewhere: timeout, in curses.h.
 #define ADASUM_NO_MACRO
+
+/// In front of the engine's functions that calls reach it by. Where ADASUM_COMPILED is defined, for all sources of a program,
+/// they are compiled once: by the library adasum::compiled, or by the one source that includes <adasum/implementation.hpp>.
+#if defined(ADASUM_COMPILED)
+#define ADASUM_INLINE
+#else
+#define ADASUM_INLINE inline
+#endif

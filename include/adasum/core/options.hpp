@@ -104,6 +104,12 @@ std::string describe(const basic_options<CheckedByDefault>& choices) {
 
 namespace detail {
 
+/// Options of one type in builds with NDEBUG and without. Plans ignore keep_plan.
+template <bool Checked>
+basic_options<true> options_of_plan(const basic_options<Checked>& choices) {
+  return {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout};
+}
+
 /// @throws bad_input  the timeout is not positive, or an option has a value that its enumeration does not have
 template <bool CheckedByDefault>
 void require_valid(const basic_options<CheckedByDefault>& choices, const char* call) {

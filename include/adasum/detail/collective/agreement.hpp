@@ -78,15 +78,6 @@ inline bool same_boundaries(std::span<const call_signature> all) {
   return std::ranges::all_of(all, [&](const auto& c) { return c.segments_hash == all[0].segments_hash; });
 }
 
-/// Buffers of an agreement, kept between runs so that none is allocated.
-struct agreement_memory {
-  explicit agreement_memory(int size = 0)
-      : signatures(static_cast<std::size_t>(size)), words(static_cast<std::size_t>(size)) {}
-  bool empty() const { return signatures.empty(); }
-  std::vector<call_signature> signatures;  ///< of all ranks
-  std::vector<std::uint64_t> words;        ///< of all ranks
-};
-
 /// Every rank tells all others whether it is ready, and a hash of what it is about to do (readiness.hpp). Mostly that is
 /// all. Otherwise they find out what is wrong, if all of them want to know: every rank tells all others what it is about
 /// to do, and all compare. Where the segments differ, the ranks go on to find the first boundary that does: each round

@@ -6,20 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/stage.hpp"
-#include "../references/rule_ref.hpp"
-#include "../references/schedule_ref.hpp"
 
 namespace adasum::detail {
 
@@ -97,67 +91,16 @@ struct call_signature {
     segments = segs.size();
     segments_hash = hash(segs.offsets());
   }
-  /// The stages of all ranks, as every rank computes them, tell apart schedules of one name with different parameters.
-  void add_stages_of(const schedule_ref& schedule_in_use, int size, const schedule_input& input) {
-    for (int rank = 0; rank < size; ++rank) add_stages(schedule_in_use.stages(rank, size, input));
-  }
-  void add_stages(const std::vector<stage>& stages) {
-    for (const auto& stage : stages) {
-      schedule_hash = hash(stage.members, schedule_hash);
-      schedule_hash = hash(stage.leaf_offsets, schedule_hash);
-      schedule_hash = hash(stage.sum_over, schedule_hash);
-      schedule_hash = hash(std::array{stage.survivors, stage.held.begin, stage.held.end, std::size_t{stage.inner},
-                                      std::size_t{stage.published}, std::size_t{stage.grouped}},
-                           schedule_hash);
-      for (const auto part : stage.parts) schedule_hash = hash(std::array{part.begin, part.end}, schedule_hash);
-    }
-  }
 };
 
-/// What the parameters of a rule or a schedule hash to.
-inline std::uint64_t parameters_hash(const std::vector<double>& parameters) {
-  std::uint64_t value = 0;
-  for (const double one : parameters) value = hash(std::array{std::bit_cast<std::uint64_t>(one)}, value);
-  return value;
-}
-/// These parameters, for messages: as many whole numbers as there is room for.
-inline std::string parameters_text(const std::vector<double>& parameters) {
-  constexpr std::string_view separator = ", ", and_more = ", …";
-  constexpr std::size_t room = sizeof(call_signature::rule_parameters) - 1 - and_more.size();
-  std::string text;
-  for (const double one : parameters) {
-    char digits[32];
-    const std::string_view number(digits, std::to_chars(digits, std::end(digits), one).ptr);
-    if (text.size() + separator.size() + number.size() > room) return text.append(and_more);
-    text.append(text.empty() ? "" : separator).append(number);
-  }
-  return text;
-}
+/// Buffers of an agreement, kept between runs so that none is allocated.
+struct agreement_memory {
+  explicit agreement_memory(int size = 0)
+      : signatures(static_cast<std::size_t>(size)), words(static_cast<std::size_t>(size)) {}
+  bool empty() const { return signatures.empty(); }
 
-/// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
-/// @param location  where the gradient lies
-inline call_signature signature_of(number_format format, segments_view segments, const rule_ref& rule,
-                                   const schedule_ref& schedule_in_use, std::string_view location,
-                                   std::string_view options) {
-  call_signature mine;
-  mine.set(mine.activity, "making a plan");
-  mine.length = segments.all().end;
-  mine.set_segments(segments);
-  mine.set(mine.scalar, to_string(format));
-  const auto inner = schedule_in_use.inner_rule();
-  const auto of_rule = rule.parameters(), of_inner = inner.parameters(), of_schedule = schedule_in_use.parameters();
-  mine.set(mine.rule, rule.name());
-  mine.set(mine.schedule, schedule_in_use.name());
-  mine.set(mine.inner_rule, inner.name());
-  mine.rule_hash = parameters_hash(of_rule);
-  mine.inner_rule_hash = parameters_hash(of_inner);
-  mine.set(mine.rule_parameters, parameters_text(of_rule));
-  mine.set(mine.inner_rule_parameters, parameters_text(of_inner));
-  mine.schedule_parameters_hash = parameters_hash(of_schedule);
-  mine.set(mine.schedule_parameters, parameters_text(of_schedule));
-  mine.set(mine.location, location);
-  mine.set(mine.options, options);
-  return mine;
-}
+  std::vector<call_signature> signatures;  ///< of all ranks
+  std::vector<std::uint64_t> words;        ///< of all ranks
+};
 
 }  // namespace adasum::detail

@@ -5,14 +5,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
-#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "../../core/concepts.hpp"
-#include "../../core/error.hpp"
-#include "../../core/input_checks.hpp"
-#include "../../core/kept_plans.hpp"
 #include "../../core/options.hpp"
 #include "../../core/report.hpp"
 #include "../references/communicator_ref.hpp"
@@ -22,8 +18,7 @@
 #include "../references/space_ref.hpp"
 #include "destination.hpp"
 #include "joint_set_up.hpp"
-#include "plan.hpp"
-#include "plan_inputs.hpp"
+#include "reduction.hpp"
 
 /// From the arguments of a call to a plan, and a single call.
 namespace adasum::detail {
@@ -31,7 +26,7 @@ namespace adasum::detail {
 /// A plan and, in a class that derives from this, what it refers to.
 struct held_plan {
   virtual ~held_plan() = default;
-  std::unique_ptr<plan> engine;
+  std::unique_ptr<reduction> engine;
 };
 
 /// Destroys a plan, if nothing uses its memory any more (plan::must_stay).
@@ -73,12 +68,6 @@ constexpr bool works_in_shared_memory_only = [] {
     return false;
 }();
 
-/// Options of one type in builds with NDEBUG and without. Plans ignore keep_plan.
-template <bool Checked>
-basic_options<true> options_of_plan(const basic_options<Checked>& choices) {
-  return {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout};
-}
-
 template <scalar T, class Space, class Comm, class Rule, class Schedule>
 plan_arguments arguments_of(const char* call, const Space& space, const Comm& comm, const Rule& rule,
                             const Schedule& schedule, segments_view segments, const basic_options<true>& choices) {
@@ -104,7 +93,7 @@ auto make_plan(joint_set_up& together, const char* call, const Space& space, con
   arguments.purpose = purpose;
   arguments.to = to;
   arguments.mine = mine;
-  made->engine = std::make_unique<plan>(arguments, together);
+  made->engine = new_reduction(arguments, together);
   return made;
 }
 
@@ -112,24 +101,8 @@ auto make_plan(joint_set_up& together, const char* call, const Space& space, con
 
 /// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks act
 /// on their segments: this rank's may differ from theirs. @throws what joint_set_up::refuse throws
-inline void refuse_bad_gradient(joint_set_up& together, const char* call, const space_ref& space,
-                                const std::byte* elements, std::size_t count, segments_view segments) {
-  std::string problem;
-  try {
-    require_segments_match(segments, count, call);
-  } catch (const bad_input& wrong) {
-    problem = wrong.what();
-  }
-  if (problem.empty()) problem = problem_with_gradient(space, elements, count, count, call);
-  if (!problem.empty()) together.refuse(problem);
-}
-
-/// A single call that was made before, and its plan.
-struct call_made_before final : kept_plans::call {
-  call_made_before(held_plan_ptr made, std::size_t bytes)
-      : kept_plans::call(std::type_identity<call_made_before>{}, bytes), plan(std::move(made)) {}
-  held_plan_ptr plan;
-};
+void refuse_bad_gradient(joint_set_up& together, const char* call, const space_ref& space, const std::byte* elements,
+                         std::size_t count, segments_view segments);
 
 /// A single call.
 struct single_call {
@@ -141,44 +114,12 @@ struct single_call {
   function_ref<held_plan_ptr(joint_set_up&, plan_purpose)> make;
 };
 
-/// Runs it by a plan of its own.
-/// @param made  receives the plan
-inline report run_once(const single_call& call, held_plan_ptr& made) {
-  const auto& given = call.given;
-  joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
-    refuse_bad_gradient(together, given.call, given.space, call.elements, call.count, given.segments);
-    made = call.make(together, plan_purpose::one_call);
-  });
-  auto& plan = *made->engine;
-  return plan.run(call.elements, call.count, plan.problem_with(call.elements, call.count));
-}
-
-/// Runs it by a plan that is kept with the communicator. All ranks that make the same calls keep the same plans: what is
-/// kept changes only where all of them have set something up together, or all have failed to. Should one have a plan that
-/// another has not, they find that they are about to do different things, and forget all of them.
-inline report run_as_before(const single_call& call, kept_plans& kept) {
-  const auto& given = call.given;
-  plan* made = nullptr;
-  joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
-    refuse_bad_gradient(together, given.call, given.space, call.elements, call.count, given.segments);
-    auto* const found = kept.find<call_made_before>(
-        [&](const call_made_before& one) { return one.plan->engine->inputs().is_for(given); });
-    if (found) {
-      made = found->plan->engine.get();
-      made->meet(together);
-      return;
-    }
-    const auto bytes = call.count * given.space.element_size();
-    auto now = std::make_unique<call_made_before>(call.make(together, plan_purpose::kept), bytes);
-    made = now->plan->engine.get();
-    kept.add(std::move(now));
-  });
-  return made->run(call.elements, call.count, made->problem_with(call.elements, call.count));
-}
-
-inline report run(const single_call& call, held_plan_ptr& made) {
-  auto* const kept = call.keeps_plan ? call.given.comm.kept_plans() : nullptr;
-  return kept ? run_as_before(call, *kept) : run_once(call, made);
-}
+/// Runs it: by a plan that is kept with the communicator, or by one of its own.
+/// @param made  receives the latter
+report run(const single_call& call, held_plan_ptr& made);
 
 }  // namespace adasum::detail
+
+#if !defined(ADASUM_COMPILED)
+#include "held_plan_definitions.hpp"
+#endif

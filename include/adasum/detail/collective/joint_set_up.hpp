@@ -4,16 +4,13 @@
 #include "../../core/config.hpp"
 
 #include <cstddef>
-#include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
 #include "../../core/error.hpp"
-#include "../../core/kept_plans.hpp"
+#include "../../core/segments.hpp"
 #include "../references/communicator_ref.hpp"
-#include "agreement.hpp"
-#include "one_in_flight.hpp"
+#include "call_signature.hpp"
 
 namespace adasum::detail {
 
@@ -27,11 +24,7 @@ class joint_set_up {
  public:
   /// @param compares  options::check_agreement
   /// @throws bad_input  a plan is in flight on this communicator, or this thread must not use it; nothing has been sent
-  joint_set_up(const char* call, const communicator_ref& comm, bool compares)
-      : call_(call), comm_(comm), compares_(compares && comm.size() > 1) {
-    comm.require_usable(call);
-    require_no_reduction(comm, call, "");
-  }
+  joint_set_up(const char* call, const communicator_ref& comm, bool compares);
   joint_set_up(const joint_set_up&) = delete;
   joint_set_up& operator=(const joint_set_up&) = delete;
 
@@ -43,29 +36,9 @@ class joint_set_up {
   /// @throws agreement_error, communication_error  one of them has failed, or they disagree; on all ranks
   /// @throws timeout_error  one of them has not come
   std::size_t meet(const call_signature& mine, segments_view segments, agreement_memory& memory,
-                   std::size_t bytes = 0) {
-    all_know_ = true;
-    try {
-      bytes = agree(comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory, bytes));
-    } catch (const timeout_error& late) {
-      throw timeout_error(std::string(late.what()) + ", in " + call_, late.rank());
-    }
-    all_know_ = false;
-    return bytes;
-  }
-
+                   std::size_t bytes = 0);
   /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input
-  [[noreturn]] void refuse(const std::string& problem) {
-    if (compares_) {
-      call_signature mine;
-      mine.set(mine.problem, problem);
-      agreement_memory memory(comm_.size());
-      const std::size_t none[] = {0};
-      meet(mine, segments_view{none}, memory);
-    }
-    throw bad_input(problem);
-  }
-
+  [[noreturn]] void refuse(const std::string& problem);
   /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told. Then the plans that
   ///         the communicator keeps for single calls are forgotten, on all ranks
   template <class SetUp>
@@ -85,30 +58,9 @@ class joint_set_up {
 
  private:
   /// Whatever this rank was about to set up: the others may have been in a single call.
-  void forget_kept_plans() const noexcept {
-    if (auto* const kept = comm_.kept_plans()) kept->clear();
-  }
-
+  void forget_kept_plans() const noexcept;
   /// @param problem  for the others' messages; null if it is not this library's
-  void tell(const char* problem) const noexcept {
-    if (all_know_) return;
-    call_signature mine;
-    agreement_memory memory;
-    try {
-      if (problem) {
-        mine.set(mine.problem, problem);
-        if (compares_) memory = agreement_memory(comm_.size());
-      }
-    } catch (const std::bad_alloc&) {  // then they are told that, and not what
-    }
-    try {
-      const std::size_t none[] = {0};
-      const bool can_say = problem != nullptr && (!compares_ || !memory.empty());
-      if (!can_say) mine.set(mine.problem, "failed");
-      agree(comm_, agreement(mine, compares_, segments_view{none}, comm_.rank(), comm_.size(), memory));
-    } catch (...) {  // this rank throws what it has
-    }
-  }
+  void tell(const char* problem) const noexcept;
 
   const char* call_;
   communicator_ref comm_;
@@ -117,3 +69,7 @@ class joint_set_up {
 };
 
 }  // namespace adasum::detail
+
+#if !defined(ADASUM_COMPILED)
+#include "joint_set_up_definitions.hpp"
+#endif

@@ -24,13 +24,14 @@
 #include "joint_set_up.hpp"
 #include "one_in_flight.hpp"
 #include "plan_inputs.hpp"
+#include "reduction.hpp"
 #include "stage_executor.hpp"
 
 namespace adasum::detail {
 
 /// What an allreduce_plan holds: the inputs, up to two executors (one works in memory that the ranks share, one sends
 /// messages), and which of them is at work.
-class plan {
+class plan final : public reduction {
  public:
   /// As a part of a larger set-up.
   plan(const plan_arguments& given, joint_set_up& together) : inputs_(given) {
@@ -54,24 +55,23 @@ class plan {
   }
   plan(const plan&) = delete;
   plan& operator=(const plan&) = delete;
-  ~plan() { abandon(); }
+  ~plan() override { abandon(); }
 
-  /// A reduction in flight comes to an end.
-  void abandon() noexcept {
+  void abandon() noexcept override {
     if (auto* const running = std::exchange(in_flight_, nullptr)) {
       comm().set_reduction_in_flight(false);
       running->abandon();
     }
   }
-  /// Whether messages may still be in flight, and MPI may write to memory of the plan at any time: then that stays for good.
-  bool must_stay() const { return comm().gave_up(); }
+  bool must_stay() const override { return comm().gave_up(); }
+  bool is_for(const plan_arguments& call) const override { return inputs_.is_for(call); }
+  segments_view segments() const override { return inputs_.segments(); }
+  destination to() const override { return inputs_.to(); }
+  index_range wanted() const override { return inputs_.wanted(); }
+  const report& last_report() const override { return *last_; }
+  bool is_in_flight() const override { return in_flight_ != nullptr; }
 
-  const plan_inputs& inputs() const { return inputs_; }
-  const report& last_report() const { return *last_; }
-  bool is_in_flight() const { return in_flight_ != nullptr; }
-
-  /// Collective the first time.
-  std::byte* buffer(const char* call) {
+  std::byte* buffer(const char* call) override {
     if (!buffer_) {
       require_idle(call);
       joint_set_up(inputs_.to().names().buffer, comm(), inputs_.compares()).run([&](joint_set_up& together) {
@@ -80,34 +80,31 @@ class plan {
     }
     return *buffer_;
   }
-  /// The same as a part of a larger set-up.
-  std::byte* buffer(joint_set_up& together) {
+  std::byte* buffer(joint_set_up& together) override {
     if (!buffer_) make_buffer(together);
     return *buffer_;
   }
 
-  /// Before a run for one of several calls: the others may mean another plan, or none.
-  void meet(joint_set_up& together) { together.meet(inputs_.signature(), inputs_.segments(), inputs_.memory()); }
+  void meet(joint_set_up& together) override { together.meet(inputs_.signature(), inputs_.segments(), inputs_.memory()); }
 
   // ── a run ──
-  /// What is wrong with a gradient; empty if nothing.
-  std::string problem_with(const std::byte* elements, std::size_t count) const {
+  std::string problem_with(const std::byte* elements, std::size_t count) const override {
     return inputs_.problem_with(elements, count, inputs_.to().names().type);
   }
-  const report& run(std::byte* elements, std::size_t count, const std::string& problem) {
+  const report& run(std::byte* elements, std::size_t count, const std::string& problem) override {
     begin(elements, count, problem, false, "operator()");
     return wait();
   }
-  void start(std::byte* elements, std::size_t count, const std::string& problem) {
+  void start(std::byte* elements, std::size_t count, const std::string& problem) override {
     const bool posts = comm().can_post();
     begin(elements, count, problem, posts, "start");
     if (posts) in_flight_->test();
   }
-  bool test() {
+  bool test() override {
     auto& running = in_flight("test");
     return comm().can_post() ? running.test() : running.finish_run();
   }
-  const report& wait() {
+  const report& wait() override {
     auto& running = in_flight("wait");
     in_flight_ = nullptr;
     comm().set_reduction_in_flight(false);  // wait() ends it, well or not

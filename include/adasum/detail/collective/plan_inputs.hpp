@@ -32,28 +32,11 @@
 #include "call_signature.hpp"
 #include "destination.hpp"
 #include "engine_settings.hpp"
+#include "reduction.hpp"
 #include "shard_exchange.hpp"
+#include "signature_of.hpp"
 
 namespace adasum::detail {
-
-/// What a plan is made for: the user, who runs it; one call, which then throws it away; or calls that are alike, for which
-/// the communicator keeps it (core/kept_plans.hpp).
-enum class plan_purpose { of_user, one_call, kept };
-
-/// The arguments of a call that makes a plan. What they refer to must outlive the plan, but for segments, destination and
-/// shard.
-struct plan_arguments {
-  const char* call;  ///< the user's, for messages
-  space_ref space;
-  communicator_ref comm;
-  rule_ref rule;
-  schedule_ref schedule;
-  segments_view segments;
-  basic_options<true> choices;  ///< of one type in builds with NDEBUG and without
-  plan_purpose purpose = plan_purpose::of_user;
-  destination to{};             ///< which ranks get the result; for a gradient in shards, all of it every rank
-  const shard* mine = nullptr;  ///< this rank's shard; null if it has a gradient of its own
-};
 
 /// What all plans are made of, the blocking, the posted and the enqueued: the call's arguments, the schedule's stages for
 /// this rank, and the agreement of the ranks on them.
@@ -166,10 +149,10 @@ class plan_inputs {
     begin_signature(location);
     if (!compares()) {
       // One rank's stages mostly tell schedules of one name with different parameters apart.
-      signature_.add_stages(schedule().stages(0, gradients(), input()));
+      add_stages(signature_, schedule().stages(0, gradients(), input()));
       return;
     }
-    if (problem_.empty()) signature_.add_stages_of(schedule(), gradients(), input());
+    if (problem_.empty()) add_stages_of(signature_, schedule(), gradients(), input());
     signature_.set(signature_.problem, problem_);
   }
   /// What this rank sets up.

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/optional_members.hpp"
 #include "../../core/tree_groups.hpp"
 #include "../../core/weigh.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/space_ref.hpp"
+#include "../references/sums_table.hpp"
 #include "combine_window.hpp"
 #include "measure_round.hpp"
 
@@ -57,16 +57,6 @@ struct grouping {
   static constexpr bool pays_for(std::size_t vectors, std::size_t sums, std::size_t length) {
     return takes_all(vectors) || are_kept(sums, length);
   }
-};
-
-/// What a space offers for sums of vectors that are kept in double.
-struct sums_table {
-  space_memory (*allocate)(const void* space, std::size_t count);
-  /// A sum of vectors, in double.
-  void (*add_up)(const void* space, const slice& window, vector_list vectors, const double* weights, void* sum);
-  void (*measure)(const void* space, const slice& window, vector_list sums, double* gram);
-  /// A combination of sums, in the vectors' type.
-  void (*mix)(const void* space, const slice& window, vector_list sums, const double* weights, void* out);
 };
 
 /// Measure → weigh → mix of a round, in groups.
@@ -284,29 +274,5 @@ class combination_in_groups {
   std::size_t count_ = 0;
   bool keeps_ = false;
 };
-
-// ── from the concept to the table ──
-
-template <scalar T, class Space>
-  requires combines_in_groups<Space, T>
-inline constexpr sums_table sums_of_space{
-    &functions_of_space<double, Space>::allocate,
-    [](const void* space, const slice& window, vector_list vectors, const double* weights, void* sum) {
-      static_cast<const Space*>(space)->mix_in_double(window, typed<T>(vectors), weights, static_cast<double*>(sum));
-    },
-    [](const void* space, const slice& window, vector_list sums, double* gram) {
-      static_cast<const Space*>(space)->measure_in_double(window, typed<double>(sums), gram);
-    },
-    [](const void* space, const slice& window, vector_list sums, const double* weights, void* out) {
-      static_cast<const Space*>(space)->mix_in_double(window, typed<double>(sums), weights, static_cast<T*>(out));
-    }};
-
-template <scalar T, class Space>
-constexpr const sums_table* sums_if_any() {
-  if constexpr (combines_in_groups<Space, T>)
-    return &sums_of_space<T, Space>;
-  else
-    return nullptr;
-}
 
 }  // namespace adasum::detail

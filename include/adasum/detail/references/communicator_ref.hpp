@@ -261,8 +261,10 @@ constexpr const sharing_table* sharing_if_any() {
     return nullptr;
 }
 
+/// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
+/// that they can be compiled elsewhere.
 template <class Comm, class Space, class Functions = functions_of_communicator<Comm, Space>>
-inline constexpr communicator_table table_of_communicator{.exchange = &Functions::exchange,
+communicator_table table_of_communicator{.exchange = &Functions::exchange,
                                                           .reserve = Functions::reserve(),
                                                           .gave_up = Functions::gave_up(),
                                                           .require_usable = Functions::require_usable(),

@@ -138,9 +138,10 @@ struct functions_of_rule {
   }
 };
 
-/// Not const, so that no linker takes the tables of two types for one: plans are told apart by them.
+/// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
+/// that they can be compiled elsewhere.
 template <rule Rule, class Functions = functions_of_rule<Rule>>
-inline rule_table table_of_rule{
+rule_table table_of_rule{
     .pair = Functions::pair(),
     .all = Functions::all(),
     .left_fold = Functions::left_fold(),

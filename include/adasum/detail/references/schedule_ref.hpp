@@ -134,9 +134,10 @@ struct functions_of_schedule {
   }
 };
 
-/// Not const, so that no linker takes the tables of two types for one: plans are told apart by them.
+/// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
+/// that they can be compiled elsewhere.
 template <schedule Schedule, class Functions = functions_of_schedule<Schedule>>
-inline schedule_table table_of_schedule{
+schedule_table table_of_schedule{
     .name = Schedule::name,
     .stages = [](const void* schedule, int rank, int size,
                  const schedule_input& input) { return Functions::of(schedule).stages(rank, size, input); },

@@ -312,9 +312,10 @@ constexpr const packing_table* packing_if_any() {
     return nullptr;
 }
 
-/// Not const, so that no linker takes the tables of two types for one: plans are told apart by them.
+/// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
+/// that they can be compiled elsewhere.
 template <scalar T, class Space, class Functions = functions_of_space<T, Space>>
-inline space_table table_of_space{.name = Space::name,
+space_table table_of_space{.name = Space::name,
                                   .format = format_of<T>,
                                   .element_size = sizeof(T),
                                   .is_device = device_space<Space>,

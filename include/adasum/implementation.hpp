@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+/// The library's functions that are compiled once. Without CMake: define ADASUM_COMPILED for all sources of a program
+/// (-DADASUM_COMPILED), and include this in one of them.
+
+#include "core/config.hpp"
+
+#if !defined(ADASUM_COMPILED)
+#error "define ADASUM_COMPILED for all sources of the program (-DADASUM_COMPILED), not only for this one"
+#endif
+
+#include "detail/collective/held_plan_definitions.hpp"
+#include "detail/collective/joint_set_up_definitions.hpp"
+#include "detail/collective/reduction_definitions.hpp"
+#include "detail/local/combination_definitions.hpp"
+#include "compiled_tables.hpp"
+
+namespace adasum::detail {
+template space_table table_of_space<float, serial_space>;
+template space_table table_of_space<double, serial_space>;
+template rule_table table_of_rule<rules::adasum>;
+template schedule_table table_of_schedule<schedules::automatic>;
+}  // namespace adasum::detail
+
+#if defined(ADASUM_COMPILED_MPI)
+#include "mpi.hpp"
+
+namespace adasum::detail {
+template communicator_table table_of_communicator<mpi_communicator, serial_space>;
+}  // namespace adasum::detail
+#endif
