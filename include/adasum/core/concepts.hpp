@@ -12,7 +12,6 @@
 
 #include "gram.hpp"
 #include "message.hpp"
-#include "row_sums.hpp"
 #include "scalar.hpp"
 #include "segments.hpp"
 #include "stage.hpp"
@@ -27,7 +26,6 @@
 ///
 /// The values that these types receive and return are plain structs whose members are all public:
 ///   gram_view, pair_gram, pair_weights      core/gram.hpp       inner products, and the weights made of them
-///   row_sums_view                           core/row_sums.hpp   norms and row sums only
 ///   segments_view, index_range, slice       core/segments.hpp   which elements a kernel works on
 ///   outgoing, incoming, memory_kind         core/message.hpp    one message: peer, bytes, where they lie
 ///   stage, schedule_input                   core/stage.hpp      one stage of a schedule, and what it was made for
@@ -94,31 +92,6 @@ concept gram_rule =
       requires requires { rule(gram, weights); } || requires { rule(gram, weights, k); };
       { R::name } -> std::convertible_to<std::string_view>;
     };
-
-namespace detail {
-
-/// Neither a Gram matrix nor its row sums: what a rule with a template for any matrix takes, and one of row sums does not.
-struct any_numbers {
-  std::size_t size() const;
-  double operator()(std::size_t, std::size_t) const;
-};
-template <class R, class Numbers>
-concept weighs_from = requires(R& rule, Numbers numbers, std::span<double> weights, std::size_t k) {
-  requires requires { rule(numbers, weights); } || requires { rule(numbers, weights, k); };
-};
-
-}  // namespace detail
-
-/// A refinement, for rules of n vectors that need norms and row sums alone (core/row_sums.hpp): rule(sums, weights) or
-/// rule(sums, weights, k) with a row_sums_view. It is called with a Gram matrix as well. If the ranks do not all meet
-/// in one stage, such a rule runs by sums of vectors along the stages of any schedule
-/// (detail/collective/run_of_sums.hpp), unless the schedule has an inner rule. Optional:
-///
-/// - `static constexpr bool needs_row_sums = false`: the rule uses only norms, and must not ask for row sums.
-template <class R>
-concept row_sum_rule = gram_rule<R> && !pairwise_rule<R> && !requires { requires R::leaves_out_nonfinite; } &&
-                       !requires { requires R::needs_accurate_gram; } && detail::weighs_from<R, row_sums_view> &&
-                       !detail::weighs_from<R, detail::any_numbers>;
 
 template <class R>
 concept rule = pairwise_rule<R> || gram_rule<R>;
@@ -357,8 +330,7 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 ///   <adasum/testing.hpp> checks it, and refuses, for example, a chain of ranks.
 /// - `supports_gram_rules`: whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not
 ///   counting stages marked `inner` before it; only then can a rule that is not pairwise, or one with left_fold, run on the
-///   schedule. (A row_sum_rule can in any case, if there is no `inner`. Where schedule_input::sums is not 0, several stages are
-///   allowed for it, too.)
+///   schedule.
 ///
 /// Optional members, all of them const (or static):
 ///
@@ -389,12 +361,8 @@ concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int
 template <class R>
 concept tree_rule = pairwise_rule<R> && !requires { requires R::left_fold; };
 
-/// Whether rule R can run by sums of vectors along the stages of schedule S.
-template <class S, class R>
-concept sums_schedule_for = schedule<S> && row_sum_rule<R> && !requires(const S& schedule) { schedule.inner; };
-
 /// Whether schedule S can run rule R.
 template <class S, class R>
-concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::supports_gram_rules) || sums_schedule_for<S, R>);
+concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::supports_gram_rules));
 
 }  // namespace adasum

@@ -41,27 +41,6 @@ constexpr bool needs_distances = [] {
     return false;
 }();
 
-/// Whether a rule of norms and row sums looks at row sums.
-template <row_sum_rule R>
-constexpr bool needs_row_sums = [] {
-  if constexpr (requires {
-                  { R::needs_row_sums } -> std::convertible_to<bool>;
-                })
-    return static_cast<bool>(R::needs_row_sums);
-  else
-    return true;
-}();
-
-/// By how many sums of vectors a rule runs that is not applied along the tree, where a schedule has several stages: one
-/// of the gradients, if it needs row sums, and one of their weighted terms; 0 if it cannot run there.
-template <class Schedule, rule R>
-constexpr std::size_t vector_sums = [] {
-  if constexpr (sums_schedule_for<Schedule, R>)
-    return std::size_t{needs_row_sums<R> ? 2 : 1};
-  else
-    return std::size_t{0};
-}();
-
 /// Whether inner products are to be made in double for a rule.
 template <rule R>
 constexpr bool needs_accurate_gram = [] {

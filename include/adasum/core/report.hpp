@@ -52,8 +52,7 @@ class report {
   double norm(std::size_t i, std::size_t k) const { return at(i, k).norm; }
   /// The weight cᵢ of gradient i in segment k: the result is Σ cᵢ gᵢ.
   double weight(std::size_t i, std::size_t k) const { return at(i, k).weight; }
-  /// ‖segment k of the result‖₂, from inner products. NaN if the rule ran by sums of vectors (row_sum_rule) under
-  /// measuring::when_needed; then orthogonality is NaN, too.
+  /// ‖segment k of the result‖₂, from inner products.
   double result_norm(std::size_t k) const {
     require_segment(k);
     return result_norms_[k];
@@ -93,9 +92,8 @@ class report {
   /// How this rank's elements travelled: options::wire, or `same` if they were combined in memory that ranks share and did
   /// not travel.
   wire_format wire() const { return wire_; }
-  /// How many elements overflowed or vanished when they were rounded for messages. If each rank gets the whole result, the
-  /// numbers are totals over all ranks, the same on each; otherwise they are about the elements that this rank combined.
-  /// Empty if an execution space that does not count has rounded some of them. docs/inf_and_nan.md says what is counted.
+  /// How many elements overflowed or vanished when this rank rounded them for messages; add them over the ranks for the
+  /// total. Empty if the execution space does not count them. docs/inf_and_nan.md says what is counted.
   const std::optional<wire_losses>& lost_on_wire() const { return lost_on_wire_; }
   /// Bytes that this rank sent, including small messages, but without those of the agreement check.
   std::size_t bytes_sent() const { return bytes_sent_; }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "../core/float_bits.hpp"
-#include "../core/row_sums.hpp"
+#include "../core/gram.hpp"
 
 namespace adasum::rules {
 
@@ -35,9 +35,6 @@ namespace adasum::rules {
 ///
 /// A zero gradient has αᵢ = 0; if all are zero, the mean is taken. The error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about
 /// n·1e-15 times Σ|α|/Σα, which the guard holds below 1/guard.
-///
-/// Of the Gram matrix it needs norms and row sums (gᵢ·ḡ) alone: among many ranks it runs by two sums of vectors
-/// (core/concepts.hpp, row_sum_rule).
 struct adacons {
   static constexpr std::string_view name = "adacons";
 
@@ -76,13 +73,18 @@ struct adacons {
             static_cast<double>(unsorting)};
   }
 
-  void operator()(row_sums_view g, std::span<double> weights, std::size_t segment) {
+  void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
     const auto n = g.size();
     const auto count = static_cast<double>(n);
     double mean_norm = 0;
-    for (std::size_t i = 0; i < n; ++i) mean_norm += g.norm(i) / count;
+    const auto norm = [&](std::size_t i) { return std::sqrt(g(i, i)); };
+    for (std::size_t i = 0; i < n; ++i) mean_norm += norm(i) / count;
     const double least = epsilon * mean_norm;
-    for (std::size_t i = 0; i < n; ++i) weights[i] = g.row_sum(i) / count / (g.norm(i) + least);
+    for (std::size_t i = 0; i < n; ++i) {
+      double row_sum = 0;
+      for (std::size_t j = 0; j < n; ++j) row_sum += g(i, j);
+      weights[i] = row_sum / count / (norm(i) + least);
+    }
     smooth(weights, segment);
 
     double sum = 0, absolute = 0;
@@ -93,7 +95,7 @@ struct adacons {
       return;
     }
     const double s = scale == scaling::mean_norm ? mean_norm : 1;
-    for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (g.norm(i) + least);
+    for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (norm(i) + least);
   }
 
  private:

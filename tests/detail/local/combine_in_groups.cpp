@@ -2,6 +2,7 @@
 // Many vectors along the tree, combined in groups: against long double, against the Gram matrix of all vectors, and what
 // becomes of vectors that are not finite or cancel.
 #include <adasum/combine.hpp>
+#include <adasum/detail/local/combine_in_groups.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/exec/threads.hpp>
 #include <adasum/tree.hpp>

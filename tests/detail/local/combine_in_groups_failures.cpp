@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Many vectors along the tree, in groups, where a rule throws or memory runs out: also on a space that works later, as
 // devices do.
+#include <adasum/detail/local/combine_in_groups.hpp>
+#include <adasum/detail/local/combine_segments.hpp>
+#include <adasum/detail/references/sums_table.hpp>
 #include <adasum/combine.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/tree.hpp>
@@ -238,13 +241,15 @@ TEST_CASE("rounds allocate nothing") {
     const auto g = random_gradients<float>(24, cut.total(), 2);
     std::vector<float> out(cut.total());
     REQUIRE(detail::grouping::pays(24, cut));
-    std::vector<const float*> at;
+    std::vector<const void*> at;
     for (const auto& vector : g) at.push_back(vector.data());
     const std::vector<std::size_t> leaves(24, 1);
     rules::adasum rule;
     const auto before = allocations();
-    detail::combine_segments<float>(serial_space(), rule, std::span<const float* const>(at), leaves, out.data(), cut,
-                                    detail::no_observer{});
+    const serial_space space;
+    detail::combine_segments(detail::ref_to_space<float>(space), rule, at, leaves,
+                             reinterpret_cast<std::byte*>(out.data()), cut, detail::unobserved, true,
+                             detail::sums_if_any<float, serial_space>());
     return allocations() - before;
   };
   CHECK(allocated(segments{std::vector<std::size_t>(7, 9000)}) == allocated(segments{9000}));

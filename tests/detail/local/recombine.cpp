@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Squares that leave the range of float or double, and subtrees that cancel.
 #include <adasum/combine.hpp>
+#include <adasum/core/weigh.hpp>
+#include <adasum/detail/local/recombine.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/tree.hpp>
@@ -311,14 +313,13 @@ TEST_CASE("the number of sums over ranks does not grow with the number of segmen
     std::iota(unsettled.begin(), unsettled.end(), std::size_t{0});
     auto g = random_gradients<double>(4, 2 * count, 12, gradient_kind::opposed);
     for (auto& vector : g) vector = times(vector, scale);
-    std::vector<const double*> vectors;
+    std::vector<const void*> vectors;
     for (const auto& vector : g) vectors.push_back(vector.data());
-    using recombination_type = recombination<double, serial_space, rules::adasum>;
-    std::vector<double> scratch(recombination_type::scratch_size(count, 4));
     const serial_space exec;
     rules::adasum rule;
-    recombination_type run(
-        exec, rule, vectors, leaves, unsettled, 1, 0,
+    std::vector<double> scratch(recombination::scratch_size(rule, count, 4));
+    recombination run(
+        ref_to_space<double>(exec), rule, vectors, leaves, unsettled, 1, 0,
         [](std::size_t k) { return recombined_range{{2 * k, 2 * k + 2}, 2, {{0, 2}}}; }, scratch);
     std::size_t sums = 0;
     while (!run.advance().empty()) ++sums;
