@@ -64,7 +64,9 @@ void prepare_among_ranks(const any_communicator& comm, const call_arguments& giv
     prepare();
   } catch (...) {
     const serial_space space;
-    adasum::detail::joint_set_up(given.call, space, comm, asks_for_agreement(given.options)).run([](auto&) { throw; });
+    adasum::detail::joint_set_up(given.call, adasum::detail::ref_to_communicator(space, comm),
+                                 asks_for_agreement(given.options))
+        .run([](auto&) { throw; });
   }
 }
 

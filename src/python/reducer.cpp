@@ -88,7 +88,8 @@ reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, 
   worker_->carry_out([&] {
     const serial_space space;
     const auto& comm = worker_->comm();
-    adasum::detail::joint_set_up(call, space, comm, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
+    const auto ranks = adasum::detail::ref_to_communicator(space, comm);
+    adasum::detail::joint_set_up(call, ranks, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
       if (!problem.empty()) throw bad_input(problem);
       asked_ = asked_of(rule, options_);
       asked_.part = std::move(part);

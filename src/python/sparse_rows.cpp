@@ -9,6 +9,7 @@
 #include <adasum/core/error.hpp>
 #include <adasum/core/message.hpp>
 #include <adasum/detail/collective/allgather.hpp>
+#include <adasum/detail/collective/allgather.hpp>
 #include <adasum/detail/collective/joint_set_up.hpp>
 #include <adasum/exec/serial.hpp>
 
@@ -57,7 +58,7 @@ sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm,
   std::vector<outgoing> out;
   std::vector<incoming> in;
   const serial_space space;
-  adasum::detail::joint_set_up(call, space, comm, compares).run([&](auto& ranks) {
+  adasum::detail::joint_set_up(call, adasum::detail::ref_to_communicator(space, comm), compares).run([&](auto& ranks) {
     const in_place_changes here(tensor);
     const auto coalesced = tensor.coalesce();
     mine_ = row_numbers(coalesced);

@@ -15,7 +15,7 @@
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../core/optional_members.hpp"
-#include "any/memory.hpp"
+#include "../detail/references/shared_window_ref.hpp"
 #include "any/messages.hpp"
 
 namespace adasum {
@@ -81,7 +81,7 @@ class any_communicator {
   }
 
   /// Memory that ranks share; see the concept shared_window.
-  using memory = detail::any::memory;
+  using memory = detail::any_window;
   /// See the concept shared_memory_communicator. @throws shared_memory_error  also where the held one cannot share any
   memory share(std::size_t bytes) const { return get().share(bytes); }
   bool all_share_memory() const { return get().all_share_memory(); }

@@ -15,12 +15,22 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
-#include "../core/pending.hpp"
 #include "sample_messages.hpp"
 #include "shared_window.hpp"
 
 namespace adasum {
 namespace detail {
+
+/// An exchange in flight; nothing where none can be posted.
+template <class Comm, class Space>
+struct pending_of {
+  struct type {};
+};
+template <class Comm, class Space>
+  requires posting_communicator<Comm, Space>
+struct pending_of<Comm, Space> {
+  using type = typename Comm::pending;
+};
 
 /// What check_communicator does with messages. A rank that finds something goes on, so that no other waits for it.
 template <scalar T, class Comm, class Space>

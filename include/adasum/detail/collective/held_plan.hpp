@@ -122,4 +122,5 @@ report run(const single_call& call, held_plan_ptr& made);
 
 #if !defined(ADASUM_COMPILED)
 #include "held_plan_definitions.hpp"
+#include "reduction_definitions.hpp"
 #endif

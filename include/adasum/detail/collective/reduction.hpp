@@ -77,7 +77,3 @@ class reduction {
 std::unique_ptr<reduction> new_reduction(const plan_arguments& given, joint_set_up& together);
 
 }  // namespace adasum::detail
-
-#if !defined(ADASUM_COMPILED)
-#include "reduction_definitions.hpp"
-#endif

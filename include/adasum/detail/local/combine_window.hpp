@@ -18,6 +18,7 @@
 #include "../references/function_ref.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/space_ref.hpp"
+#include "weigh.hpp"
 
 /// Weigh → mix of one window of n vectors whose Gram matrices have been measured. What a local combination and every
 /// stage of a distributed one have in common. Segments that inner products cannot decide are left to recombine.hpp.

@@ -18,6 +18,7 @@
 #include "../../core/weigh.hpp"
 #include "../references/rule_ref.hpp"
 #include "recombined_segment.hpp"
+#include "weigh.hpp"
 
 namespace adasum::detail {
 
