@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What ranks do, compiled with instrumentation. It follows detail/collective/transport/shared_memory.hpp and
-// detail/collective/run_of_stages.hpp, with one element for each slice of a gradient.
+// detail/collective/stage_actions.hpp, with one element for each slice of a gradient.
 #include "ranks.hpp"
 
 #include <adasum/core/error.hpp>

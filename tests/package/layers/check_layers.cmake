@@ -6,12 +6,13 @@
 cmake_minimum_required(VERSION 3.25)
 
 # A layer comes after those whose folders hold its own.
-set(layers core rules schedule exec comm testing detail detail/local detail/collective)
+set(layers core rules schedule exec comm testing detail detail/references detail/local detail/collective)
 foreach(layer IN LISTS layers)
   set(${layer}_may_include ${layer} core)
 endforeach()
 list(APPEND detail_may_include rules)
-list(APPEND detail/collective_may_include schedule detail/local)
+list(APPEND detail/local_may_include detail/references)
+list(APPEND detail/collective_may_include schedule detail/references detail/local)
 
 # The layer that a header belongs to: the folder of that name, however deep the header lies in it. Empty for the root.
 function(layer_of header result)
