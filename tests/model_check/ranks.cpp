@@ -60,7 +60,7 @@ class rank_in_model {
     return {.sums = one.what == work::copies ? most_ranks : 2,
             .rounds = one.radix < one.ranks ? 2u : 1u,
             .record_bytes = 16,
-            .gradient_bytes = gradient_bytes};
+            .gradient_bytes = one_address_space ? 0 : gradient_bytes};
   }
   std::vector<std::size_t> everybody() const {
     std::vector<std::size_t> ranks;

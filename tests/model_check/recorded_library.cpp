@@ -41,8 +41,9 @@ struct recorded_communicator : simulated_communicator {
 
 }  // namespace
 
-template <bool one_address_space>
-inline constexpr bool is_recorded<recorded_memory<one_address_space>> = true;
+/// As the library holds it.
+template <>
+inline constexpr bool is_recorded<detail::any_window> = true;
 
 namespace {
 
