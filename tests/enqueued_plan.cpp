@@ -2,6 +2,7 @@
 //
 // How plans to be enqueued are made, and that ranks meet then. What they compute is in comm/nccl.cpp.
 #include <adasum/adasum.hpp>
+#include <adasum/enqueued_plan.hpp>
 
 #include <new>
 #include <string>

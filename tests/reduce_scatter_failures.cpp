@@ -161,7 +161,7 @@ void for_each_culprit(const Visitor& visit) {
             size, culprit);
         visit(
             [&](const auto& comm) {
-              return adasum::plan_reduce<float>(exec, comm, segs, 1, adasum::rules::adacons{}, order, unchecked);
+              return adasum::plan_reduce<float>(exec, comm, segs, 1, adasum::rules::mean{}, order, unchecked);
             },
             size, culprit);
       }
@@ -249,7 +249,7 @@ TEST_CASE("a rule or a kernel that throws midway") {
         adasum::combine_reduce_scatter(exec, comm, gradient, given, failing_rule{until}, segs, order, unchecked);
       });
       check_failures_midway(size, [&](const countdown& until, const auto& comm, auto& gradient) {
-        adasum::combine_reduce_scatter(failing_space{until, {}}, comm, gradient, given, adasum::rules::adacons{}, segs,
+        adasum::combine_reduce_scatter(failing_space{until, {}}, comm, gradient, given, adasum::rules::adasum{}, segs,
                                        order, unchecked);
       });
     });

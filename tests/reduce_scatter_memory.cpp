@@ -44,8 +44,7 @@ TEST_CASE("from the second run on a plan allocates nothing") {
         const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
           auto plan =
               adasum::plan_reduce_scatter<float>(exec, comm, segs, some_parts(segs.total(), size)[1], order, choices);
-          auto to_root =
-              adasum::plan_reduce<float>(exec, comm, segs, size - 1, adasum::rules::adacons{}, order, choices);
+          auto to_root = adasum::plan_reduce<float>(exec, comm, segs, size - 1, adasum::rules::mean{}, order, choices);
           auto gradient = gradient_of(comm.rank()), other = gradient;
           plan(gradient);
           to_root(other);
@@ -114,8 +113,8 @@ TEST_CASE("one allocation that fails, in single calls and in a plan's run") {
       check_every_allocation("a single call, " + name, size, [&](const auto& comm, auto& gradient) {
         adasum::adasum_reduce_scatter(exec, comm, gradient, given, segs, order, choices);
       });
-      check_every_allocation("a single reduce by sums, " + name, size, [&](const auto& comm, auto& gradient) {
-        adasum::combine_reduce(exec, comm, gradient, size - 1, adasum::rules::adacons{}, segs, order, choices);
+      check_every_allocation("a single reduce, " + name, size, [&](const auto& comm, auto& gradient) {
+        adasum::combine_reduce(exec, comm, gradient, size - 1, adasum::rules::mean{}, segs, order, choices);
       });
     }
     check_every_allocation("start, test and wait, " + name, size, [&](const auto& comm, auto& gradient) {

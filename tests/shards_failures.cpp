@@ -120,16 +120,25 @@ TEST_CASE("some ranks have shards and others whole gradients, or other numbers o
   });
 }
 
+namespace {
+
+/// Halving that says what it cannot.
+struct false_promise : adasum::schedules::recursive_halving {
+  static constexpr std::string_view name = "false_promise";
+  static constexpr bool supports_gram_rules = true;
+};
+
+}  // namespace
+
 TEST_CASE("schedules that cannot") {
   check_refused("shards are reduced by messages", [](const auto& comm, auto& g, const auto& choices) {
     adasum::adasum_allreduce(exec, comm, g, shard{comm.rank() / 2, comm.rank() % 2}, adasum::schedules::shared_memory{},
                              choices);
   });
-  check_refused("has no stage that combines all gradients at once, which the rule needs",
-                [](const auto& comm, auto& g, const auto& choices) {
-                  adasum::combine_allreduce(exec, comm, g, shard{comm.rank(), 0}, adasum::rules::adacons{},
-                                            adasum::schedules::recursive_halving{}, choices);
-                });
+  check_refused("has no stage that combines all gradients at once, which the rule needs", [](const auto& comm, auto& g,
+                                                                                             const auto& choices) {
+    adasum::combine_allreduce(exec, comm, g, shard{comm.rank(), 0}, adasum::rules::adacons{}, false_promise{}, choices);
+  });
 }
 
 TEST_CASE("a shard that is wrong in a later call") {

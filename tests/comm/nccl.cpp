@@ -4,6 +4,7 @@
 #include <adasum/adasum.hpp>
 #include <adasum/comm/nccl.hpp>
 #include <adasum/comm/routed.hpp>
+#include <adasum/enqueued_plan.hpp>
 
 #include "emulated_cuda/runtime.hpp"
 #include "support/allocations.hpp"

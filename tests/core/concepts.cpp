@@ -57,23 +57,6 @@ struct balanced {
   }
 };
 
-/// Written for any matrix: no rule of row sums.
-struct generic_mean {
-  static constexpr std::string_view name = "generic mean";
-  void operator()(const auto& gram, std::span<double> weights) const {
-    for (std::size_t i = 0; i < gram.size(); ++i)
-      weights[i] = gram(i, i) >= 0 ? 1 / static_cast<double>(gram.size()) : 0;
-  }
-};
-struct mean_by_norms {
-  static constexpr std::string_view name = "mean by norms";
-  void operator()(row_sums_view sums, std::span<double> weights) const {
-    for (double& weight : weights) weight = 1 / static_cast<double>(sums.size());
-  }
-};
-static_assert(gram_rule<generic_mean> && !row_sum_rule<generic_mean>);
-static_assert(gram_rule<mean_by_norms> && row_sum_rule<mean_by_norms>);
-
 /// Plain loops, double accumulators. Counts its calls.
 class plain_space {
  public:

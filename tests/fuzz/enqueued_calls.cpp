@@ -5,6 +5,7 @@
 // bits, and a plan gives them in every run; good input gives what one process computes from the definition.
 #define DOCTEST_CONFIG_DISABLE  // the support of tests is for its programs
 #include <adasum/adasum.hpp>
+#include <adasum/enqueued_plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

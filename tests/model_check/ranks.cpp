@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What ranks do, compiled with instrumentation. It follows detail/collective/transport/shared_memory.hpp and
-// detail/collective/run_of_stages.hpp, with one element for each slice of a gradient.
+// detail/collective/stage_actions.hpp, with one element for each slice of a gradient.
 #include "ranks.hpp"
 
 #include <adasum/core/error.hpp>
@@ -60,7 +60,7 @@ class rank_in_model {
     return {.sums = one.what == work::copies ? most_ranks : 2,
             .rounds = one.radix < one.ranks ? 2u : 1u,
             .record_bytes = 16,
-            .gradient_bytes = gradient_bytes};
+            .gradient_bytes = one_address_space ? 0 : gradient_bytes};
   }
   std::vector<std::size_t> everybody() const {
     std::vector<std::size_t> ranks;

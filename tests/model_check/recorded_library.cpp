@@ -3,6 +3,12 @@
 // Reductions of the library's that do what the model's ranks do, recorded.
 #include "recorded_access.hpp"
 
+namespace adasum::test::model {
+/// What the library holds the memory of ranks by. (Ahead of plan.hpp, which has it do so.)
+template <>
+inline constexpr bool is_recorded<detail::any_window> = true;
+}  // namespace adasum::test::model
+
 #include <adasum/core/options.hpp>
 #include <adasum/plan.hpp>
 #include <adasum/rules/adasum.hpp>
@@ -38,13 +44,6 @@ struct recorded_communicator : simulated_communicator {
   recorded_communicator without_kept_plans() const { return simulated_communicator::without_kept_plans(); }
   recorded_memory<one_address_space> share(std::size_t bytes) const { return {simulated_communicator::share(bytes)}; }
 };
-
-}  // namespace
-
-template <bool one_address_space>
-inline constexpr bool is_recorded<recorded_memory<one_address_space>> = true;
-
-namespace {
 
 /// Stages as in the scenario.
 struct staged_for {

@@ -17,7 +17,7 @@
 namespace adasum::test {
 
 enum class simulated_scalar { of_float, of_double, of_half, count };
-enum class simulated_rule { adasum, interrupted_adasum, sum, mean, mean_of_units, unit_mean, count };
+enum class simulated_rule { adasum, interrupted_adasum, sum, mean, mean_of_units, count };
 /// Those before all_to_all have several stages.
 enum class simulated_order {
   doubling,

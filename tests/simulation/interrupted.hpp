@@ -75,8 +75,7 @@ struct interrupted_mean_of_units {
 struct levels_of_nodes {
   static constexpr std::string_view name = "levels_of_nodes";
 
-  static std::vector<stage> stages(int rank, int size, schedule_input input) {
-    input.along_tree = true;  // sums of vectors need no other stages
+  static std::vector<stage> stages(int rank, int size, const schedule_input& input) {
     return schedules::stages_by_node(leaves(size, input), rank, input, {.radix = 2},
                                      [](int node, int nodes, const schedule_input& among_nodes) {
                                        return schedules::recursive_halving{}.stages(node, nodes, among_nodes);

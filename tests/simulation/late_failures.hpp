@@ -17,8 +17,6 @@ namespace adasum::test {
 template <scalar T>
 bool may_fail_late(const simulated_case& one, const simulated_input<T>& input) {
   const chosen_order order{static_cast<simulated_order>(one.order)};
-  // By sums of vectors, what a rank fails with after the last of them concerns itself.
-  if (static_cast<simulated_rule>(one.rule) == simulated_rule::unit_mean) return true;
   schedule_input asked{.length = one.length, .element_size = sizeof(T), .segments = one.segments};
   asked.along_tree = static_cast<simulated_rule>(one.rule) != simulated_rule::mean_of_units;
   asked.nodes = input.nodes;

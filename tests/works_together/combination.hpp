@@ -83,7 +83,7 @@ inline constexpr std::array<std::string_view, 24> all_rules{"adasum",
 
 /// Whether it is among the rules for which every call is compiled. The others stand beside these.
 constexpr bool has_every_call(std::string_view rule_name) {
-  return rule_name != "adasum_linear" && rule_name != "unit_mean" && rule_name != "adacons";
+  return rule_name != "adasum_linear";
 }
 
 enum class call_of_ranks {

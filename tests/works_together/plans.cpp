@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <type_traits>
-#include <variant>
-
 #include <adasum/exec/serial.hpp>
 #include <adasum/exec/threads.hpp>
 #include <adasum/rules/adasum.hpp>
+#include <adasum/rules/adasum_linear.hpp>
 
 #include "erased_rule.hpp"
 #include "trials.hpp"
@@ -32,16 +30,8 @@ trial_result try_plan_by_node(const any_communicator& comm, const setting& where
 }
 
 trial_result try_plan_of_floats(const any_communicator& comm, const setting& where, const combination& one) {
-  const auto named = rule_named(one.rule);
-  const serial_space exec;
-  return std::visit(
-      [&]<class Rule>(const Rule& rule) -> trial_result {
-        if constexpr (std::is_same_v<Rule, rules::adasum_linear> || row_sum_rule<Rule>)
-          return try_plan<float>(exec, comm, where, one, rule);
-        else
-          return {trial_result::kind::wrong, "is compiled with every call"};
-      },
-      named);
+  if (one.rule_name() != rules::adasum_linear::name) return {trial_result::kind::wrong, "is compiled with every call"};
+  return try_plan<float>(serial_space{}, comm, where, one, rules::adasum_linear{});
 }
 
 trial_result try_plan_of_other_types(const any_communicator& comm, const setting& where, const combination& one) {

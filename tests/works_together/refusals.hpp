@@ -33,25 +33,14 @@ struct refusal {
 inline constexpr refusal pair_by_pair{true, "schedule_for"},
     of_float_only{false, "options::wire needs float gradients"},
     shards_by_messages{false, "works in shared memory only, but shards are reduced by messages"},
-    no_stage_of_all{false, "has no stage that combines all gradients at once, which the rule needs for gradients in shards"},
     no_shared_memory{false, "needs ranks that all share memory", "share no memory"};
 
-/// What a rule asks of a schedule.
-struct rule_kind {
-  bool compiles;  ///< with the schedule
-  bool by_sums;   ///< it runs by sums of vectors where there are several stages
-};
-
-/// @param gradients  how many are combined; @param ranks  on so many ranks
-inline std::optional<refusal> refusal_of(const combination& one, const setting& where, const rule_kind& rule, int gradients,
-                                         int ranks, std::size_t length) {
+/// @param compiles  whether the rule compiles with the schedule; @param ranks  on so many ranks
+inline std::optional<refusal> refusal_of(const combination& one, const setting& where, bool compiles, int ranks) {
   const bool works_in_memory_only = std::holds_alternative<schedules::shared_memory>(one.schedule->order) && !one.by_node;
-  if (!rule.compiles) return pair_by_pair;
+  if (!compiles) return pair_by_pair;
   if (one.choices.wire != wire_format::same && one.type != element::of_float) return of_float_only;
   if (one.has_shard && works_in_memory_only) return shards_by_messages;
-  if (one.has_shard && rule.by_sums && !one.by_node &&
-      one.schedule->stages(0, gradients, {.length = length, .element_size = 4}).size() > 1)
-    return no_stage_of_all;
   if (works_in_memory_only && !where.all_share_memory && ranks > 1) return no_shared_memory;
   return {};
 }

@@ -55,7 +55,7 @@ class trial {
   template <class Run>
   trial_result judge(const Run& run) const {
     using enum trial_result::kind;
-    const auto refusal = refusal_of(one_, where_, {compiles(), row_sum_rule<Named>}, count_, comm_.size(), longest());
+    const auto refusal = refusal_of(one_, where_, compiles(), comm_.size());
     if (refusal && refusal->by_compiler) return {refused, refusal->word()};
     try {
       const auto result = run(mine());
@@ -96,7 +96,6 @@ class trial {
   }
   std::size_t own_shard() const { return one_.has_shard ? static_cast<std::size_t>(comm_.rank() % 2) : 0; }
   int own_number() const { return one_.has_shard ? comm_.rank() / 2 : comm_.rank(); }
-  std::size_t longest() const { return cut_.segments_of(1).total(); }
   own_gradient<T> mine() const {
     const auto& whole = gradients_[static_cast<std::size_t>(own_number())];
     if (one_.disagrees && comm_.rank() == 1) return {whole, other_segments(), {}};

@@ -60,7 +60,7 @@ TEST_CASE("every schedule on the world: double") {
   check_lengths<double>(adasum::mpi_communicator{MPI_COMM_WORLD}, {5, 200});
 }
 
-TEST_CASE("rules of norms and row sums by sums of vectors: as one process does") {
+TEST_CASE("rules of all gradients at once: as one process does") {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
   const adasum::segments segs{40, 0, 60};
   const auto gradients = random_gradients<double>(static_cast<std::size_t>(comm.size()), segs.total(), 5);
@@ -68,8 +68,7 @@ TEST_CASE("rules of norms and row sums by sums of vectors: as one process does")
     std::vector<double> expected(segs.total());
     adasum::combine(adasum::serial_space{}, gradients, expected, rule, segs);
     auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
-    auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, rule,
-                                               adasum::schedules::recursive_halving{});
+    auto plan = adasum::plan_allreduce<double>(adasum::serial_space{}, comm, segs, rule);
     plan.start(gradient);
     while (!plan.test()) {
     }

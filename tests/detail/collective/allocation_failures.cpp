@@ -261,56 +261,6 @@ TEST_CASE("in buckets that are weighed together, some of them combined vector by
   }
 }
 
-namespace {
-
-/// A rule of norms and row sums that runs by sums of vectors: from making the plan to the end of its first run, in one go
-/// and in start(), test() and wait().
-template <class Schedule, class Rule>
-void check_run_of_sums(const std::string& name, int size, const Schedule& order, const Rule& rule,
-                       const adasum::options& choices, const adasum::segments& cut) {
-  const auto expected = reduced_by(size, rule, order, choices, cut);
-  check_every_allocation(
-      "by sums, " + name, size, order,
-      [&](const auto& comm, auto& gradient) {
-        auto plan = adasum::plan_allreduce<double>(space, comm, cut, rule, order, choices);
-        plan(gradient);
-      },
-      1, cut, expected);
-  for (const auto in_a_row : {std::size_t{1}, failing_allocations::all})
-    check_every_allocation(
-        "by sums, start, test and wait, " + name, size, order,
-        [&](const auto& comm, auto& gradient) {
-          auto plan =
-              without_failures([&] { return adasum::plan_allreduce<double>(space, comm, cut, rule, order, choices); });
-          plan.start(gradient);
-          while (!plan.test()) std::this_thread::yield();
-          const auto& found = plan.wait();
-          CHECK(found.bytes_sent() > 0);
-        },
-        in_a_row, cut, expected);
-}
-
-}  // namespace
-
-TEST_CASE("under rules of norms and row sums, which run by sums of vectors") {
-  using adasum::rules::adacons, adasum::rules::unit_mean;
-  const adasum::options excludes{.check_agreement = false, .nonfinite = adasum::nonfinite_policy::exclude};
-  check_run_of_sums("doubling", 4, adasum::schedules::recursive_doubling{}, adacons{.per_segment = true}, unchecked,
-                    segs);
-  check_run_of_sums("halving", 4, adasum::schedules::recursive_halving{}, adacons{.momentum = 0.5}, checked, segs);
-  check_run_of_sums("halving by 4", 6, adasum::schedules::recursive_halving{.radix = 4}, unit_mean{}, excludes, segs);
-  // The default schedule takes them for so many segments.
-  std::vector<int> lengths{9, 0, 12, 5};
-  lengths.resize(24, 30);
-  const adasum::segments many(lengths);
-  CHECK(adasum::schedules::automatic{}.chosen_name(4, {.length = many.total(),
-                                                       .element_size = sizeof(double),
-                                                       .segments = many.size(),
-                                                       .along_tree = false,
-                                                       .sums = 1}) == "recursive_doubling");
-  check_run_of_sums("automatic", 4, adasum::schedules::automatic{}, unit_mean{}, unchecked, many);
-}
-
 TEST_CASE("of shards, from making the plan to the end of its first run") {
   // Every shard of a replica has all of its gradient, so that all ranks get the same result.
   const std::vector<std::size_t> everything{0, 1, 2, 3, 4};

@@ -32,7 +32,7 @@ TEST_CASE("blocks are gathered from all ranks, or every rank knows that one has 
       CAPTURE(size);
       CAPTURE(failing);
       const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
-        adasum::detail::lasting_exchanges exchanges(exec, comm, 1);
+        adasum::detail::lasting_exchanges exchanges(adasum::detail::ref_to_communicator(exec, comm), 1);
         std::vector<block> all(static_cast<std::size_t>(size));
         exchanges.attempt_alone([&] {
           if (comm.rank() == failing) throw std::bad_alloc();

@@ -25,7 +25,7 @@ TEST_CASE("ranks learn who has what, and how long the segments of whole gradient
         const auto& mine = where[static_cast<std::size_t>(comm.rank())];
         const auto segs = cut.segments_of(static_cast<std::size_t>(mine.index));
         const adasum::serial_space exec;
-        adasum::detail::shard_exchange exchange(exec, comm, mine, segs, "call");
+        adasum::detail::shard_exchange exchange(adasum::detail::ref_to_communicator(exec, comm), mine, segs, "call");
         exchange.tell_places();
         const auto grid = exchange.grid();
         exchange.prepare_lengths(grid);

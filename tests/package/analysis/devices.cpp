@@ -8,6 +8,7 @@
 #include <adasum/adasum.hpp>
 #include <adasum/comm/nccl.hpp>
 #include <adasum/comm/routed.hpp>
+#include <adasum/enqueued_plan.hpp>
 #include <adasum/exec/cuda.hpp>
 #ifdef ADASUM_TEST_MPI
 #include <adasum/comm/mpi.hpp>

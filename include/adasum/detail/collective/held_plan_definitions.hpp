@@ -30,8 +30,7 @@ ADASUM_INLINE void refuse_bad_gradient(joint_set_up& together, const char* call,
 
 /// A single call that was made before, and its plan.
 struct call_made_before final : kept_plans::call {
-  call_made_before(held_plan_ptr made, std::size_t bytes)
-      : kept_plans::call(std::type_identity<call_made_before>{}, bytes), plan(std::move(made)) {}
+  explicit call_made_before(std::size_t bytes) : kept_plans::call(std::type_identity<call_made_before>{}, bytes) {}
   held_plan_ptr plan;
 };
 
@@ -62,8 +61,9 @@ inline report run_as_before(const single_call& call, kept_plans& kept) {
       made->meet(together);
       return;
     }
-    const auto bytes = call.count * given.space.element_size();
-    auto now = std::make_unique<call_made_before>(call.make(together, plan_purpose::kept), bytes);
+    // Before the ranks have met for the last time: after that, nothing can fail.
+    auto now = std::make_unique<call_made_before>(call.count * given.space.element_size());
+    now->plan = call.make(together, plan_purpose::kept);
     made = now->plan->engine.get();
     kept.add(std::move(now));
   });

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "support/doctest_scalars.hpp"
+#include "support/driven_transport.hpp"
 #include "support/scalars.hpp"
 
 namespace test_of_detail_collective_transport_joined {
 
 using namespace adasum;
+using test::bytes_of;
 
 namespace {
 
@@ -42,18 +44,18 @@ void check_sent(std::size_t length, std::size_t count) {
   std::vector<record> records;
   for (std::size_t i = 0; i < count; ++i) records.push_back({1.0 / static_cast<double>(i + 3), -1.5});
   const std::vector<detail::transfer> messages{{1, {0, length}, {0, count}, false, true}};
-  const auto room = detail::room_for_records<T>(messages, 1);
+  const auto room = detail::room_for_records(messages, 1, sizeof(T));
   CHECK(room * sizeof(T) >= count * sizeof(record));
 
-  detail::joined_messages<T, serial_space> from(space, length + room), to(space, 0);
+  detail::joined_messages from(detail::ref_to_space<T>(space), length + room), to(detail::ref_to_space<T>(space), 0);
   std::vector<T> received(length + room);
   std::vector<record> known(count);
   to.reserve(1);
   for (int run = 0; run < 2; ++run) {
     from.begin();
     to.begin();
-    const auto message = from.send(space, 1, elements, records, false);
-    const auto buffer = to.receive(4, std::span(received).first(length), known);
+    const auto message = from.send(1, bytes_of(elements), length, records, false);
+    const auto buffer = to.receive(4, bytes_of(received), length, known);
     CHECK(message.peer == 1);
     CHECK(buffer.peer == 4);
     REQUIRE(message.bytes.size() == length * sizeof(T) + count * sizeof(record));
@@ -81,40 +83,40 @@ TEST_CASE_TEMPLATE("elements and records arrive where they belong, to the last b
 TEST_CASE("what several ranks get is copied once; parts of their own, one behind the other") {
   std::size_t copied = 0;
   const counting_space space{{}, &copied};
-  const std::vector<float> elements{1, 2, 3, 4};
+  std::vector<float> elements{1, 2, 3, 4};
   const std::vector<record> records{{1, 2}};
-  const std::span all(elements);
-  detail::joined_messages<float, counting_space> messages(space, 16);
+  const std::byte* const all = bytes_of(elements);
+  detail::joined_messages messages(detail::ref_to_space<float>(space), 16);
   messages.begin();
-  const auto one = messages.send(space, 1, all, records, false), other = messages.send(space, 2, all, records, false);
+  const auto one = messages.send(1, all, 4, records, false), other = messages.send(2, all, 4, records, false);
   CHECK(copied == 4);
   CHECK(one.bytes.data() == other.bytes.data());
   CHECK(other.peer == 2);
-  const auto half = messages.send(space, 3, all.first(2), records, false);
+  const auto half = messages.send(3, all, 2, records, false);
   CHECK(copied == 6);
   CHECK(half.bytes.data() == one.bytes.data() + one.bytes.size());
   messages.begin();  // elements may have changed since
-  CHECK(messages.send(space, 1, all.first(2), records, false).bytes.data() == one.bytes.data());
+  CHECK(messages.send(1, all, 2, records, false).bytes.data() == one.bytes.data());
   CHECK(copied == 8);
 }
 
 TEST_CASE("a message that is withheld is not made, and is as long") {
   std::size_t copied = 0;
   const counting_space space{{}, &copied};
-  const std::vector<float> elements{1, 2};
+  std::vector<float> elements{1, 2};
   const std::vector<record> records{{1, 2}, {3, 4}};
-  detail::joined_messages<float, counting_space> messages(space, 10);
+  detail::joined_messages messages(detail::ref_to_space<float>(space), 10);
   messages.begin();
-  CHECK(messages.send(space, 1, elements, records, true).bytes.size() == 2 * sizeof(float) + 2 * sizeof(record));
+  CHECK(messages.send(1, bytes_of(elements), 2, records, true).bytes.size() == 2 * sizeof(float) + 2 * sizeof(record));
   CHECK(copied == 0);
 }
 
 TEST_CASE("room is for the longest records that are joined to elements, of all segments") {
   const std::vector<detail::transfer> messages{
       {1, {0, 9}, {0, 2}, false, true}, {2, {0, 9}, {2, 5}, false, true}, {3, {0, 9}, {5, 50}, false, false}};
-  CHECK(detail::room_for_records<float>(messages, 10) == 3 * 10 * 4);
-  CHECK(detail::room_for_records<double>(messages, 1) == 3 * 2);
-  CHECK(detail::room_for_records<float>({}, 10) == 0);
+  CHECK(detail::room_for_records(messages, 10, sizeof(float)) == 3 * 10 * 4);
+  CHECK(detail::room_for_records(messages, 1, sizeof(double)) == 3 * 2);
+  CHECK(detail::room_for_records({}, 10, sizeof(float)) == 0);
 }
 
 }  // namespace test_of_detail_collective_transport_joined

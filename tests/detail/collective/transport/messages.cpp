@@ -31,7 +31,7 @@ constexpr std::size_t length = 10;
 struct messenger_of_rank {
   messenger_of_rank(const thread_communicator& comm, const stage& one, wire_format format = wire_format::same)
       : report(empty_report(comm.size())),
-        by(space, comm, format, sizes_of(one), report),
+        by(detail::ref_to_space<float>(space), detail::ref_to_communicator(space, comm), format, sizes_of(one), report),
         bound(bound_to(by, one, static_cast<std::size_t>(comm.size()))),
         gradient(numbered<float>(comm.rank(), length)) {}
 
@@ -40,21 +40,21 @@ struct messenger_of_rank {
     sizes.include(one, true, 4);
     return sizes;
   }
-  void begin(bool posts) { by.begin_run(gradient.data(), posts); }
+  void begin(bool posts) { by.begin_run(bytes_of(gradient), posts); }
   void bring(bool block = true) {
-    drive(by, block, [&](std::size_t turn) { return by.bring(bound, gradient.data(), turn); });
+    drive(by, block, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
   }
   void sum(std::vector<double>& values, bool block = true) {
     drive(by, block, [&](std::size_t turn) { return by.sum(bound, values, turn); });
   }
   void deliver(bool block = true) {
-    drive(by, block, [&](std::size_t turn) { return by.deliver(bound, gradient.data(), turn); });
+    drive(by, block, [&](std::size_t turn) { return by.deliver(bound, bytes_of(gradient), turn); });
   }
-  const float* vector(std::size_t i) const { return by.vector(bound, i, gradient.data()); }
+  const float* vector(std::size_t i) { return elements_of<float>(by.vector(bound, i, bytes_of(gradient))); }
 
   detail::report_stages report;
-  detail::messages<float, serial_space, thread_communicator> by;
-  detail::bound_stage<float> bound;
+  detail::messages by;
+  detail::bound_stage bound;
   std::vector<float> gradient;
 };
 
@@ -141,14 +141,14 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
     const stage meeting{{0, 1, 2},   static_cast<std::size_t>(comm.rank()),   {0, 2, 5, 6}, 3,
                         {0, length}, {{0, length}, {0, length}, {0, length}}, {comm.rank()}};
     auto list = detail::transfers_to_combine(meeting, length);
-    const auto room = detail::room_for_records<float>(list.receives, 1);
+    const auto room = detail::room_for_records(list.receives, 1, sizeof(float));
     detail::message_sizes sizes;
     sizes.include(meeting, true, 4, room);
-    sizes.include_joined(list.sends, detail::room_for_records<float>(list.sends, 1));
+    sizes.include_joined(list.sends, detail::room_for_records(list.sends, 1, sizeof(float)));
     auto report = empty_report(6);
     const counting_communicator counted(comm);
-    detail::messages<float, serial_space, counting_communicator<thread_communicator>> by(
-        space, counted, wire_format::same, sizes, report);
+    detail::messages by(detail::ref_to_space<float>(space), detail::ref_to_communicator(space, counted),
+                        wire_format::same, sizes, report);
     auto bound = bound_to(by, meeting, 6);
     bound.to_combine = std::move(list);
     bound.record_room = room;
@@ -159,10 +159,11 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
         const bool own = comm.rank() == (leaf < 2 ? 0 : 1);
         report.written().row(leaf)[0] = {own ? static_cast<double>(leaf) + 0.1 + run : -1.0, own ? 0.3 : -1.0};
       }
-      by.begin_run(gradient.data(), false);
-      drive(by, true, [&](std::size_t turn) { return by.bring(bound, gradient.data(), turn); });
+      by.begin_run(bytes_of(gradient), false);
+      drive(by, true, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
       for (int i = 0; i < 3; ++i) {
-        const float* const vector = by.vector(bound, static_cast<std::size_t>(i), gradient.data());
+        const auto* const vector =
+            elements_of<float>(by.vector(bound, static_cast<std::size_t>(i), bytes_of(gradient)));
         right = right && std::vector(vector, vector + length) == numbered<float>(i, length);
       }
       for (const std::size_t leaf : {0u, 1u, 2u, 3u, 4u})

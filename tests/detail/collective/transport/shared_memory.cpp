@@ -50,44 +50,46 @@ stage one_stage(int rank, int size, std::size_t length, bool published) {
 
 template <class Comm>
 struct memory_of_rank {
-  using memory = detail::shared_memory<float, serial_space, Comm>;
-
   memory_of_rank(const Comm& comm, std::size_t length, bool published, std::chrono::duration<double> timeout = patience)
       : report(empty_report(comm.size())),
-        by(space, comm, length, published, {.sums = 4}, 1, timeout),
-        by_message(space, comm, wire_format::same, {}, report),
-        bound(bound_to<float>(by, one_stage(comm.rank(), comm.size(), length, published),
-                              static_cast<std::size_t>(comm.size()))),
+        by(detail::ref_to_space<float>(space), detail::ref_to_communicator(space, comm), length, published, {.sums = 4},
+           1, timeout),
+        by_message(detail::ref_to_space<float>(space), detail::ref_to_communicator(space, comm), wire_format::same, {},
+                   report),
+        bound(bound_to(by, one_stage(comm.rank(), comm.size(), length, published),
+                       static_cast<std::size_t>(comm.size()))),
         gradient(numbered<float>(comm.rank(), length)) {
     by.send_records_by(by_message);
   }
 
   void begin(bool posts) {
-    by_message.begin_run(gradient.data(), posts);
-    data = by.begin_run(gradient.data(), posts);
+    by_message.begin_run(bytes_of(gradient), posts);
+    bytes = by.begin_run(bytes_of(gradient), posts);
+    data = reinterpret_cast<float*>(bytes);
   }
   void bring(bool block = true) {
-    drive(by, block, [&](std::size_t turn) { return by.bring(bound, data, turn); });
+    drive(by, block, [&](std::size_t turn) { return by.bring(bound, bytes, turn); });
   }
   void sum(std::vector<double>& values, bool block = true) {
     drive(by, block, [&](std::size_t turn) { return by.sum(bound, values, turn); });
   }
   void deliver(bool block = true) {
-    drive(by, block, [&](std::size_t turn) { return by.deliver(bound, data, turn); });
+    drive(by, block, [&](std::size_t turn) { return by.deliver(bound, bytes, turn); });
   }
   void withdraw() {
     by_message.withdraw();
     by.withdraw();
     drive(by, true, [&](std::size_t turn) { return turn == 0 ? by.leave() : detail::progress::done; });
   }
-  const float* vector(std::size_t i) const { return by.vector(bound, i, data); }
+  const float* vector(std::size_t i) const { return elements_of<float>(by.vector(bound, i, bytes)); }
 
   detail::report_stages report;
-  memory by;
-  detail::messages<float, serial_space, Comm> by_message;
-  detail::bound_stage<float> bound;
+  detail::shared_memory by;
+  detail::messages by_message;
+  detail::bound_stage bound;
   std::vector<float> gradient;
-  float* data = nullptr;
+  std::byte* bytes = nullptr;  // where it works on the gradient
+  float* data = nullptr;       // the same, as elements
 };
 
 template <class Comm>
@@ -176,7 +178,7 @@ TEST_CASE("ranks that reach each other's addresses work on the caller's gradient
     memory_of_rank<sharing_block> rank(comm, 8, false);
     rank.begin(false);
     rank.bring();
-    return rank.data == rank.by.gradient() && rank.data != rank.gradient.data() && rank.data[3] == rank.gradient[3];
+    return rank.bytes == rank.by.gradient() && rank.data != rank.gradient.data() && rank.data[3] == rank.gradient[3];
   }));
   for (const bool one : in_place) CHECK(one);
   for (const bool one : copied) CHECK(one);
@@ -236,8 +238,8 @@ TEST_CASE("what is delivered early is not copied again") {
     std::vector<double> values{1};
     rank.sum(values);
     for (auto x = part.begin; x < part.end; ++x) rank.data[x] = 5;
-    rank.by.deliver_early(rank.bound, rank.data, {part.begin, part.begin + 2});
-    rank.by.deliver_early(rank.bound, rank.data, {part.begin + 2, part.end});
+    rank.by.deliver_early(rank.bound, rank.bytes, {part.begin, part.begin + 2});
+    rank.by.deliver_early(rank.bound, rank.bytes, {part.begin + 2, part.end});
     for (auto x = part.begin; x < part.end; ++x) rank.data[x] = 6;  // a copy made by deliver would be of these
     rank.deliver();
     const auto other = static_cast<std::size_t>(4 * (1 - comm.rank()));
@@ -279,21 +281,6 @@ TEST_CASE("a rank that withdraws makes the others fail at the barrier, and is le
         CHECK(text->find("failed in this reduction") != std::string::npos);
       }
     }
-}
-
-TEST_CASE("options::timeout does not limit how long a rank takes for the next piece of its gradient") {
-  const auto ranks = on_ranks(2, [](const thread_communicator& comm) {
-    memory_of_rank<thread_communicator> rank(comm, 9, false, std::chrono::milliseconds(10));
-    rank.bound.pieces_needed = 1;
-    rank.begin(false);
-    rank.bring();
-    if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    rank.bound.pieces_needed = 2;
-    rank.bring();
-    rank.by.end_run();
-    return true;
-  });
-  for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
 }
 
 TEST_CASE("processes: a rank that gave up waiting for another to leave it alone publishes nothing until it has") {
@@ -370,13 +357,13 @@ TEST_CASE("a rank that failed is no reason to wait for one that is late, nor one
 TEST_CASE("ranks with different plans refuse each other at the first barrier") {
   const auto ranks = on_ranks(2, [](const thread_communicator& comm) {
     auto report = empty_report(2);
-    detail::shared_memory<float, serial_space, thread_communicator> by(
-        space, comm, 8, false, {.sums = 4}, static_cast<std::uint64_t>(comm.rank()), patience);
-    const auto bound = bound_to<float>(by, one_stage(comm.rank(), 2, 8, false), 2);
+    detail::shared_memory by(detail::ref_to_space<float>(space), detail::ref_to_communicator(space, comm), 8, false,
+                             {.sums = 4}, static_cast<std::uint64_t>(comm.rank()), patience);
+    const auto bound = bound_to(by, one_stage(comm.rank(), 2, 8, false), 2);
     auto gradient = numbered<float>(comm.rank(), 8);
-    by.begin_run(gradient.data(), false);
+    by.begin_run(bytes_of(gradient), false);
     try {
-      drive(by, true, [&](std::size_t turn) { return by.bring(bound, gradient.data(), turn); });
+      drive(by, true, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
     } catch (const communication_error&) {
       by.withdraw();
       by.leave();

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "support/driven_transport.hpp"
 #include "support/random_gradients.hpp"
 
 namespace test_of_detail_collective_transport_wire {
@@ -21,19 +22,19 @@ using namespace adasum::test;
 namespace {
 
 const serial_space space;
-using wire_of_floats = detail::wire<float, serial_space>;
+const auto floats = detail::ref_to_space<float>(space);
 
 /// The elements as they are after a message from one rank to another.
-std::vector<float> sent(wire_format format, const std::vector<float>& elements) {
-  wire_of_floats from(space, format, elements.size(), 0), to(space, format, 0, elements.size());
+std::vector<float> sent(wire_format format, std::vector<float> elements) {
+  detail::wire from(floats, format, elements.size(), 0), to(floats, format, 0, elements.size());
   std::vector<float> received(elements.size());
   from.begin();
   to.begin();
-  const auto message = from.pack(space, 1, elements);
-  const auto buffer = to.buffer_for(0, received);
+  const auto message = from.pack(1, bytes_of(elements), elements.size());
+  const auto buffer = to.buffer_for(0, bytes_of(received), received.size());
   REQUIRE(message.bytes.size() == buffer.bytes.size());
   std::ranges::copy(message.bytes, buffer.bytes.begin());
-  to.unpack(space);
+  to.unpack();
   return received;
 }
 
@@ -46,18 +47,18 @@ constexpr wire_format sixteen_bits[] = {wire_format::bfloat16, wire_format::bina
 }  // namespace
 
 TEST_CASE("elements as they are: sent from where they lie, received where they are wanted") {
-  wire_of_floats wire(space, wire_format::same, 0, 0);
+  detail::wire wire(floats, wire_format::same, 0, 0);
   std::vector<float> elements{1, 2, 3};
   CHECK_FALSE(wire.rounds());
-  const auto message = wire.pack(space, 4, elements);
-  const auto buffer = wire.buffer_for(5, elements);
+  const auto message = wire.pack(4, bytes_of(elements), 3);
+  const auto buffer = wire.buffer_for(5, bytes_of(elements), 3);
   CHECK(message.peer == 4);
   CHECK(buffer.peer == 5);
   for (const auto where : {message.where, buffer.where}) CHECK(where == memory_kind::space);
   CHECK(message.bytes.data() == std::as_bytes(std::span(elements)).data());
   CHECK(buffer.bytes.data() == std::as_bytes(std::span(elements)).data());
   CHECK(buffer.bytes.size() == 12);
-  wire.round(space, elements);
+  wire.round(bytes_of(elements), 3);
   CHECK(elements == std::vector<float>{1, 2, 3});
 }
 
@@ -90,47 +91,67 @@ TEST_CASE("round: what this rank keeps is what the others get, also where it is 
   for (const auto format : sixteen_bits)
     for (const std::size_t packed : {0u, 1u, 33u, 100u, 200u}) {
       CAPTURE(packed);
-      wire_of_floats wire(space, format, packed, 0);
+      detail::wire wire(floats, format, packed, 0);
       auto kept = elements;
-      wire.round(space, kept);
+      wire.round(bytes_of(kept), kept.size());
       CHECK(same_bits(kept, sent(format, elements)));
     }
 }
 
 TEST_CASE("several messages of one exchange lie side by side, exchange after exchange") {
-  wire_of_floats wire(space, wire_format::binary16, 5, 5, 2);
+  detail::wire wire(floats, wire_format::binary16, 5, 5);
   wire.reserve(2);
   for (int exchange = 0; exchange < 3; ++exchange) {
-    const std::vector<float> first{1, 2}, second{3, 4, 5};
+    std::vector<float> first{1, 2}, second{3, 4, 5};
     std::vector<float> to_first(2), to_second(3);
     wire.begin();
-    const auto a = wire.pack(space, 1, first), b = wire.pack(space, 2, second);
-    const auto from_a = wire.buffer_for(1, to_first), from_b = wire.buffer_for(2, to_second);
-    CHECK(a.bytes.size() == 4 + wire_of_floats::losses_size);
-    CHECK(b.bytes.size() == 6 + wire_of_floats::losses_size);
+    const auto a = wire.pack(1, bytes_of(first), 2), b = wire.pack(2, bytes_of(second), 3);
+    const auto from_a = wire.buffer_for(1, bytes_of(to_first), 2), from_b = wire.buffer_for(2, bytes_of(to_second), 3);
+    CHECK(a.bytes.size() == 4);
+    CHECK(b.bytes.size() == 6);
     std::ranges::copy(b.bytes, from_b.bytes.begin());
     std::ranges::copy(a.bytes, from_a.bytes.begin());
-    wire.unpack(space);
+    wire.unpack();
     CHECK(to_first == first);
     CHECK(to_second == second);
   }
 }
 
-TEST_CASE("what was lost follows the elements: in this message, and what the vector had lost before") {
-  wire_of_floats wire(space, wire_format::binary16, 5, 5, 2);
-  const std::vector<float> first{1e5f, 2}, second{3, 1e-9f, -1e-9f};
-  std::vector<float> to_first(2), to_second(3);
+TEST_CASE("elements that go to several ranks one after the other are packed once, and what they lose is counted once") {
+  detail::wire wire(floats, wire_format::binary16, 6, 0);
+  std::vector<float> elements{1e5f, 2, 1e-9f};
+  wire.begin_run();
   wire.begin();
-  const auto a = wire.pack(space, 1, first, {{10, 20}, 0}), b = wire.pack(space, 2, second, {{100, 200}, 7});
-  std::ranges::copy(a.bytes, wire.buffer_for(1, to_first).bytes.begin());
-  std::ranges::copy(b.bytes, wire.buffer_for(2, to_second).bytes.begin());
-  const auto told = wire.unpack(space);
-  CHECK(told.counted == wire_losses{111, 222});
-  CHECK(told.uncounted == 7);
+  const auto one = wire.pack(1, bytes_of(elements), 3), other = wire.pack(2, bytes_of(elements), 3);
+  CHECK(other.peer == 2);
+  CHECK(other.bytes.data() == one.bytes.data());
+  CHECK(wire.losses() == wire_losses{1, 1});
+  const auto first = wire.pack(3, bytes_of(elements), 1);  // other elements from the same address
+  CHECK(first.bytes.data() == one.bytes.data() + one.bytes.size());
+  CHECK(wire.losses() == wire_losses{2, 1});
+  elements.front() = 1;
+  wire.begin();  // elements may have changed since
+  CHECK(wire.pack(1, bytes_of(elements), 3).bytes.data() == one.bytes.data());
+  CHECK(wire.losses() == wire_losses{2, 2});
+}
+
+TEST_CASE("what this rank rounds is counted until the next run") {
+  detail::wire wire(floats, wire_format::binary16, 5, 5);
+  std::vector<float> first{1e5f, 2}, to_first(2);
+  wire.begin_run();
+  wire.begin();
+  const auto a = wire.pack(1, bytes_of(first), 2);
+  std::ranges::copy(a.bytes, wire.buffer_for(1, bytes_of(to_first), 2).bytes.begin());
+  wire.unpack();
   CHECK(to_first == std::vector<float>{std::numeric_limits<float>::infinity(), 2});
+  CHECK(wire.losses() == wire_losses{1, 0});
   std::vector<float> kept{1, 1e5f, 1e-9f, 1e-9f, 5, 6, 1e-9f};  // longer than the buffer
-  CHECK(wire.round(space, kept).counted == wire_losses{1, 3});
-  CHECK(wire.round(space, kept).counted == wire_losses{});
+  wire.round(bytes_of(kept), kept.size());
+  CHECK(wire.losses() == wire_losses{2, 3});
+  wire.round(bytes_of(kept), kept.size());  // nothing is left to lose
+  CHECK(wire.losses() == wire_losses{2, 3});
+  wire.begin_run();
+  CHECK(wire.losses() == wire_losses{});
 }
 
 }  // namespace test_of_detail_collective_transport_wire

@@ -2,5 +2,5 @@
 // Never compiled: check_layers.cmake must object to the first include, not to the second.
 #pragma once
 
-#include "../collective/engine.hpp"
+#include "../collective/plan.hpp"
 #include "one_window.hpp"
