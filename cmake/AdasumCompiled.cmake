@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# adasum::compiled is adasum::adasum with its usual instantiations in a static library: sources that link it compile in
-# less time, and get optimised kernels whatever their own flags. adasum::compiled_mpi adds what runs among the ranks of an
+# adasum::compiled is adasum::adasum with the kernels of all number formats in a static library: sources that link it
+# compile in less time, and get optimised kernels whatever their own flags. adasum::compiled_mpi adds what runs among the ranks of an
 # mpi_communicator, for the MPI that it is built with. Built where something links it; installed, as the
 # component `compiled`, where ADASUM_INSTALL_COMPILED is ON.
 
-add_library(adasum_compiled STATIC EXCLUDE_FROM_ALL
-  src/calls.cpp
-  src/serial_kernels.cpp)
+add_library(adasum_compiled STATIC EXCLUDE_FROM_ALL src/serial_kernels.cpp)
 add_library(adasum::compiled ALIAS adasum_compiled)
 set_target_properties(adasum_compiled PROPERTIES EXPORT_NAME compiled POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(adasum_compiled PUBLIC adasum)

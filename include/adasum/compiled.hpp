@@ -12,16 +12,9 @@
 #include "exec/serial.hpp"
 #include "rules/adasum.hpp"
 
-/// The calls that the library adasum::compiled holds besides the kernels (exec/serial/compiled.hpp), as explicit
-/// instantiations: with `extern` before them, they are compiled elsewhere. Within namespace adasum.
-#define ADASUM_COMPILED_PAIR(EXTERN, T)                                                                         \
-  EXTERN template void detail::combine_segments<T>(const detail::serial_pair_space&, rules::adasum&,            \
-                                                   std::span<const T* const>, std::span<const std::size_t>, T*, \
-                                                   segments_view, const detail::no_observer&, bool);
-#define ADASUM_COMPILED_CALLS(EXTERN) \
-  ADASUM_COMPILED_PAIR(EXTERN, float) \
-  ADASUM_COMPILED_PAIR(EXTERN, double)
-
+/// What the library adasum::compiled_mpi holds, as explicit instantiations: with `extern` before them, they are compiled
+/// elsewhere. Within namespace adasum.
+///
 /// What runs plans and single calls among the ranks of a communicator, under rules::adasum by any schedule without an
 /// inner rule.
 #define ADASUM_COMPILED_ENGINE(EXTERN, COMM, T)                                        \
@@ -41,9 +34,3 @@
   ADASUM_COMPILED_ALLREDUCE(EXTERN, COMM, float, false) \
   ADASUM_COMPILED_ALLREDUCE(EXTERN, COMM, double, true) \
   ADASUM_COMPILED_ALLREDUCE(EXTERN, COMM, double, false)
-
-#ifdef ADASUM_COMPILED
-namespace adasum {
-ADASUM_COMPILED_CALLS(extern)
-}  // namespace adasum
-#endif

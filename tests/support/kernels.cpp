@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels.hpp"
 
-namespace adasum::detail::serial {
-ADASUM_TEST_KERNELS()
-}
+#include "../../src/serial_kernels.cpp"
 
 namespace adasum {
 ADASUM_TEST_REDUCTIONS()

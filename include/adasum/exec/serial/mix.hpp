@@ -21,8 +21,10 @@ namespace adasum::detail::serial {
 template <scalar T, scalar Out = T>
 struct mix_many {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
-                                         const double* weights, Out* out) {
+  [[gnu::always_inline]] static void run(const void* const* untyped, std::size_t n, std::size_t length,
+                                         bool from_memory, const double* weights, void* result) {
+    const auto* const vectors = reinterpret_cast<const T* const*>(untyped);
+    auto* const out = static_cast<Out*>(result);
     using lanes = weighted_lanes<Bytes, T>;
     std::size_t x = 0;
     if (from_memory && n > 2 * streams) {
@@ -126,18 +128,17 @@ struct mix_few {
 
   /// @param past_caches  whether the result bypasses the caches, where it can
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
-                                         bool past_caches, const double* weights, T* out) {
+  [[gnu::always_inline]] static void run(const void* const* vectors, std::size_t length, bool from_memory,
+                                         bool past_caches, const double* weights, void* out) {
     const double first = weights[0], last = weights[Count - 1];
     if constexpr (std::is_same_v<L, float>)
       if (!fits_float_lanes(first) || !fits_float_lanes(last))
         return run_apart<Bytes, mix_many<T>>(vectors, Count, length, from_memory, weights, out);
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
-      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[Count - 1], length, from_memory, past_caches, first,
-                                                last, out);
+      run_over<Bytes, std::is_same_v<T, float>>(vectors, length, from_memory, past_caches, first, last, out);
     else
-      run_over<Bytes, false>(vectors[0], vectors[Count - 1], length, from_memory, past_caches, first, last, out);
+      run_over<Bytes, false>(vectors, length, from_memory, past_caches, first, last, out);
   }
 
  private:
@@ -196,19 +197,22 @@ struct mix_few {
                                                     double last, T* out) {
     const L first_leading = static_cast<L>(first), last_leading = static_cast<L>(last);
     const L first_trailing = trailing(first), last_trailing = trailing(last);
+    typedef L any_type __attribute__((may_alias));
     for (std::size_t x = 0; x < length; ++x) {
-      const L left = a[x], right = b[x];
+      const L left = reinterpret_cast<const any_type*>(a)[x], right = reinterpret_cast<const any_type*>(b)[x];
       L sum = (Trailing ? first_trailing : first_leading) * left;
       if constexpr (Trailing && Count == 2) add_product<Bytes>(sum, last_trailing, right);
       if constexpr (Count == 2) add_product<Bytes>(sum, last_leading, right);
       if constexpr (Trailing) add_product<Bytes>(sum, first_leading, left);
-      out[x] = sum;
+      reinterpret_cast<any_type*>(out)[x] = sum;
     }
   }
 
   template <std::size_t Bytes, bool Trailing>
-  [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, bool from_memory,
-                                              bool past_caches, double first, double last, T* out) {
+  [[gnu::always_inline]] static void run_over(const void* const* vectors, std::size_t length, bool from_memory,
+                                              bool past_caches, double first, double last, void* result) {
+    const T *a = static_cast<const T*>(vectors[0]), *b = static_cast<const T*>(vectors[Count - 1]);
+    T* out = static_cast<T*>(result);
     if constexpr (std::is_same_v<T, float>)
       if (length <= few_elements) return run_one_by_one<Bytes, Trailing>(a, b, length, first, last, out);
     const combination<Bytes, Trailing> both(first, last);
