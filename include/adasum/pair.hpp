@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 
 #include "core/gradient.hpp"
 #include "core/input_checks.hpp"
 #include "core/segments.hpp"
+#include "core/space_members.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "detail/local/combine_pair.hpp"
 #include "rules/adasum.hpp"
@@ -35,13 +37,28 @@ consteval bool is_pair_call() {
   return false;
 }
 
+/// What require_combinable refuses, without saying what it is.
+inline bool are_combinable(const void* input, std::size_t length, const void* out, std::size_t out_length,
+                           std::size_t element_bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(input), out_begin = reinterpret_cast<std::uintptr_t>(out);
+  if (length != out_length) return false;
+  if (length == 0 || input == out) return length == 0 || input != nullptr;
+  const std::size_t bytes = length * element_bytes;
+  return input != nullptr && out != nullptr && (begin + bytes <= out_begin || out_begin + bytes <= begin);
+}
+
 /// The addresses of both gradients, once everything about them has been checked. @throws bad_input
 template <class Space, class A, class B, class Out>
 std::array<const element_t<Out>*, 2> vectors_of_pair(const Space& space, A& a, B& b, Out& out, segments_view segments,
                                                      const char* call) {
   using T = element_t<Out>;
   const std::array inputs{const_span_of(a), const_span_of(b)};
-  require_combinable<T>(space, std::span<const std::span<const T>>(inputs), span_of(out), segments, call);
+  const auto target = span_of(out);
+  bool good = are_boundaries(segments) && segments.all().end == target.size();
+  for (const auto& input : inputs)
+    good = good && are_combinable(input.data(), input.size(), target.data(), target.size(), sizeof(T));
+  if (!good || tells_what_it_reaches<Space, T>)
+    require_combinable<T>(space, std::span<const std::span<const T>>(inputs), target, segments, call);
   return {inputs[0].data(), inputs[1].data()};
 }
 

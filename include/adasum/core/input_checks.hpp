@@ -52,12 +52,15 @@ void require_not_null(std::span<const T> array, const auto& what, const char* ca
     throw bad_input(std::string(call) + ": " + what() + " is a null pointer with " + counted(array.size(), "element"));
 }
 
+template <class Space, class T>
+inline constexpr bool tells_what_it_reaches = requires(const Space& space, const T* address) {
+  { space.can_reach(address) } -> std::same_as<bool>;
+};
+
 /// For spaces that can tell: memory that their kernels cannot read ends the program on some devices.
 template <class Space, class T>
 void require_reachable(const Space& space, std::span<const T> array, const auto& what, const char* call) {
-  if constexpr (requires {
-                  { space.can_reach(array.data()) } -> std::same_as<bool>;
-                })
+  if constexpr (tells_what_it_reaches<Space, T>)
     if (!array.empty() && !space.can_reach(array.data()))
       throw bad_input(std::string(call) + ": " + what() + " does not lie in memory that the execution space \"" +
                       std::string(Space::name) + "\" can reach (" + counted(array.size(), "element") + ")");
@@ -66,8 +69,8 @@ void require_reachable(const Space& space, std::span<const T> array, const auto&
 /// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of
 /// them where the space can reach them.
 template <class T, class Space>
-void require_combinable(const Space& space, std::span<const std::span<const T>> inputs, std::span<T> out,
-                        segments_view segments, const char* call) {
+[[gnu::noinline]] void require_combinable(const Space& space, std::span<const std::span<const T>> inputs,
+                                          std::span<T> out, segments_view segments, const char* call) {
   if (inputs.empty()) throw bad_input(std::string(call) + ": there is no gradient to combine");
   const auto output = [] { return std::string("the output"); };
   require_not_null(std::span<const T>(out), output, call);

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "concepts.hpp"
+#include "space_members.hpp"
 
 /// What the optional members of rules, execution spaces and shared memory (concepts.hpp) say, or what holds where they are
 /// absent.
@@ -161,30 +162,6 @@ void note_activity(const Comm& comm, reduction_activity activity) {
 // ── execution spaces ──
 
 namespace detail {
-
-/// Whether vectors of T are combined in double where their inner products do not decide.
-template <class Space, class T>
-inline constexpr bool recombines_in_double = std::same_as<T, double> || requires(const Space& space) {
-  requires execution_space<std::remove_cvref_t<decltype(for_recombining(space))>, double>;
-};
-
-/// The space for copies of vectors of T that are combined vector by vector.
-template <scalar T, class Space>
-decltype(auto) space_of_copies(const Space& space) {
-  if constexpr (recombines_in_double<Space, T> && !std::same_as<T, double>)
-    return for_recombining(space);
-  else
-    return (space);
-}
-
-/// The space for calls that combine two vectors: what it offers for pairs, or itself.
-template <class Space>
-decltype(auto) space_for_pairs(const Space& space) {
-  if constexpr (requires { for_pairs(space); })
-    return for_pairs(space);
-  else
-    return (space);
-}
 
 /// Whether a space is to measure vectors of T in double for a rule, and can.
 template <rule R, class Space, class T>

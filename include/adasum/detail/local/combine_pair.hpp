@@ -13,9 +13,10 @@
 #include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/space_members.hpp"
 #include "../../core/weighing.hpp"
 #include "../../rules/adasum.hpp"
-#include "combine_segments.hpp"
+#include "exact_pair.hpp"
 #include "fence_on_failure.hpp"
 
 /// measure → weigh → mix of two gradients of this process under rules::adasum, window by window.
@@ -23,11 +24,8 @@ namespace adasum::detail {
 
 /// A segment that inner products cannot decide. Rare, so that it is a function of its own.
 template <scalar T, class Space>
-[[gnu::noinline]] void combine_undecided(const Space& space, std::span<const T* const> vectors, T* out,
-                                         segments_view segment) {
-  rules::adasum rule;
-  constexpr std::size_t leaves[] = {1, 1};
-  combine_segments<T>(space, rule, vectors, leaves, out, segment, no_observer{});
+[[gnu::noinline]] void combine_undecided(const Space& space, const T* a, const T* b, T* out, std::size_t length) {
+  exact_pair<T, Space>(space, a, b, length).write(out);
 }
 
 /// The weights of a segment. @param gram  three inner products. @param weights  receives two
@@ -51,41 +49,36 @@ class pair_combination {
 
   void run() const {
     fence_on_failure<Space> guard(space_);
-    for (std::size_t first = 0, count = 0; first < segments_.size(); first += count) {
-      count = window_from(first);
-      combine(segments_.part(first, count));
+    double few[most * numbers_of_segment];
+    if constexpr (has_caches) {
+      for (std::size_t first = 0, count = 0; first < segments_.size(); first += count) {
+        count = window_from(first);
+        combine(segments_.part(first, count), few);
+      }
+    } else {
+      std::vector<double> many(segments_.size() > most ? segments_.size() * numbers_of_segment : 0);
+      if (segments_.size() != 0) combine(segments_, many.empty() ? few : many.data());
     }
     space_.fence();
     guard.dismiss();
   }
 
  private:
-  /// Segments of a window at most, where the space computes from caches.
-  static constexpr std::size_t most = 64;
+  /// Spaces that compute from caches get windows of so many bytes, and of so many segments at most; others get everything.
   static constexpr bool has_caches = requires { Space::round_bytes; };
+  static constexpr std::size_t most = 64;
+  /// Inner products and weights.
+  static constexpr std::size_t numbers_of_segment = packed_size(2) + 2;
 
   static std::size_t bytes_of(segments_view some) { return 2 * some.all().size() * sizeof(T); }
 
-  /// How many segments are combined in one go: those that stay in the caches together, at least one.
+  /// How many segments the window has that begins with this one: at least one.
   std::size_t window_from(std::size_t first) const {
-    const std::size_t rest = segments_.size() - first;
-    if constexpr (has_caches) {
-      std::size_t count = 1;
-      while (count < std::min(rest, most) && bytes_of(segments_.part(first, count + 1)) <= Space::round_bytes) ++count;
-      return count;
-    } else {
-      return rest;
-    }
-  }
-
-  void combine(segments_view some) const {
-    if (some.size() <= most) {
-      double numbers[most * (packed_size(2) + 2)];
-      combine(some, numbers);
-    } else {
-      std::vector<double> numbers(some.size() * (packed_size(2) + 2));
-      combine(some, numbers.data());
-    }
+    const std::size_t last = std::min(segments_.size(), first + most);
+    const std::size_t* const offsets = segments_.offsets().data();
+    std::size_t end = first + 1;
+    while (end < last && 2 * sizeof(T) * (offsets[end + 1] - offsets[first]) <= Space::round_bytes) ++end;
+    return end - first;
   }
 
   /// @param numbers  memory for inner products and weights
@@ -96,9 +89,10 @@ class pair_combination {
     constexpr auto limits = limits_for<T>(2, recombines_in_double<Space, T>);
     std::size_t decided = 0;  // those before have been mixed, or need nothing more
     for (std::size_t k = 0; k < count; ++k) {
-      if (weigh_pair(gram + 3 * k, limits, weights + 2 * k) != weighing::needs_vectors) continue;
+      if (weigh_pair(gram + packed_size(2) * k, limits, weights + 2 * k) != weighing::needs_vectors) continue;
       mix(some, decided, k, weights);
-      combine_undecided<T>(space_, std::span<const T* const>(vectors_), out_, some.part(k, 1));
+      const auto [begin, end] = some.range(k);
+      combine_undecided(space_, vectors_[0] + begin, vectors_[1] + begin, out_ + begin, end - begin);
       decided = k + 1;
     }
     mix(some, decided, count, weights);

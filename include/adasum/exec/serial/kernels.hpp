@@ -85,7 +85,7 @@ struct kernel_tables {
   static const conversion_kernels conversions[instruction_sets];  // of formats of 16 bits
 };
 
-/// What measures and mixes vectors of a format.
+/// What measures and mixes any number of vectors of a format.
 struct kernels {
   const pair_kernels* pair;
   const list_kernels* list;  ///< null if there are never other than two vectors
@@ -95,6 +95,12 @@ struct kernels {
 /// compiles only what it uses.)
 template <class = void>
 struct windows {
+  /// For at most two vectors: what measure() and mix() do.
+  static void measure_pair(const pair_kernels&, const slice& window, const void* const* vectors, std::size_t n,
+                           std::size_t bytes, double* gram);
+  static void mix_pair(const pair_kernels&, const slice& window, const void* const* vectors, std::size_t n,
+                       const double* weights, std::size_t bytes, void* out);
+
   /// The Gram matrices of all segments. @param bytes  of all vectors together, of which the window is a part
   static void measure(kernels, const slice& window, const void* const* vectors, std::size_t n, bool in_double,
                       std::size_t bytes, double* gram);

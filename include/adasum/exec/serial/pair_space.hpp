@@ -27,7 +27,7 @@ class serial_pair_space : public serial_space {
   }
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    windows::measure(kernels<T>(), window, serial::untyped(vectors), vectors.size(), false, bytes, gram);
+    windows::measure_pair(*kernels<T>().pair, window, serial::untyped(vectors), vectors.size(), bytes, gram);
   }
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
@@ -36,7 +36,7 @@ class serial_pair_space : public serial_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
-    windows::mix(kernels<T>(), window, serial::untyped(vectors), vectors.size(), weights, bytes, out);
+    windows::mix_pair(*kernels<T>().pair, window, serial::untyped(vectors), vectors.size(), weights, bytes, out);
   }
   void mix_in_double() const = delete;  // two vectors are no groups: nothing of that is to be compiled
 
