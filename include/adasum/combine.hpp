@@ -38,27 +38,6 @@ std::vector<std::span<const T>> inputs_of(Gradients&& gradients) {
   return inputs;
 }
 
-/// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of
-/// them where the space can reach them.
-template <scalar T, class Space>
-void require_combinable(const Space& space, std::span<const std::span<const T>> inputs, std::span<T> out,
-                        segments_view segments, const char* call) {
-  if (inputs.empty()) throw bad_input(std::string(call) + ": there is no gradient to combine");
-  const auto output = [] { return std::string("the output"); };
-  require_not_null(std::span<const T>(out), output, call);
-  require_reachable(space, std::span<const T>(out), output, call);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto which = [i] { return "gradient " + std::to_string(i); };
-    if (inputs[i].size() != out.size())
-      throw bad_input(std::string(call) + ": " + which() + " has " + counted(inputs[i].size(), "element") +
-                      ", the output has " + std::to_string(out.size()));
-    require_not_null(inputs[i], which, call);
-    require_reachable(space, inputs[i], which, call);
-    require_same_or_apart(inputs[i], std::span<const T>(out), which, call);
-  }
-  require_segments_match(segments, out.size(), call);
-}
-
 /// combine() for the call that is named in messages.
 template <scalar T, class Space, class Rule, gradient_list Gradients, bool Checked>
 report combine_gradients(const char* call, const Space& space, Rule&& rule, Gradients&& gradients, std::span<T> out,

@@ -52,15 +52,39 @@ void require_not_null(std::span<const T> array, const auto& what, const char* ca
     throw bad_input(std::string(call) + ": " + what() + " is a null pointer with " + counted(array.size(), "element"));
 }
 
+template <class Space, class T>
+inline constexpr bool tells_what_it_reaches = requires(const Space& space, const T* address) {
+  { space.can_reach(address) } -> std::same_as<bool>;
+};
+
 /// For spaces that can tell: memory that their kernels cannot read ends the program on some devices.
 template <class Space, class T>
 void require_reachable(const Space& space, std::span<const T> array, const auto& what, const char* call) {
-  if constexpr (requires {
-                  { space.can_reach(array.data()) } -> std::same_as<bool>;
-                })
+  if constexpr (tells_what_it_reaches<Space, T>)
     if (!array.empty() && !space.can_reach(array.data()))
       throw bad_input(std::string(call) + ": " + what() + " does not lie in memory that the execution space \"" +
                       std::string(Space::name) + "\" can reach (" + counted(array.size(), "element") + ")");
+}
+
+/// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of
+/// them where the space can reach them.
+template <class T, class Space>
+[[gnu::noinline]] void require_combinable(const Space& space, std::span<const std::span<const T>> inputs,
+                                          std::span<T> out, segments_view segments, const char* call) {
+  if (inputs.empty()) throw bad_input(std::string(call) + ": there is no gradient to combine");
+  const auto output = [] { return std::string("the output"); };
+  require_not_null(std::span<const T>(out), output, call);
+  require_reachable(space, std::span<const T>(out), output, call);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto which = [i] { return "gradient " + std::to_string(i); };
+    if (inputs[i].size() != out.size())
+      throw bad_input(std::string(call) + ": " + which() + " has " + counted(inputs[i].size(), "element") +
+                      ", the output has " + std::to_string(out.size()));
+    require_not_null(inputs[i], which, call);
+    require_reachable(space, inputs[i], which, call);
+    require_same_or_apart(inputs[i], std::span<const T>(out), which, call);
+  }
+  require_segments_match(segments, out.size(), call);
 }
 
 /// What is wrong with a gradient for a plan of this length; empty if nothing.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "concepts.hpp"
+#include "space_members.hpp"
 
 /// What the optional members of rules, execution spaces and shared memory (concepts.hpp) say, or what holds where they are
 /// absent.
@@ -162,20 +163,6 @@ void note_activity(const Comm& comm, reduction_activity activity) {
 
 namespace detail {
 
-/// Whether vectors of T are combined in double where their inner products do not decide.
-template <class Space, class T>
-inline constexpr bool recombines_in_double = std::same_as<T, double> || requires(const Space& space) {
-  requires execution_space<std::remove_cvref_t<decltype(for_recombining(space))>, double>;
-};
-
-/// The space for calls that combine two vectors: what it offers for pairs, or itself.
-template <class Space>
-decltype(auto) space_for_pairs(const Space& space) {
-  if constexpr (requires { for_pairs(space); })
-    return for_pairs(space);
-  else
-    return (space);
-}
 
 /// Whether a space keeps sums of vectors of T in double, and measures them there: then it can combine many vectors in
 /// groups, whose results are combined further.

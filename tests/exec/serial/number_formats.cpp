@@ -134,7 +134,7 @@ TEST_CASE_TEMPLATE("every 16-bit pattern is read as the number it stands for", T
   std::vector<float> values(patterns.size());
   for (const auto set : every_instruction_set()) {
     CAPTURE(to_string(set));
-    detail::serial::run<read_kernel>(set, patterns.data(), values.data(), patterns.size());
+    adasum::test::run<read_kernel>(set, patterns.data(), values.data(), patterns.size());
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < patterns.size(); ++i)
       if (!same_number(static_cast<double>(values[i]), decoded<T>(patterns[i].bits))) ++wrong;
@@ -148,8 +148,8 @@ TEST_CASE_TEMPLATE("every 16-bit pattern survives being read and written", T, ha
   std::vector<T> back(patterns.size());
   for (const auto set : every_instruction_set()) {
     CAPTURE(to_string(set));
-    detail::serial::run<read_kernel>(set, patterns.data(), values.data(), patterns.size());
-    detail::serial::run<write_kernel>(set, static_cast<const float*>(values.data()), back.data(), back.size());
+    adasum::test::run<read_kernel>(set, patterns.data(), values.data(), patterns.size());
+    adasum::test::run<write_kernel>(set, static_cast<const float*>(values.data()), back.data(), back.size());
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < patterns.size(); ++i) {
       const bool nan = std::isnan(decoded<T>(patterns[i].bits));
@@ -165,7 +165,7 @@ TEST_CASE_TEMPLATE("floats are rounded to nearest, ties to even; NaN stays NaN",
   std::vector<T> stored(values.size());
   for (const auto set : every_instruction_set()) {
     CAPTURE(to_string(set));
-    detail::serial::run<write_kernel>(set, values.data(), stored.data(), stored.size());
+    adasum::test::run<write_kernel>(set, values.data(), stored.data(), stored.size());
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < values.size(); ++i)
       if (!same_number(decoded<T>(stored[i].bits), rounded<T>(static_cast<double>(values[i])))) ++wrong;

@@ -3,16 +3,15 @@
 
 #include "../../core/config.hpp"
 
-#include "../references/space_ref.hpp"
-
 namespace adasum::detail {
 
 /// Where an exception leaves a call, waits until all that the space has begun has ended: before memory is freed in which it
 /// works, and before the caller has its vectors back.
+template <class Space>
 class fence_on_failure {
  public:
   /// To be made after that memory, so that it is destroyed before. @param space  lives as long
-  explicit fence_on_failure(const space_ref& space) : space_(space) {}
+  explicit fence_on_failure(const Space& space) : space_(space) {}
   fence_on_failure(const fence_on_failure&) = delete;
   fence_on_failure& operator=(const fence_on_failure&) = delete;
   ~fence_on_failure() {
@@ -27,7 +26,7 @@ class fence_on_failure {
   void dismiss() { is_dismissed_ = true; }
 
  private:
-  const space_ref& space_;
+  const Space& space_;
   bool is_dismissed_ = false;
 };
 

@@ -287,7 +287,7 @@ class recombination {
   std::size_t vectors_, count_, parts_;
   std::span<double> sums_;
   std::exception_ptr error_;
-  std::optional<space_of_copies> copies_;
+  std::optional<space_for_copies> copies_;
   std::vector<segment_type> segments_;
   phase phase_ = phase::measure;
   std::size_t at_ = 0;     // the merge

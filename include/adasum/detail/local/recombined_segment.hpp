@@ -35,7 +35,7 @@ struct recombined_range {
 struct recombined_segment {
   /// @param together        how many vectors are combined at once
   /// @param with_distances  whether their distances may be measured
-  recombined_segment(const space_ref& space, const space_of_copies& in, vector_list vectors,
+  recombined_segment(const space_ref& space, const space_for_copies& in, vector_list vectors,
                      const recombined_range& range, std::size_t number, std::span<const std::size_t> leaf_counts,
                      std::size_t together, bool with_distances)
       : elements(range.elements),

@@ -26,7 +26,7 @@ class segment_copies {
  public:
   /// @param space  that of the vectors
   /// @param in     that of the copies; must outlive this object
-  segment_copies(const space_ref& space, const space_of_copies& in, vector_list vectors, index_range elements,
+  segment_copies(const space_ref& space, const space_for_copies& in, vector_list vectors, index_range elements,
                  std::span<const index_range> measured_elsewhere = {}, std::size_t more = 0)
       : in_(&in),
         elsewhere_(measured_elsewhere.begin(), measured_elsewhere.end()),
@@ -91,7 +91,7 @@ class segment_copies {
     in_->space.fence();
   }
 
-  const space_of_copies* in_;
+  const space_for_copies* in_;
   std::vector<index_range> elsewhere_;
   std::size_t length_;
   space_memory memory_;

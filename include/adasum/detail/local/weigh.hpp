@@ -103,9 +103,7 @@ inline weighing weigh(const rule_ref& rule, gram_view gram, std::span<const std:
     const pair_weights pair = rule(moments);
     weights[0] = pair.a;
     weights[1] = pair.b;
-    const double left = pair.a * moments.aa * pair.a, right = pair.b * moments.bb * pair.b;
-    if (rule.needs_gram() && left + 2 * (pair.a * moments.ab * pair.b) + right < limits.root * (left + right))
-      return weighing::needs_vectors;
+    if (rule.needs_gram() && cancels(moments, pair, limits)) return weighing::needs_vectors;
   } else {
     weigh_all_at_once(rule, gram, asked_about, weights, segment, scratch);
   }

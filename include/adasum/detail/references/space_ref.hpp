@@ -47,7 +47,7 @@ class space_memory {
   std::byte* data_ = nullptr;
 };
 
-struct space_of_copies;
+struct space_for_copies;
 
 /// What options::wire needs of a space. 16-bit elements are of either format; which one, is said at run time.
 struct packing_table {
@@ -74,7 +74,7 @@ struct space_table {
   bool (*can_reach)(const void* space, const void* address);
   std::string (*arithmetic)(const void* space);
   bool (*equal)(const void* a, const void* b);
-  space_of_copies (*copies)(const void* space);
+  space_for_copies (*copies)(const void* space);
   bool copies_are_double;  ///< whether elements of these copies are double
   const packing_table* packing;
 };
@@ -132,7 +132,7 @@ class space_ref {
   bool equals(const space_ref& other) const {
     return table_ == other.table_ && table_->equal != nullptr && table_->equal(space_, other.space_);
   }
-  space_of_copies copies() const;
+  space_for_copies copies() const;
 
  private:
   const space_table* table_;
@@ -141,14 +141,14 @@ class space_ref {
 
 /// Where vectors are combined one by one that inner products do not decide: in double where the space offers that, and else
 /// the space itself.
-struct space_of_copies {
+struct space_for_copies {
   owned_object held;  ///< the space, if it was made for this
   space_ref space;    ///< for elements of the copies
   void (*copy_in)(const void* space, const void* from, void* to, std::size_t count);
   void (*copy_out)(const void* space, const void* from, void* to, std::size_t count);  ///< rounds
 };
 
-inline space_of_copies space_ref::copies() const { return table_->copies(space_); }
+inline space_for_copies space_ref::copies() const { return table_->copies(space_); }
 
 /// Mixes vectors whose sum may be much shorter than they are.
 inline void mix_accurately(const space_ref& space, const slice& window, vector_list vectors, const double* weights,
@@ -254,7 +254,7 @@ space_ref ref_to_space(const Space& space);
 
 /// See space_table::copies.
 template <scalar T, class Space>
-space_of_copies copies_of(const void* space) {
+space_for_copies copies_of(const void* space) {
   const auto& mine = *static_cast<const Space*>(space);
   if constexpr (recombines_in_double<Space, T> && !std::same_as<T, double>) {
     using wide = std::remove_cvref_t<decltype(for_recombining(mine))>;

@@ -16,7 +16,9 @@ namespace adasum::detail::serial {
 template <scalar From, scalar To>
 struct convert {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const From* from, To* to, std::size_t length) {
+  [[gnu::always_inline]] static void run(const void* untyped, void* result, std::size_t length) {
+    const auto* const from = static_cast<const From*>(untyped);
+    auto* const to = static_cast<To*>(result);
     constexpr std::size_t step = Bytes / sizeof(float);
     std::size_t x = 0;
     vector<float, Bytes> value;
@@ -51,7 +53,9 @@ struct ends_of_range {
 template <scalar To>
 struct convert_and_count {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const float* from, To* to, std::size_t length, wire_losses* losses) {
+  [[gnu::always_inline]] static void run(const void* untyped, void* result, std::size_t length, wire_losses* losses) {
+    const auto* const from = static_cast<const float*>(untyped);
+    auto* const to = static_cast<To*>(result);
     constexpr std::size_t step = Bytes / sizeof(float), block = step << 20;  // each lane counts to 2^20
     for (std::size_t x = 0; x < length; x += block)
       run_block<Bytes>(from + x, to + x, length - x < block ? length - x : block, *losses);

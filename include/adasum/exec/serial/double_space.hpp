@@ -14,6 +14,7 @@
 #include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "blocks.hpp"
 #include "pair_space.hpp"
 #include "space.hpp"
 

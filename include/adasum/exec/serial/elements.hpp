@@ -14,7 +14,26 @@
 #include "simd.hpp"
 
 /// How kernels read and write elements: as vectors of the type in which they are multiplied.
-namespace adasum::detail::serial {
+namespace adasum {
+namespace detail::serial {
+
+/// The bits of a 16-bit element.
+template <number_format Format>
+struct half_bits {
+  std::uint16_t bits;
+};
+
+/// What kernels take elements of a format for, whatever their type is. (They read and write memory by its bytes.)
+template <number_format Format>
+using element = std::conditional_t<Format == number_format::binary64, double,
+                                   std::conditional_t<Format == number_format::binary32, float, half_bits<Format>>>;
+
+}  // namespace detail::serial
+
+template <number_format Format>
+struct scalar_traits<detail::serial::half_bits<Format>> : stored_as<Format> {};
+
+namespace detail::serial {
 
 /// The type in which elements stored as T are multiplied.
 template <scalar T>
@@ -212,4 +231,5 @@ template <std::size_t Most, std::size_t Least>
   if constexpr (half > Least) copy_fewer<half, Least>(to, from, bytes);
 }
 
-}  // namespace adasum::detail::serial
+}  // namespace detail::serial
+}  // namespace adasum

@@ -54,11 +54,6 @@ inline instruction_set best_instruction_set() {
 
 namespace adasum::detail::serial {
 
-/// Bytes of a vector.
-constexpr std::size_t vector_bytes(instruction_set set) {
-  return set == instruction_set::avx512 ? 64 : set == instruction_set::avx2 ? 32 : 16;
-}
-
 // A kernel is a type with a static function template run<Bytes>(arguments…) that is always inlined. Each entry below
 // compiles it for one instruction set.
 #if defined(__x86_64__)
@@ -84,17 +79,6 @@ template <std::size_t Bytes, class Kernel, class... Arguments>
   if constexpr (Bytes == 32) return enter_avx2<Kernel>(arguments...);
 #endif
   if constexpr (Bytes == 16) enter_baseline<Kernel>(arguments...);
-}
-
-/// Runs a kernel with the given instruction set. @pre the processor has it
-template <class Kernel, class... Arguments>
-void run(instruction_set set, Arguments... arguments) {
-#if defined(__x86_64__)
-  if (set == instruction_set::avx512) return enter_avx512<Kernel>(arguments...);
-  if (set == instruction_set::avx2) return enter_avx2<Kernel>(arguments...);
-#endif
-  (void)set;
-  enter_baseline<Kernel>(arguments...);
 }
 
 }  // namespace adasum::detail::serial

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "../../core/gram.hpp"
+#include "blocks.hpp"
 #include "elements.hpp"
 #include "prefetch.hpp"
 #include "rotated_lanes.hpp"
@@ -18,13 +19,6 @@
 
 /// Sums that kernels keep in registers.
 namespace adasum::detail::serial {
-
-/// Pieces of up to so many floats are multiplied and added in double: it costs nothing there, and segments of one or a few
-/// elements, such as biases, are often collinear, so that they cancel.
-inline constexpr std::size_t few_elements = 16;
-
-/// Independent accumulators per sum, so that an addition need not wait for the one before.
-inline constexpr std::size_t chains = 4;
 
 /// Accumulators of type L (float or double) for the inner products of Count vectors, Count being 1 or 2.
 template <std::size_t Bytes, class L, std::size_t Count, scalar T>

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <type_traits>
 
 #include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
+#include "blocks.hpp"
 #include "elements.hpp"
 #include "instruction_set.hpp"
 #include "lanes.hpp"
@@ -30,8 +30,6 @@
 /// how many numbers further on those of the next block go, which are 0 before; 0 if all blocks are added up in one place.
 namespace adasum::detail::serial {
 
-/// Additions into one float lane before it is emptied into a double.
-inline constexpr std::size_t chain_length = 64;
 /// A block whose sums of squares lie outside these bounds is done again in double lanes: float squares end at 2¹²⁷,
 /// and below 2⁻⁹⁰ the terms that underflowed (at most 2⁻¹⁴⁹ each) could weigh more than 2⁻⁴⁷ of the sum.
 inline constexpr double smallest_float_block = 0x1p-90;
@@ -41,14 +39,6 @@ constexpr bool fits_float_block(double square) {
   const auto bits = detail::magnitude_bits(square);
   return bits >= detail::magnitude_bits(smallest_float_block) && bits <= detail::magnitude_bits(largest_float_block);
 }
-
-/// Stands for the sum of squares of doubles that all underflow. A program linked with -ffast-math takes subnormal
-/// numbers for zero: there it is the smallest normal one, and vectors are zero where all their elements are subnormal.
-#ifdef __FAST_MATH__
-inline constexpr double underflowed_square = std::numeric_limits<double>::min();
-#else
-inline constexpr double underflowed_square = std::numeric_limits<double>::denorm_min();
-#endif
 
 /// Bytes of each vector from which on it pays to read whole cache lines.
 inline constexpr std::size_t long_enough_to_rotate = 8192;
@@ -111,20 +101,18 @@ struct measure_again {
 template <std::size_t Count, scalar T>
 struct measure_few {
   using L = compute_type<T>;
-  /// Elements of each vector in a block, in registers of so many bytes.
-  static constexpr std::size_t block_length(std::size_t bytes) { return chain_length * chains * (bytes / sizeof(L)); }
 
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory, double* gram,
+  [[gnu::always_inline]] static void run(const void* const* vectors, std::size_t length, bool from_memory, double* gram,
                                          std::size_t apart) {
     if constexpr (std::is_same_v<T, float>)
       if (length <= few_elements) return add_in_double(vectors[0], vectors[Count - 1], length, gram);
-    constexpr std::size_t block = block_length(Bytes);
+    constexpr std::size_t block = pair_block_length(sizeof(L), Bytes);
     const std::size_t distance = prefetch_distance<T>(from_memory);
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
       const T* at[Count];
-      for (std::size_t i = 0; i < Count; ++i) at[i] = vectors[i] + x;
+      for (std::size_t i = 0; i < Count; ++i) at[i] = static_cast<const T*>(vectors[i]) + x;
       double sums[packed_size(2)];
       measure_in_lanes<Bytes, L, Count>(at, count, length - x >= block + distance ? distance : 0, x != 0, sums);
       bool again = false;
@@ -143,10 +131,11 @@ struct measure_few {
   }
 
  private:
-  [[gnu::always_inline]] static void add_in_double(const T* a, const T* b, std::size_t length, double* gram) {
+  [[gnu::always_inline]] static void add_in_double(const void* a, const void* b, std::size_t length, double* gram) {
+    typedef T any_type __attribute__((may_alias));
     double sums[packed_size(2)] = {};
     for (std::size_t x = 0; x < length; ++x) {
-      const double left = a[x], right = b[x];
+      const double left = static_cast<const any_type*>(a)[x], right = static_cast<const any_type*>(b)[x];
       sums[0] += left * left;
       if constexpr (Count == 2) sums[1] += right * left, sums[2] += right * right;
     }
@@ -154,19 +143,16 @@ struct measure_few {
   }
 };
 
-/// Vectors whose products with each other are added up together.
-inline constexpr std::size_t tile = 4;
-
 /// The products of one tile over [0, length); see tile_sums.
 template <class Element, std::size_t Rows, bool Diagonal>
 struct measure_tile {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const Element* const* at, std::size_t i, std::size_t j, std::size_t length,
+  [[gnu::always_inline]] static void run(const void* const* at, std::size_t i, std::size_t j, std::size_t length,
                                          std::size_t ahead, double* gram) {
     constexpr std::size_t entries = Diagonal ? Rows : tile;
     const Element *left[Rows], *right[entries];
-    for (std::size_t r = 0; r < Rows; ++r) left[r] = at[i + r];
-    for (std::size_t c = 0; c < entries; ++c) right[c] = at[j + c];
+    for (std::size_t r = 0; r < Rows; ++r) left[r] = static_cast<const Element*>(at[i + r]);
+    for (std::size_t c = 0; c < entries; ++c) right[c] = static_cast<const Element*>(at[j + c]);
     tile_sums<Bytes, Rows, entries, Diagonal> sums;
     for (std::size_t x = 0; x < length; x += sums.step) sums.add(left, right, x, ahead);
     sums.add_to(gram, i, j);
@@ -178,7 +164,7 @@ struct measure_tile {
 template <class Element>
 struct measure_block {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const Element* const* at, std::size_t n, std::size_t length, std::size_t ahead,
+  [[gnu::always_inline]] static void run(const void* const* at, std::size_t n, std::size_t length, std::size_t ahead,
                                          double* gram) {
     // Accumulators and operands of a tile fit into the registers: 32 on aarch64 and with 64 bytes, 16 with fewer.
     constexpr std::size_t most_rows = Bytes == 64 || has_neon ? tile : tile / 2;
@@ -194,7 +180,7 @@ struct measure_block {
 
  private:
   template <std::size_t Bytes, bool Diagonal, std::size_t Most>
-  [[gnu::always_inline]] static void add_rows(const Element* const* at, std::size_t i, std::size_t j, std::size_t rows,
+  [[gnu::always_inline]] static void add_rows(const void* const* at, std::size_t i, std::size_t j, std::size_t rows,
                                               std::size_t length, std::size_t ahead, double* gram) {
     if (rows == Most) return run_apart<Bytes, measure_tile<Element, Most, Diagonal>>(at, i, j, length, ahead, gram);
     if constexpr (Most > 1) add_rows<Bytes, Diagonal, Most - 1>(at, i, j, rows, length, ahead, gram);
@@ -209,26 +195,19 @@ struct measure_many {
   using element = compute_type<T>;
   static constexpr bool converts = !std::is_same_v<T, element>;
 
-  /// Elements of each vector that a block holds. In shorter ones, adding up the lanes would show; but where vectors
-  /// come from memory and there is little to compute for each element, short ones take up to a tenth less time. What is
-  /// converted takes at most 32 KiB.
-  static constexpr std::size_t block_length(std::size_t n, bool from_memory) {
-    if (converts) return std::clamp<std::size_t>(8192 / n / 64 * 64, 64, 1024);
-    return from_memory && n > tile && n <= 3 * tile ? 256 : 1024;
-  }
-  /// Elements of each vector for which the kernel needs scratch memory: what it converts, and what is left at the end.
-  static constexpr std::size_t scratch_length(std::size_t n) {
-    return converts ? block_length(n, false) : 64 / sizeof(double);
-  }
-
-  /// @param scratch  n · scratch_length(n) elements
-  /// @param at    n pointers
+  /// @param scratch  n · scratch_bytes(converts, n)
+  /// @param at       n pointers
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
-                                         element* scratch, const element** at, double* gram, std::size_t apart) {
+  [[gnu::always_inline]] static void run(const void* const* vectors, std::size_t n, std::size_t length,
+                                         bool from_memory, void* scratch, const void** at, double* gram,
+                                         std::size_t apart) {
     constexpr std::size_t step = Bytes / (converts ? sizeof(element) : sizeof(double));
-    const std::size_t distance = prefetch_distance<T>(from_memory), block = block_length(n, from_memory);
-    const element* const* const pointers = at;
+    const std::size_t distance = prefetch_distance<T>(from_memory), block = block_length(converts, n, from_memory);
+    const void* const* const pointers = at;
+    const auto element_of = [&](std::size_t i, std::size_t x) { return static_cast<const T*>(vectors[i]) + x; };
+    const auto scratch_of = [&](std::size_t i) {
+      return reinterpret_cast<element*>(static_cast<char*>(scratch) + i * scratch_bytes(converts, n));
+    };
     double* const first = gram;
     std::size_t x = 0;
     while (length - x >= step) {
@@ -236,12 +215,12 @@ struct measure_many {
       const std::size_t ahead = length - x >= count + distance ? distance : 0;
       if constexpr (converts) {
         for (std::size_t i = 0; i < n; ++i) {
-          at[i] = scratch + i * scratch_length(n);
-          convert_some<Bytes>(vectors[i] + x, count, ahead, scratch + i * scratch_length(n));
+          at[i] = scratch_of(i);
+          convert_some<Bytes>(element_of(i, x), count, ahead, scratch_of(i));
         }
         run_apart<Bytes, measure_block<element>>(pointers, n, count, std::size_t{0}, gram);
       } else {
-        for (std::size_t i = 0; i < n; ++i) at[i] = vectors[i] + x;
+        for (std::size_t i = 0; i < n; ++i) at[i] = element_of(i, x);
         run_apart<Bytes, measure_block<element>>(pointers, n, count, ahead, gram);
       }
       x += count;
@@ -250,8 +229,8 @@ struct measure_many {
     if (x < length) {  // the rest, filled up with zeros
       for (std::size_t i = 0; i < n; ++i) {
         alignas(T) unsigned char rest[step * sizeof(T)] = {};
-        copy_fewer<sizeof(rest), sizeof(T)>(rest, vectors[i] + x, (length - x) * sizeof(T));
-        element* const to = scratch + i * scratch_length(n);
+        copy_fewer<sizeof(rest), sizeof(T)>(rest, element_of(i, x), (length - x) * sizeof(T));
+        element* const to = scratch_of(i);
         if constexpr (converts)
           convert_some<Bytes>(reinterpret_cast<const T*>(rest), step, 0, to);
         else
@@ -263,7 +242,7 @@ struct measure_many {
     }
     if constexpr (std::is_same_v<element, double>)
       for (std::size_t i = 0; i < n; ++i)
-        if (all_sums_are_zero(first, gram, apart, packed_index(i, i)) && !all_zero<Bytes>(vectors[i], length))
+        if (all_sums_are_zero(first, gram, apart, packed_index(i, i)) && !all_zero<Bytes>(element_of(i, 0), length))
           first[packed_index(i, i)] = underflowed_square;
   }
 

@@ -21,8 +21,10 @@ namespace adasum::detail::serial {
 template <scalar T, scalar Out = T>
 struct mix_many {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t n, std::size_t length, bool from_memory,
-                                         const double* weights, Out* out) {
+  [[gnu::always_inline]] static void run(const void* const* untyped, std::size_t n, std::size_t length,
+                                         bool from_memory, const double* weights, void* result) {
+    const auto* const vectors = reinterpret_cast<const T* const*>(untyped);
+    auto* const out = static_cast<Out*>(result);
     using lanes = weighted_lanes<Bytes, T>;
     std::size_t x = 0;
     if (from_memory && n > 2 * streams) {
@@ -126,18 +128,17 @@ struct mix_few {
 
   /// @param past_caches  whether the result bypasses the caches, where it can
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const T* const* vectors, std::size_t length, bool from_memory,
-                                         bool past_caches, const double* weights, T* out) {
+  [[gnu::always_inline]] static void run(const void* const* vectors, std::size_t length, bool from_memory,
+                                         bool past_caches, const double* weights, void* out) {
     const double first = weights[0], last = weights[Count - 1];
     if constexpr (std::is_same_v<L, float>)
       if (!fits_float_lanes(first) || !fits_float_lanes(last))
         return run_apart<Bytes, mix_many<T>>(vectors, Count, length, from_memory, weights, out);
     const bool exact = trailing(first) == 0 && trailing(last) == 0;
     if (std::is_same_v<T, float> && !exact)
-      run_over<Bytes, std::is_same_v<T, float>>(vectors[0], vectors[Count - 1], length, from_memory, past_caches, first,
-                                                last, out);
+      run_over<Bytes, std::is_same_v<T, float>>(vectors, length, from_memory, past_caches, first, last, out);
     else
-      run_over<Bytes, false>(vectors[0], vectors[Count - 1], length, from_memory, past_caches, first, last, out);
+      run_over<Bytes, false>(vectors, length, from_memory, past_caches, first, last, out);
   }
 
  private:
@@ -160,10 +161,9 @@ struct mix_few {
       if constexpr (Trailing) broadcast(last_trailing_, trailing(last));
     }
 
-    /// `step` elements.
-    template <bool PastCaches = false>
-    [[gnu::always_inline]] void write(const T* a, const T* b, T* out) const {
-      vector<L, Bytes> left, right, sum;
+    /// Of `step` elements.
+    [[gnu::always_inline]] void add_up(vector<L, Bytes>& sum, const T* a, const T* b) const {
+      vector<L, Bytes> left, right;
       load<Bytes>(left, a);
       if constexpr (Count == 2) load<Bytes>(right, b);
       // The least first.
@@ -171,6 +171,11 @@ struct mix_few {
       if constexpr (Trailing && Count == 2) add_product<L, Bytes>(sum, last_trailing_, right);
       if constexpr (Count == 2) add_product<L, Bytes>(sum, last_, right);
       if constexpr (Trailing) add_product<L, Bytes>(sum, first_, left);
+    }
+    template <bool PastCaches = false>
+    [[gnu::always_inline]] void write(const T* a, const T* b, T* out) const {
+      vector<L, Bytes> sum;
+      add_up(sum, a, b);
       if constexpr (PastCaches)
         store_past_caches<Bytes>(out, sum);
       else
@@ -185,6 +190,13 @@ struct mix_few {
       write(reinterpret_cast<const T*>(left), reinterpret_cast<const T*>(right), reinterpret_cast<T*>(left));
       copy_fewer<capacity, sizeof(T)>(out, left, count * sizeof(T));
     }
+    /// Otherwise, GCC 12 keeps them in memory.
+    [[gnu::always_inline]] void keep_in_registers() {
+      keep_in_register(first_);
+      keep_in_register(last_);
+      if constexpr (Trailing) keep_in_register(first_trailing_);
+      if constexpr (Trailing) keep_in_register(last_trailing_);
+    }
 
    private:
     vector<L, Bytes> first_, last_, first_trailing_, last_trailing_;
@@ -196,54 +208,54 @@ struct mix_few {
                                                     double last, T* out) {
     const L first_leading = static_cast<L>(first), last_leading = static_cast<L>(last);
     const L first_trailing = trailing(first), last_trailing = trailing(last);
+    typedef L any_type __attribute__((may_alias));
     for (std::size_t x = 0; x < length; ++x) {
-      const L left = a[x], right = b[x];
+      const L left = reinterpret_cast<const any_type*>(a)[x], right = reinterpret_cast<const any_type*>(b)[x];
       L sum = (Trailing ? first_trailing : first_leading) * left;
       if constexpr (Trailing && Count == 2) add_product<Bytes>(sum, last_trailing, right);
       if constexpr (Count == 2) add_product<Bytes>(sum, last_leading, right);
       if constexpr (Trailing) add_product<Bytes>(sum, first_leading, left);
-      out[x] = sum;
+      reinterpret_cast<any_type*>(out)[x] = sum;
     }
   }
 
   template <std::size_t Bytes, bool Trailing>
-  [[gnu::always_inline]] static void run_over(const T* a, const T* b, std::size_t length, bool from_memory,
-                                              bool past_caches, double first, double last, T* out) {
+  [[gnu::always_inline]] static void run_over(const void* const* vectors, std::size_t length, bool from_memory,
+                                              bool past_caches, double first, double last, void* result) {
+    const T *a = static_cast<const T*>(vectors[0]), *b = static_cast<const T*>(vectors[Count - 1]);
+    T* out = static_cast<T*>(result);
     if constexpr (std::is_same_v<T, float>)
       if (length <= few_elements) return run_one_by_one<Bytes, Trailing>(a, b, length, first, last, out);
-    const combination<Bytes, Trailing> both(first, last);
+    combination<Bytes, Trailing> both(first, last);
+    both.keep_in_registers();
     constexpr std::size_t step = both.step;
-    const std::size_t distance = prefetch_distance<T>(from_memory);
+    if (length < step) return both.write_fewer(a, b, length, out);
+    // The first and the last elements, which fill no register between boundaries: before anything is written to a or b.
+    vector<L, Bytes> begin, end;
+    both.add_up(begin, a, b);
+    both.add_up(end, a + (length - step), b + (length - step));
     // From a boundary on: where registers that are written span two cache lines each, that takes up to twice the time.
     const bool from_boundary = Bytes >= 32 && length >= 16 * step;
-    if (const auto head = elements_to_boundary<step * sizeof(T)>(out); from_boundary && head != 0) {
-      both.write_fewer(a, b, head, out);
-      a += head;
-      b += head;
-      out += head;
-      length -= head;
-    }
-    std::size_t x = 0;
-    const auto write_all = [&](auto bypassing) __attribute__((always_inline)) {
-      run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
-        for (; x + 2 * step <= end; x += 2 * step) {
-          if constexpr (ask) {
-            prefetch<2 * step * sizeof(T)>(a + x + distance);
-            if constexpr (Count == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
-          }
-          both.template write<bypassing>(a + x, b + x, out + x);
-          both.template write<bypassing>(a + x + step, b + x + step, out + x + step);
+    std::size_t x = from_boundary ? elements_to_boundary<step * sizeof(T)>(out) : 0;
+    const std::size_t distance = prefetch_distance<T>(from_memory);
+    const auto write_until = [&](std::size_t limit, auto ask, auto past) __attribute__((always_inline)) {
+      for (; x + 2 * step <= limit; x += 2 * step) {
+        if constexpr (ask) {
+          prefetch<2 * step * sizeof(T)>(a + x + distance);
+          if constexpr (Count == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);
         }
-      });
+        both.template write<past>(a + x, b + x, out + x);
+        both.template write<past>(a + x + step, b + x + step, out + x + step);
+      }
     };
     if constexpr (Bytes >= 32 && stores_bypass_caches)
-      if (past_caches && from_boundary) write_all(std::true_type{});
-    write_all(std::false_type{});
-    if (x + step <= length) {
-      both.write(a + x, b + x, out + x);
-      x += step;
-    }
-    if (x < length) both.write_fewer(a + x, b + x, length - x, out + x);
+      if (past_caches && from_boundary) write_until(length, std::true_type{}, std::true_type{});
+    run_asking(length, distance, [&](std::size_t limit, auto ask) __attribute__((always_inline)) {
+      write_until(limit, ask, std::false_type{});
+    });
+    if (x + step <= length) both.write(a + x, b + x, out + x);
+    store<Bytes>(out, begin);
+    store<Bytes>(out + (length - step), end);
   }
 };
 

@@ -7,16 +7,16 @@
 #include <cstddef>
 #include <span>
 
-#include "../../core/gram.hpp"
-#include "elements.hpp"
-#include "prefetch.hpp"
+#include "../../core/scalar.hpp"
+#include "../../core/segments.hpp"
+#include "kernels.hpp"
 #include "space.hpp"
 
 namespace adasum {
 namespace detail {
 
-/// serial_space for at most two vectors at once, with the same results: a program that adds only pairs compiles half as
-/// many kernels.
+/// serial_space for at most two vectors at once, with the same results: a program that adds only pairs holds half as many
+/// kernels.
 class serial_pair_space : public serial_space {
  public:
   explicit serial_pair_space(const serial_space& space) : serial_space(space) {}
@@ -27,22 +27,8 @@ class serial_pair_space : public serial_space {
   }
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    const bool from_memory = serial::come_from_memory(bytes);
-    const bool alone =
-        vectors.size() == 1;  // only where a pair is combined directly, which is rare: a pair with itself
-    const auto measure_short =
-        measure_short_pairs(window, vectors[0], vectors[alone ? 0 : 1], packed_size(vectors.size()), gram);
-    const T* some[2] = {};
-    const auto measure_piece = [&](const T* const* at, std::size_t length, double* sums) {
-      const T* const pair[] = {at[0], at[alone ? 0 : 1]};
-      double pair_sums[packed_size(2)] = {};
-      serial::run<serial::measure_few<2, T>>(instructions(), static_cast<const T* const*>(pair), length, from_memory,
-                                             alone ? static_cast<double*>(pair_sums) : sums, std::size_t{0});
-      if (alone) sums[0] = pair_sums[0];
-    };
-    measure_pieces(window, vectors, gram, static_cast<const T**>(some), measure_short, measure_piece);
+    windows::measure_pair(*kernels<T>().pair, window, serial::untyped(vectors), vectors.size(), bytes, gram);
   }
-
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     mix(window, vectors, weights, out, bytes_of<T>(window, vectors.size()));
@@ -50,18 +36,14 @@ class serial_pair_space : public serial_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
            std::size_t bytes) const {
-    const bool from_memory = serial::come_from_memory(bytes_of<T>(window, vectors.size()));
-    const bool past_caches = writes_past_caches<T>(vectors, out, bytes);
-    const T* some[2];
-    double nonzero[2];
-    mix_pieces(window, vectors, weights, out, static_cast<const T**>(some), static_cast<double*>(nonzero),
-               [&](const T* const* at, std::size_t n, const double* w, std::size_t length, T* to) {
-                 mix_few(at, n, w, length, from_memory, past_caches, to);
-               });
-    if (past_caches) serial::fence_bypassing_stores();
+    windows::mix_pair(*kernels<T>().pair, window, serial::untyped(vectors), vectors.size(), weights, bytes, out);
   }
-
   void mix_in_double() const = delete;  // two vectors are no groups: nothing of that is to be compiled
+
+  template <scalar T>
+  serial::kernels kernels() const {
+    return {&tables<T>::pairs[place()], nullptr};
+  }
 };
 
 }  // namespace detail

@@ -4,8 +4,6 @@
 #include "../../core/config.hpp"
 
 #include <cstddef>
-#include <memory>
-#include <utility>
 
 namespace adasum::detail::serial {
 
@@ -15,24 +13,34 @@ namespace adasum::detail::serial {
 template <class Use, class Element, std::size_t Few>
 class scratch {
  public:
-  explicit scratch(std::size_t count) : kept_(count > Few ? of_thread(count) : nullptr) {}
+  explicit scratch(std::size_t count) : data_(count > Few ? of_thread(count) : few_) {}
   scratch(const scratch&) = delete;
   scratch& operator=(const scratch&) = delete;
-  Element* data() { return kept_ ? kept_ : few_; }
+  Element* data() { return data_; }
 
  private:
+  struct kept_elements {
+    kept_elements() = default;
+    kept_elements(const kept_elements&) = delete;
+    kept_elements& operator=(const kept_elements&) = delete;
+    ~kept_elements() { delete[] elements; }
+    Element* elements = nullptr;
+    std::size_t capacity = 0;
+  };
+
   static Element* of_thread(std::size_t count) {
-    thread_local std::pair<std::unique_ptr<Element[]>, std::size_t> kept{};
-    auto& [elements, capacity] = kept;
-    if (capacity < count) {
-      elements = std::make_unique_for_overwrite<Element[]>(count);
-      capacity = count;
+    thread_local kept_elements kept;
+    if (kept.capacity < count) {
+      auto* const more = new Element[count];
+      delete[] kept.elements;
+      kept.elements = more;
+      kept.capacity = count;
     }
-    return elements.get();
+    return kept.elements;
   }
 
   alignas(64) Element few_[Few];
-  Element* kept_;
+  Element* data_;
 };
 
 }  // namespace adasum::detail::serial

@@ -12,6 +12,7 @@
 #include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/segments.hpp"
+#include "blocks.hpp"
 #include "elements.hpp"
 #include "lanes.hpp"
 #include "rotated_lanes.hpp"
@@ -103,14 +104,14 @@ template <std::size_t Bytes, class Visitor>
 /// The Gram matrices of two vectors for a run of short segments; of the first alone where `entries` of them is 1, not 3.
 struct measure_short_pairs {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const float* a, const float* b, std::size_t entries, const slice* window,
+  [[gnu::always_inline]] static void run(const void* a, const void* b, std::size_t entries, const slice* window,
                                          index_range* remaining, double* gram) {
     const auto measure = [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
       vector<double, Bytes> sums[packed_size(2)] = {};
       for (std::size_t x = 0; x < piece.length(); x += piece.lanes) {
         vector<double, Bytes> left, right;
-        piece.load_masked(left, a, x);
-        piece.load_masked(right, b, x);
+        piece.load_masked(left, static_cast<const float*>(a), x);
+        piece.load_masked(right, static_cast<const float*>(b), x);
         sums[0] += left * left;
         sums[1] += right * left;
         sums[2] += right * right;
@@ -130,8 +131,9 @@ struct measure_short_pairs {
 struct measure_short {
   /// @param scratch  n · few_elements
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const float* const* vectors, std::size_t n, const slice* window,
+  [[gnu::always_inline]] static void run(const void* const* untyped, std::size_t n, const slice* window,
                                          index_range* remaining, double* scratch, double* gram) {
+    const auto* const vectors = reinterpret_cast<const float* const*>(untyped);
     const auto measure_one = [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
       with_registers<Bytes>(piece, [&](auto registers) __attribute__((always_inline)) {
         measure_in<Bytes, registers>(vectors, n, piece, scratch, gram + k * packed_size(n));
@@ -183,8 +185,10 @@ struct measure_short {
 /// out = Σ wᵢ vᵢ of n vectors, for a run of short segments. Vectors of weight 0 are left out.
 struct mix_short {
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const float* const* vectors, std::size_t n, const slice* window,
-                                         index_range* remaining, const double* weights, float* out) {
+  [[gnu::always_inline]] static void run(const void* const* untyped, std::size_t n, const slice* window,
+                                         index_range* remaining, const double* weights, void* result) {
+    const auto* const vectors = reinterpret_cast<const float* const*>(untyped);
+    auto* const out = static_cast<float*>(result);
     const auto mix = [&](std::size_t k, const auto& piece) __attribute__((always_inline)) {
       const double* const w = weights + k * n;
       if (n == 2 && !detail::is_zero(w[0]) && !detail::is_zero(w[1]))

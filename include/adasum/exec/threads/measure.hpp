@@ -15,8 +15,8 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
-#include "../serial/instruction_set.hpp"
-#include "../serial/measure.hpp"
+#include "../serial/blocks.hpp"
+#include "../serial/kernels.hpp"
 #include "../serial/prefetch.hpp"
 #include "../serial/scratch.hpp"
 #include "pieces.hpp"
@@ -67,15 +67,15 @@ class measurement {
 
  private:
   static constexpr bool is_for_pairs = std::same_as<Kernels, serial_pair_space>;
-  using many = serial::measure_many<T>;
 
   bool is_few() const { return vectors_.size() <= 2 && wanted_ == precision::as_usual; }
   bool from_memory() const { return serial::come_from_memory(bytes_); }
 
   /// Elements of each vector whose sums the kernels add up with others'.
   std::size_t block_length() const {
-    if (is_few()) return serial::measure_few<2, T>::block_length(serial::vector_bytes(kernels_.instructions()));
-    return many::block_length(vectors_.size(), from_memory());
+    const auto kernels = kernels_.template kernels<T>();
+    if (is_few()) return kernels.pair->block_length;
+    return serial::block_length(kernels.list->converts, vectors_.size(), from_memory());
   }
   /// How many blocks the kernels make of so many elements, at the most: the last few can be one of their own.
   std::size_t blocks_of(std::size_t length) const { return length / block_length() + 2; }
@@ -116,29 +116,11 @@ class measurement {
 
   void measure_part(const piece& one, double* sums) const {
     const auto n = vectors_.size(), length = one.end - one.begin;
-    serial::scratch<measurement, const T*, 64> at(n);
+    serial::scratch<measurement, const void*, 64> at(n);
     for (std::size_t i = 0; i < n; ++i) at.data()[i] = vectors_[i] + one.begin;
     std::fill_n(sums, blocks_of(length) * packed_, 0.0);
-    const T* const* const from = at.data();
-    if constexpr (is_for_pairs) {
-      serial::run<serial::measure_few<2, T>>(kernels_.instructions(), from, length, from_memory(), sums, packed_);
-    } else {
-      if (!is_few())
-        measure_part_in_double(from, length, sums);
-      else if (n == 1)
-        serial::run<serial::measure_few<1, T>>(kernels_.instructions(), from, length, from_memory(), sums, packed_);
-      else
-        serial::run<serial::measure_few<2, T>>(kernels_.instructions(), from, length, from_memory(), sums, packed_);
-    }
-  }
-
-  void measure_part_in_double(const T* const* from, std::size_t length, double* sums) const {
-    using element = typename many::element;
-    const auto n = vectors_.size();
-    serial::scratch<many, element, 32768 / sizeof(element)> elements(n * many::scratch_length(n));
-    serial::scratch<many, const element*, 64> at(n);
-    serial::run<many>(kernels_.instructions(), from, n, length, from_memory(), elements.data(), at.data(), sums,
-                      packed_);
+    serial::windows<>::measure_piece(kernels_.template kernels<T>(), at.data(), n, length, !is_few(), from_memory(),
+                                     sums, packed_);
   }
 
   void add_up(std::span<const piece> pieces, const double* all_sums) {
