@@ -29,7 +29,7 @@ void print(int ranks, std::size_t bytes) {
   using kind = automatic::kind;
   const adasum::schedule_input what{bytes / sizeof(float), sizeof(float), 1, true};
   const auto predict = [&](automatic::choice one) {
-    const double time = seconds(cost_counter(automatic::stages_of(one, 0, ranks, what), 0, ranks, what).total());
+    const double time = seconds(cost_of(automatic::stages_of(one, 0, ranks, what), 0, ranks, what));
     std::printf("%d %zu %s %.9g\n", ranks, bytes, name_of(one).c_str(), time);
   };
   for (const auto& one : automatic::ways_of_doubling(ranks)) predict(one);

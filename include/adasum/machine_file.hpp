@@ -4,6 +4,8 @@
 #include "core/config.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -71,8 +73,8 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
 
 /// @param name  of the file, for messages
 inline schedules::machine machine_from_text(std::string_view text, const std::string& name) {
-  schedules::machine found;
-  std::vector<std::string> keys;  // that have been read
+  schedules::machine_numbers numbers;
+  std::array<bool, schedules::constant_names.size()> is_read{};
   bool has_version = false;
   for (std::size_t line = 1; !text.empty(); ++line) {
     const auto whole = text.substr(0, text.find('\n'));
@@ -92,21 +94,17 @@ inline schedules::machine machine_from_text(std::string_view text, const std::st
       has_version = true;
       continue;
     }
-    bool is_known = false;
-    schedules::for_each_constant(found, [&](const std::string& known, std::span<double> numbers) {
-      if (known != key) return;
-      is_known = true;
-      read_numbers(value, numbers, place + ": " + key);
-    });
-    if (!is_known) throw bad_input(place + ": the key '" + key + "' is not known");
-    if (std::ranges::find(keys, key) != keys.end()) throw bad_input(place + ": the key " + key + " is given twice");
-    keys.push_back(key);
+    std::size_t i = 0;
+    while (i < is_read.size() && key != schedules::constant_names[i].name) ++i;
+    if (i == is_read.size()) throw bad_input(place + ": the key '" + key + "' is not known");
+    if (std::exchange(is_read[i], true)) throw bad_input(place + ": the key " + key + " is given twice");
+    const auto [_, first, count] = schedules::constant_names[i];
+    read_numbers(value, std::span(numbers).subspan(first, count), place + ": " + key);
   }
   if (!has_version) throw bad_input(name + ": the key version is missing");
-  schedules::for_each_constant(found, [&](const std::string& known, std::span<const double>) {
-    if (std::ranges::find(keys, known) == keys.end()) throw bad_input(name + ": the key " + known + " is missing");
-  });
-  return found;
+  for (std::size_t i = 0; i < is_read.size(); ++i)
+    if (!is_read[i]) throw bad_input(name + ": the key " + schedules::constant_names[i].name + " is missing");
+  return std::bit_cast<schedules::machine>(numbers);
 }
 
 /// What rank 0 reads, on all ranks. @param read  read(): a machine, or nothing; called on rank 0
@@ -158,14 +156,15 @@ inline std::string machine_text(const schedules::machine& on) {
           "# four numbers are for gradients of up to 256 KiB, and of 1, 4 and 16 MiB.\n"
           "version = "
        << detail::machine_version << "\n";
-  schedules::for_each_constant(on, [&](const std::string& key, std::span<const double> numbers) {
+  const auto numbers = schedules::constants_of(on);
+  for (const auto& [key, first, count] : schedules::constant_names) {
     text << key << " =";
-    for (const double one : numbers) {
+    for (auto i = first; i < first + count; ++i) {
       char digits[32];
-      text << ' ' << std::string_view(digits, std::to_chars(digits, std::end(digits), one).ptr);
+      text << ' ' << std::string_view(digits, std::to_chars(digits, std::end(digits), numbers[i]).ptr);
     }
     text << '\n';
-  });
+  }
   return text.str();
 }
 

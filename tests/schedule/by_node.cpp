@@ -184,8 +184,9 @@ TEST_CASE("automatic follows nodes of many ranks by the levels that cost least, 
         const auto most = leaves.groups().ranks(leaves.groups().largest());
         const auto time = [&](automatic::choice one, std::size_t radix) {
           one.radix_inside = radix;
-          return automatic::seconds_by_node(automatic::stages_of(one, most.front(), size, input), leaves, most.front(),
-                                            input, {});
+          const auto stages = automatic::stages_of(one, most.front(), size, input);
+          return automatic::seconds_of(stages, automatic::stages_in_memory(stages, input), most.front(), size, input,
+                                       {}, leaves.groups().smallest());
         };
         for (const std::size_t radix : {2u, 4u, 8u})
           CHECK((length < 1'000 || time(chosen, chosen.radix_inside) <= time(chosen, radix)));
