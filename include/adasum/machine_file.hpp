@@ -29,6 +29,7 @@
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
 #include "detail/collective/left_to_messages.hpp"
+#include "detail/collective/timed_exchanges.hpp"
 #include "schedule/machine.hpp"
 
 /// Machines as text, so that what measure_machine found in one run serves the next. A line has a key and its numbers; the
@@ -111,10 +112,11 @@ inline schedules::machine machine_from_text(std::string_view text, const std::st
 template <class Space, class Comm, class Read>
 std::optional<schedules::machine> machine_of_first(const char* call, const Space& space, const Comm& comm,
                                                    const Read& read) {
-  struct block {
-    std::uint64_t is_there = 0, is_given = 0;
+  struct answer {  // without padding: all of its bytes are sent
+    std::uint64_t is_given = 0;
     schedules::machine constants{};
   };
+  using block = block_of<answer>;
   std::optional<block> mine(std::in_place);
   left_to_messages<std::vector<block>, Comm> kept(comm);
   auto& all = kept.memory;
@@ -125,7 +127,7 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     if (comm.rank() == 0) {
       std::string problem;
       try {
-        if (const std::optional<schedules::machine> found = read()) *mine = {0, 1, *found};
+        if (const std::optional<schedules::machine> found = read()) mine->value = {1, *found};
       } catch (const bad_input& wrong) {
         problem = wrong.what();
       }
@@ -137,7 +139,7 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     const std::size_t none[] = {0};
     together.meet(signature, segments_view{none}, memory);
   });
-  const auto found = exchanges->of_first(mine, all, call);
+  const auto found = exchanges->of_first(mine, all, call).value;
   return found.is_given ? std::optional(found.constants) : std::nullopt;
 }
 

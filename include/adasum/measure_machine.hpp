@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -82,19 +81,15 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
                                    std::size_t most_bytes = std::size_t{256} << 20) {
   constexpr auto call = "adasum::measure_machine";
   using buffer_type = decltype(detail::allocate_ones<T>(space, 0));
-  struct block {
-    std::uint64_t is_there = 0;
-    schedules::machine constants{};
-  };
-  const int size = comm.size();
-  std::size_t longest = 0;  // message or gradient
-  for (const auto bytes : schedules::rate::lengths)
-    if (longest == 0 || bytes * static_cast<std::size_t>(size) <= most_bytes) longest = bytes;
   struct sent_and_received {
     std::optional<buffer_type> from{}, to{};
-    std::vector<detail::machine_times> times{};
-    std::vector<block> machines{};
+    std::vector<detail::block_of<detail::machine_times>> times{};
+    std::vector<detail::block_of<schedules::machine>> machines{};
   };
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  std::size_t longest = 0;  // message or gradient
+  for (const auto bytes : schedules::rate::lengths)
+    if (longest == 0 || bytes * ranks <= most_bytes) longest = bytes;
   detail::left_to_messages<sent_and_received, Comm> kept(comm);
   auto& from = kept.memory.from;
   auto& to = kept.memory.to;
@@ -103,7 +98,6 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   detail::machine_times mine;
   std::optional<detail::lasting_exchanges<Space, Comm>> exchanges;
   std::vector<int> mates, first_of_nodes;
-  bool mates_exist = false;  // of any rank
 
   // Whatever one rank alone may fail at comes first, so that the others can be told.
   detail::joint_set_up(call, space, comm, true).run([&](auto& together) {
@@ -111,10 +105,10 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     for (std::size_t i = 0; i < schedules::rate::lengths.size(); ++i)
       if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)
         mine.kernels[i] = detail::measure_kernels<T>(space, from->data(), bytes / sizeof(T));
-    if (size == 1) return;
+    if (ranks == 1) return;
     exchanges.emplace(space, comm, detail::timed_together);
     to = detail::allocate_ones<T>(space, longest / sizeof(T));
-    std::vector<int> nodes(static_cast<std::size_t>(size), 0);
+    std::vector<int> nodes(ranks, 0);
     if constexpr (requires {
                     { comm.nodes() } -> std::convertible_to<std::span<const int>>;
                   }) {
@@ -122,12 +116,10 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
       nodes.assign(known.begin(), known.end());
     }
     const node_groups groups(nodes);
-    const auto own = groups.ranks(groups.find(comm.rank()).node);
-    mates.assign(own.begin(), own.end());
+    for (const int mate : groups.ranks(groups.find(comm.rank()).node)) mates.push_back(mate);
     for (std::size_t node = 0; node < groups.size(); ++node) first_of_nodes.push_back(groups.ranks(node).front());
-    mates_exist = first_of_nodes.size() < nodes.size();
-    times.resize(static_cast<std::size_t>(size));
-    machines.resize(static_cast<std::size_t>(size));
+    times.resize(ranks);
+    machines.resize(ranks);
     if constexpr (requires { comm.reserve(std::size_t{}, std::size_t{}); })
       comm.reserve(detail::timed_together, longest);
     detail::call_signature signature;
@@ -135,11 +127,11 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     signature.set(signature.space, Space::name);
     signature.set(signature.scalar, to_string(format_of<T>));
     signature.length = longest;
-    detail::agreement_memory memory(size);
+    detail::agreement_memory memory(comm.size());
     const std::size_t none[] = {0};
     together.meet(signature, segments_view{none}, memory);
   });
-  if (size == 1) return detail::machine_from(mine, 1, sizeof(T));
+  if (ranks == 1) return detail::machine_from(mine, 1, sizeof(T));
 
   if constexpr (detail::shares_gradients<Comm, Space> && !device_space<Space>)
     detail::time_in_place<T>(*exchanges, space, comm, std::span<T>(to->data(), longest / sizeof(T)), mine);
@@ -150,20 +142,19 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   mine.inside = detail::time_ring(*exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
   mine.across = detail::time_ring(*exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,
                                   std::min(longest, detail::longest_across));
+  const bool mates_exist = first_of_nodes.size() < ranks;   // of any rank
   const auto& ring = mates_exist ? mates : first_of_nodes;  // of ranks that all take part
   const auto pairs = detail::time_pairs(*exchanges, space, ring, comm.rank(), from->data(), to->data(),
                                         mates_exist ? longest : std::min(longest, detail::longest_across));
   for (std::size_t i = 0; i < pairs.size(); ++i)
     mine.kernels[i].pair_element = std::max(mine.kernels[i].pair_element, pairs[i]);
-  std::optional<block> answer;
-  if (exchanges->gather(std::optional(mine), times)) {
+  std::optional<detail::block_of<schedules::machine>> answer;
+  if (exchanges->gather(std::optional(detail::block_of<detail::machine_times>{0, mine}), times)) {
+    for (const auto& one : times) mine.take_slower(one.value);
     answer.emplace();
-    if (comm.rank() == 0) {
-      for (const auto& one : times) mine.take_slower(one);
-      answer->constants = detail::machine_from(mine, size, sizeof(T));
-    }
+    if (comm.rank() == 0) answer->value = detail::machine_from(mine, comm.size(), sizeof(T));
   }
-  return exchanges->of_first(answer, machines, call).constants;
+  return exchanges->of_first(answer, machines, call).value;
 }
 
 }  // namespace adasum
