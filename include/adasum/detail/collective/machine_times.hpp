@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstddef>
 
-#include "../../schedule/automatic.hpp"
+#include "../../schedule/cheapest.hpp"
 #include "../../schedule/in_place_cost.hpp"
 #include "../../schedule/machine.hpp"
 #include "../local/kernel_times.hpp"
@@ -45,7 +45,7 @@ inline schedules::machine::shared_memory shared_from(const machine_times& times,
   if (times.barrier <= 0) return on.shared;
   const auto cost_of = [&](std::size_t length) {
     const schedule_input what{.length = length, .element_size = element_size};
-    return schedules::in_place_cost(size, what, schedules::automatic::levels_in_place(size, what));
+    return schedules::in_place_cost(size, what, levels_in_place(size, what));
   };
   on.shared.barrier = times.barrier / static_cast<double>(cost_of(machine_times::short_length).barriers);
   on.shared.per_byte = 0;
