@@ -48,7 +48,7 @@ TEST_CASE("node levels: five shares of six ranks, as the comment shows") {
   const auto node = node_levels(6, 5, 2);
   const numbers carriers{0, 2, 1, 3, 5};
   for (std::size_t share = 0; share < 5; ++share) {
-    CHECK(node.carrier_of(share) == carriers[share]);
+    CHECK(node.carriers()[share] == carriers[share]);
     CHECK(node.share_of(carriers[share]) == share);
   }
   CHECK_FALSE(node.share_of(4));
@@ -71,9 +71,11 @@ TEST_CASE("node levels: each share has a carrier of its own, whose elements depe
         CAPTURE(shares);
         CAPTURE(radix);
         const auto node = node_levels(ranks, shares, radix);
+        const auto places = node.carriers();
+        REQUIRE(places.size() == shares);
         std::set<std::size_t> carriers;
         for (std::size_t share = 0; share < shares; ++share) {
-          const auto place = node.carrier_of(share);
+          const auto place = places[share];
           carriers.insert(place);
           const auto last = node.stages(place, {0, 997}).back();
           REQUIRE(last.survives());

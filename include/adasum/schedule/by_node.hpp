@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,100 +36,88 @@ struct inside_node {
 
 namespace adasum::detail {
 
-/// One rank of a node: its stages inside, and what it does across.
-class rank_of_node {
- public:
-  /// @param leaves  which rank's gradient is which leaf
-  /// @param input   of the whole gradient
-  rank_of_node(const node_leaves& leaves, int rank, const schedule_input& input, const schedules::inside_node& how)
-      : leaves_(leaves),
-        input_(input),
-        how_(how),
-        shares_(leaves.groups().smallest()),
-        node_(leaves.groups().find(rank).node),
-        place_(leaves.groups().find(rank).place),
-        levels_(levels_of(node_)),
-        share_(levels_.share_of(place_)) {}
-
-  /// The stages inside the node.
-  std::vector<stage> inside() const {
-    const auto mates = leaves_.groups().ranks(node_);
-    if (mates.size() == 1 && !how_.even_alone) return {};
-    auto stages = levels_.stages(place_, all(), by_shards() ? any_number_of_parts : 1);
-    for (auto& one : stages) {
-      for (int& member : one.members) member = mates[static_cast<std::size_t>(member)];
-      for (int& other : one.sum_over) other = mates[static_cast<std::size_t>(other)];
-      for (auto& leaf : one.leaf_offsets) leaf += leaves_.of_node(node_);
-      one.inner = how_.by_inner_rule;
-    }
-    return stages;
-  }
-
-  /// Whether the rank takes something across. (A rule along the tree leaves a single vector as it is; another need not.)
-  bool goes_across() const { return share_ && (nodes() > 1 || !input_.along_tree); }
-  int node() const { return static_cast<int>(node_); }
-  int nodes() const { return static_cast<int>(leaves_.groups().size()); }
-
-  /// What a schedule across the nodes is asked with. The shards' inner products are summed together, so all of them take the
-  /// same stages: those of the longest, cut to each. (One that chooses by the length could choose differently for one element
-  /// more.)
-  schedule_input among_nodes() const {
-    auto found = input_;
-    found.nodes = {};
-    found.apart = true;
-    found.in_place = false;
-    if (by_shards()) found.length = (input_.length + shares_ - 1) / shares_;
-    return found;
-  }
-
-  /// Stages across the nodes, from those in which the members are nodes. @pre goes_across()
-  void append_across(std::vector<stage>& stages, std::vector<stage> across) const {
-    const auto mine = by_shards() ? part_of(all(), shares_, *share_) : all();
-    const auto shift = [&](index_range& range) {
-      range = {mine.begin + std::min(range.begin, mine.size()), mine.begin + std::min(range.end, mine.size())};
-    };
-    const auto carriers = carriers_of_nodes();
-    for (auto& one : across) {
-      const auto nodes_summed = std::move(one.sum_over);
-      one.sum_over.clear();
-      for (const int node : nodes_summed)
-        for (std::size_t i = 0; i < shares_; ++i)
-          if (by_shards() || i == *share_)
-            one.sum_over.push_back(carriers[static_cast<std::size_t>(node) * shares_ + i]);
-      for (int& member : one.members) member = carriers[static_cast<std::size_t>(member) * shares_ + *share_];
-      for (auto& leaf : one.leaf_offsets) leaf = leaves_.at(leaf);
-      shift(one.held);
-      for (auto& part : one.parts) shift(part);
-      stages.push_back(std::move(one));
-    }
-  }
-
- private:
-  bool by_shards() const { return how_.each == schedules::carried::shard; }
-  index_range all() const { return {0, input_.length}; }
-  level_tree levels_of(std::size_t node) const {
-    return {leaves_.groups().ranks(node).size(), how_.radix, large_primes::kept, shares_};
-  }
-  /// Node by node, the rank that has each share.
-  std::vector<int> carriers_of_nodes() const {
-    std::vector<int> found;
-    for (std::size_t node = 0; node < leaves_.groups().size(); ++node) {
-      const auto mates = leaves_.groups().ranks(node);
-      const auto append = [&](const level_tree& levels) {
-        for (std::size_t i = 0; i < shares_; ++i) found.push_back(mates[levels.carrier_of(i)]);
-      };
-      mates.size() == leaves_.groups().ranks(node_).size() ? append(levels_) : append(levels_of(node));
-    }
-    return found;
-  }
-
-  const node_leaves& leaves_;
-  const schedule_input& input_;
-  schedules::inside_node how_;
-  std::size_t shares_, node_, place_;
-  level_tree levels_;
-  std::optional<std::size_t> share_;  // none: the rank has stayed behind
+/// The stages that a schedule has for one of so many nodes. None where `call` is null.
+struct schedule_across {
+  const void* schedule = nullptr;
+  std::vector<stage> (*call)(const void* schedule, int node, int nodes, const schedule_input& among_nodes) = nullptr;
 };
+
+/// A range of the longest share's elements as one of those of another share, which may have one element less.
+constexpr index_range moved_into(index_range share, index_range some) {
+  return {share.begin + std::min(some.begin, share.size()), share.begin + std::min(some.end, share.size())};
+}
+
+/// Node by node, the ranks that carry the shares.
+inline std::vector<int> carriers_of_nodes(const node_groups& groups, std::size_t radix) {
+  std::vector<int> found;
+  std::vector<std::size_t> places;  // of a node of as many ranks as `known`
+  std::size_t known = 0;
+  for (std::size_t node = 0; node < groups.size(); ++node) {
+    const auto ranks = groups.ranks(node);
+    if (ranks.size() != known)
+      places = level_tree(ranks.size(), radix, large_primes::kept, groups.smallest()).carriers();
+    known = ranks.size();
+    for (const auto place : places) found.push_back(ranks[place]);
+  }
+  return found;
+}
+
+/// Stages among nodes as they run among the ranks that carry a share.
+inline void move_to_carriers(std::vector<stage>& stages, const node_leaves& leaves,
+                             const schedules::inside_node& inside, std::size_t share, index_range all) {
+  const auto shares = leaves.groups().smallest();
+  const bool by_shards = inside.each == schedules::carried::shard;
+  const auto carriers = carriers_of_nodes(leaves.groups(), inside.radix);
+  const auto carrier = [&](int node, std::size_t i) { return carriers[static_cast<std::size_t>(node) * shares + i]; };
+  const auto mine = by_shards ? part_of(all, shares, share) : all;
+  for (auto& one : stages) {
+    const auto nodes_summed = std::move(one.sum_over);
+    one.sum_over.clear();
+    for (const int node : nodes_summed)
+      for (std::size_t i = 0; i < shares; ++i)
+        if (by_shards || i == share) one.sum_over.push_back(carrier(node, i));
+    for (int& member : one.members) member = carrier(member, share);
+    for (auto& leaf : one.leaf_offsets) leaf = leaves.at(leaf);
+    one.held = moved_into(mine, one.held);
+    for (auto& part : one.parts) part = moved_into(mine, part);
+  }
+}
+
+/// See schedules::stages_by_node.
+inline std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const schedule_input& input,
+                                         const schedules::inside_node& inside, const schedule_across& across) {
+  const auto& groups = leaves.groups();
+  const bool by_shards = inside.each == schedules::carried::shard;
+  const auto shares = groups.smallest();
+  const auto [node, place] = groups.find(rank);
+  const auto mates = groups.ranks(node);
+  const index_range all{0, input.length};
+  const level_tree levels(mates.size(), inside.radix, large_primes::kept, shares);
+
+  std::vector<stage> stages;
+  if (mates.size() > 1 || inside.even_alone) stages = levels.stages(place, all, by_shards ? any_number_of_parts : 1);
+  for (auto& one : stages) {
+    for (int& member : one.members) member = mates[static_cast<std::size_t>(member)];
+    for (int& other : one.sum_over) other = mates[static_cast<std::size_t>(other)];
+    for (auto& leaf : one.leaf_offsets) leaf += leaves.of_node(node);
+    one.inner = inside.by_inner_rule;
+  }
+  const auto share = levels.share_of(place);
+  // A rule along the tree leaves a single vector as it is; another need not.
+  if (!share || !across.call || (groups.size() == 1 && input.along_tree)) return stages;
+
+  auto among_nodes = input;
+  among_nodes.nodes = {};
+  among_nodes.apart = true;
+  among_nodes.in_place = false;
+  // The shards' inner products are summed together, so all of them take the same stages: those of the longest, cut to
+  // each. (One that chooses by the length could choose differently for one element more.)
+  if (by_shards) among_nodes.length = (all.size() + shares - 1) / shares;
+  auto others = across.call(across.schedule, static_cast<int>(node), static_cast<int>(groups.size()), among_nodes);
+  move_to_carriers(others, leaves, inside, *share, all);
+  for (auto& one : others) stages.push_back(std::move(one));
+  return stages;
+}
 
 }  // namespace adasum::detail
 
@@ -143,11 +130,12 @@ namespace adasum::schedules {
 /// @param across  a schedule's stages: for `whole`, of one whose stages are replicated (recursive_doubling)
 template <class Across>
 std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const schedule_input& input,
-                                  const inside_node& inside, Across&& across) {
-  const detail::rank_of_node me(leaves, rank, input, inside);
-  auto stages = me.inside();
-  if (me.goes_across()) me.append_across(stages, across(me.node(), me.nodes(), me.among_nodes()));
-  return stages;
+                                  const inside_node& inside, const Across& across) {
+  return detail::stages_by_node(
+      leaves, rank, input, inside,
+      {&across, [](const void* schedule, int node, int nodes, const schedule_input& among_nodes) -> std::vector<stage> {
+         return (*static_cast<const Across*>(schedule))(node, nodes, among_nodes);
+       }});
 }
 
 }  // namespace adasum::schedules

@@ -43,11 +43,12 @@ struct choice {
   }
   /// Nodes first.
   std::vector<stage> stages(const node_leaves& leaves, int rank, const schedule_input& input) const {
-    const rank_of_node me(leaves, rank, input, {.each = *by_node, .radix = radix_inside});
-    auto found = me.inside();
-    if (me.goes_across() && which != shared_memory)
-      me.append_across(found, choice{which, radix, {}, most_parts}.stages(me.node(), me.nodes(), me.among_nodes()));
-    return found;
+    const choice across{which, radix, {}, most_parts};
+    const auto call = [](const void* schedule, int node, int nodes, const schedule_input& among_nodes) {
+      return static_cast<const choice*>(schedule)->stages(node, nodes, among_nodes);
+    };
+    return stages_by_node(leaves, rank, input, {.each = *by_node, .radix = radix_inside},
+                          which == shared_memory ? schedule_across{} : schedule_across{&across, call});
   }
 
   std::string_view name() const {

@@ -140,9 +140,9 @@ class cost_counter {
     for (const auto& one : list.sends) {
       const int peer = stage.members[one.member];
       total_.elements += one.elements.size();
-      count(peer, one.elements.size() * input_.element_size + (one.joined ? record_bytes(one) : 0), true);
-      if (!one.joined) count(peer, record_bytes(one), true);
-      count(peer, norm_bytes(one), true);
+      const auto bytes = one.elements.size() * input_.element_size, joined = one.joined ? record_bytes(one) : 0;
+      for (const auto message : {bytes + joined, record_bytes(one) - joined, norm_bytes(one)})
+        count(peer, message, true);
     }
     for (const auto& one : list.receives)
       count(stage.members[one.member], one.elements.size() * input_.element_size + record_bytes(one) + norm_bytes(one),

@@ -99,18 +99,19 @@ class level_tree {
         cuts_by_shares_(shares > 0),
         in_groups_(wide == large_primes::kept && levels_.size() > 1) {
     if (levels_.empty()) levels_.push_back({1, 1, false});  // a rank alone meets itself
-    if (!cuts_by_shares_) return;
-    carriers_.resize(shares);
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-      if (const auto share = share_of(rank)) carriers_[*share] = rank;
   }
 
-  /// The rank that has a share in the end.
-  std::size_t carrier_of(std::size_t share) const { return carriers_[share]; }
-  /// And the other way round; none for a rank that has stayed behind.
+  /// The share that a rank has in the end; none for a rank that has stayed behind.
   std::optional<std::size_t> share_of(std::size_t rank) const {
     const auto held = shares_of(rank, levels_.size());
     return held.empty() ? std::nullopt : std::optional(held.begin);
+  }
+  /// And the other way round: the rank that has each share.
+  std::vector<std::size_t> carriers() const {
+    std::vector<std::size_t> found(shares_);
+    for (std::size_t rank = 0; rank < levels_.back().width(); ++rank)
+      if (const auto share = share_of(rank)) found[*share] = rank;
+    return found;
   }
 
   /// @param all         the elements of a gradient
@@ -141,7 +142,6 @@ class level_tree {
   std::vector<level> levels_;
   std::size_t radix_, shares_;
   bool cuts_by_shares_, in_groups_;
-  std::vector<std::size_t> carriers_;  // by share
 };
 
 /// One rank's way up the levels.
