@@ -7,8 +7,8 @@
 
 /// How benchmarks call what `automatic` may choose: recursive_halving{4,16} has radix 4 and at most 16 parts. Where nodes come
 /// first: "by node, levels of 8, shards, recursive_doubling".
-inline std::string name_of(const adasum::schedules::automatic::choice& one) {
-  using kind = adasum::schedules::automatic::kind;
+inline std::string name_of(const adasum::detail::choice& one) {
+  using kind = adasum::detail::choice::kind;
   const bool has_all_parts = one.most_parts == adasum::detail::any_number_of_parts;
   const auto parameters = (one.radix == 2 && has_all_parts ? std::string() : std::to_string(one.radix)) +
                           (has_all_parts ? std::string() : "," + std::to_string(one.most_parts));

@@ -53,9 +53,9 @@ struct arguments {
 struct always {
   static constexpr std::string_view name = "always";
   static constexpr bool supports_gram_rules = true;
-  automatic::choice one;
+  adasum::detail::choice one;
   std::vector<adasum::stage> stages(int rank, int size, const adasum::schedule_input& input) const {
-    return automatic::stages_of(one, rank, size, input);
+    return one.stages(rank, size, input);
   }
   std::vector<int> leaf_ranks(int, const adasum::schedule_input& input) const {
     return one.by_node ? adasum::node_leaves(adasum::node_groups(input.nodes)).ranks() : std::vector<int>();
@@ -81,19 +81,19 @@ struct ranks {
     const auto what = input(length);
     if (all_share && order.uses_shared_memory(comm.size(), what) == adasum::shared_memory_use::preferred)
       return in_shared_memory;
-    return name_of(automatic::choose(comm.size(), what, order.on));
+    return name_of(adasum::detail::choose_schedule(comm.size(), what, order.on));
   }
 };
 
 /// Inside nodes, what is chosen on the machine that was measured, and without one.
-std::vector<automatic::choice> choices(const ranks& world, std::size_t length, const automatic& order) {
-  using kind = automatic::kind;
-  std::vector<automatic::choice> all;
+std::vector<adasum::detail::choice> choices(const ranks& world, std::size_t length, const automatic& order) {
+  using kind = adasum::detail::choice::kind;
+  std::vector<adasum::detail::choice> all;
   const auto append = [&](int size, std::optional<carried> by_node,
                           std::size_t radix_inside = adasum::detail::one_level) {
-    auto some = automatic::ways_of_doubling(size);
+    auto some = adasum::detail::ways_of_doubling(size);
     if (by_node != carried::whole && size > 1) {
-      for (const auto& one : automatic::ways_of_halving(size)) some.push_back(one);
+      for (const auto& one : adasum::detail::ways_of_halving(size)) some.push_back(one);
       if (size > 2) some.push_back({kind::all_to_all});
     }
     for (auto& one : some) {
@@ -107,8 +107,8 @@ std::vector<automatic::choice> choices(const ranks& world, std::size_t length, c
   const auto what = world.input(length);
   const adasum::node_leaves leaves{adasum::node_groups(what.nodes)};
   for (const auto each : {carried::shard, carried::whole}) {
-    const auto measured = automatic::radix_inside(leaves, each, what, order.on),
-               usual = automatic::radix_inside(leaves, each, what);
+    const auto measured = adasum::detail::radix_inside(leaves, each, what, order.on),
+               usual = adasum::detail::radix_inside(leaves, each, what);
     append(static_cast<int>(world.nodes), each, measured);
     if (usual != measured) append(static_cast<int>(world.nodes), each, usual);
   }

@@ -378,12 +378,12 @@ TEST_CASE("a rule's state goes on where gradients lie, in the plan's buffer or e
 
 TEST_CASE("automatic works in place where that pays: Gram matrices that are smaller than gradients") {
   using adasum::schedules::automatic;
-  CHECK(automatic::pays_in_place(2, {256, 4, 1}));
-  CHECK(automatic::pays_in_place(16, {1 << 20, 4, 161}));
-  CHECK(automatic::pays_in_place(17, {1 << 20, 4, 1}));
-  CHECK(automatic::pays_in_place(64, {1 << 20, 4, 1}));
-  CHECK_FALSE(automatic::pays_in_place(16, {1 << 16, 4, 161}));
-  CHECK_FALSE(automatic::pays_in_place(1, {1 << 20, 4, 1}));
+  CHECK(adasum::detail::pays_in_place(2, {256, 4, 1}));
+  CHECK(adasum::detail::pays_in_place(16, {1 << 20, 4, 161}));
+  CHECK(adasum::detail::pays_in_place(17, {1 << 20, 4, 1}));
+  CHECK(adasum::detail::pays_in_place(64, {1 << 20, 4, 1}));
+  CHECK_FALSE(adasum::detail::pays_in_place(16, {1 << 16, 4, 161}));
+  CHECK_FALSE(adasum::detail::pays_in_place(1, {1 << 20, 4, 1}));
 }
 
 }  // namespace test_of_plan

@@ -53,8 +53,8 @@ struct few_go_on {
 
   shared_memory_use uses_shared_memory(int, const schedule_input&) const { return use; }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return detail::node_levels(static_cast<std::size_t>(size), shares, 2)
-        .stages(static_cast<std::size_t>(rank), {0, input.length}, true);
+    return detail::level_tree(static_cast<std::size_t>(size), 2, detail::large_primes::kept, shares)
+        .stages(static_cast<std::size_t>(rank), {0, input.length});
   }
 };
 

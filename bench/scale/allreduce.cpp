@@ -115,9 +115,9 @@ constexpr int ranks_per_node = 8;  // of hierarchical
 template <class Visitor>
 void for_each_tree_schedule(int ranks, std::size_t widest, Visitor&& visit) {
   using namespace adasum::schedules;
-  for (const auto& one : automatic::ways_of_doubling(ranks))
+  for (const auto& one : adasum::detail::ways_of_doubling(ranks))
     if (one.radix <= widest) visit(name_of(one), recursive_doubling{one.radix});
-  for (const auto& one : automatic::ways_of_halving(ranks)) {
+  for (const auto& one : adasum::detail::ways_of_halving(ranks)) {
     const bool to_the_end = one.most_parts == adasum::detail::any_number_of_parts;
     if (one.radix <= widest && (to_the_end || one.radix > 2 || ranks <= 64))
       visit(name_of(one), recursive_halving{one.radix, one.most_parts});

@@ -26,16 +26,16 @@ namespace {
 using namespace adasum::schedules;
 
 void print(int ranks, std::size_t bytes) {
-  using kind = automatic::kind;
+  using kind = adasum::detail::choice::kind;
   const adasum::schedule_input what{bytes / sizeof(float), sizeof(float), 1, true};
-  const auto predict = [&](automatic::choice one) {
-    const double time = seconds(cost_counter(automatic::stages_of(one, 0, ranks, what), 0, ranks, what).total());
+  const auto predict = [&](adasum::detail::choice one) {
+    const double time = seconds(cost_of(one.stages(0, ranks, what), 0, ranks, what));
     std::printf("%d %zu %s %.9g\n", ranks, bytes, name_of(one).c_str(), time);
   };
-  for (const auto& one : automatic::ways_of_doubling(ranks)) predict(one);
-  for (const auto& one : automatic::ways_of_halving(ranks)) predict(one);
-  if (ranks <= automatic::most_ranks_all_to_all) predict({kind::all_to_all});
-  std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(automatic::choose(ranks, what)).c_str());
+  for (const auto& one : adasum::detail::ways_of_doubling(ranks)) predict(one);
+  for (const auto& one : adasum::detail::ways_of_halving(ranks)) predict(one);
+  if (ranks <= adasum::detail::most_ranks_all_to_all) predict({kind::all_to_all});
+  std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(adasum::detail::choose_schedule(ranks, what)).c_str());
 }
 
 void print_speeds() {

@@ -4,6 +4,8 @@
 #include "core/config.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -27,6 +29,7 @@
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
 #include "detail/collective/left_to_messages.hpp"
+#include "detail/collective/timed_exchanges.hpp"
 #include "schedule/machine.hpp"
 
 /// Machines as text, so that what measure_machine found in one run serves the next. A line has a key and its numbers; the
@@ -71,8 +74,8 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
 
 /// @param name  of the file, for messages
 inline schedules::machine machine_from_text(std::string_view text, const std::string& name) {
-  schedules::machine found;
-  std::vector<std::string> keys;  // that have been read
+  schedules::machine_numbers numbers;
+  std::array<bool, schedules::constant_names.size()> is_read{};
   bool has_version = false;
   for (std::size_t line = 1; !text.empty(); ++line) {
     const auto whole = text.substr(0, text.find('\n'));
@@ -92,31 +95,28 @@ inline schedules::machine machine_from_text(std::string_view text, const std::st
       has_version = true;
       continue;
     }
-    bool is_known = false;
-    schedules::for_each_constant(found, [&](const std::string& known, std::span<double> numbers) {
-      if (known != key) return;
-      is_known = true;
-      read_numbers(value, numbers, place + ": " + key);
-    });
-    if (!is_known) throw bad_input(place + ": the key '" + key + "' is not known");
-    if (std::ranges::find(keys, key) != keys.end()) throw bad_input(place + ": the key " + key + " is given twice");
-    keys.push_back(key);
+    std::size_t i = 0;
+    while (i < is_read.size() && key != schedules::constant_names[i].name) ++i;
+    if (i == is_read.size()) throw bad_input(place + ": the key '" + key + "' is not known");
+    if (std::exchange(is_read[i], true)) throw bad_input(place + ": the key " + key + " is given twice");
+    const auto [_, first, count] = schedules::constant_names[i];
+    read_numbers(value, std::span(numbers).subspan(first, count), place + ": " + key);
   }
   if (!has_version) throw bad_input(name + ": the key version is missing");
-  schedules::for_each_constant(found, [&](const std::string& known, std::span<const double>) {
-    if (std::ranges::find(keys, known) == keys.end()) throw bad_input(name + ": the key " + known + " is missing");
-  });
-  return found;
+  for (std::size_t i = 0; i < is_read.size(); ++i)
+    if (!is_read[i]) throw bad_input(name + ": the key " + schedules::constant_names[i].name + " is missing");
+  return std::bit_cast<schedules::machine>(numbers);
 }
 
 /// What rank 0 reads, on all ranks. @param read  read(): a machine, or nothing; called on rank 0
 template <class Space, class Comm, class Read>
 std::optional<schedules::machine> machine_of_first(const char* call, const Space& space, const Comm& comm,
                                                    const Read& read) {
-  struct block {
-    std::uint64_t is_there = 0, is_given = 0;
+  struct answer {  // without padding: all of its bytes are sent
+    std::uint64_t is_given = 0;
     schedules::machine constants{};
   };
+  using block = block_of<answer>;
   std::optional<block> mine(std::in_place);
   const auto ranks = ref_to_communicator(space, comm);
   left_to_messages<std::vector<block>> kept(ranks);
@@ -128,7 +128,7 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     if (comm.rank() == 0) {
       std::string problem;
       try {
-        if (const std::optional<schedules::machine> found = read()) *mine = {0, 1, *found};
+        if (const std::optional<schedules::machine> found = read()) mine->value = {1, *found};
       } catch (const bad_input& wrong) {
         problem = wrong.what();
       }
@@ -140,7 +140,7 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     const std::size_t none[] = {0};
     together.meet(signature, segments_view{none}, memory);
   });
-  const auto found = exchanges->of_first(mine, all, call);
+  const auto found = exchanges->of_first(mine, all, call).value;
   return found.is_given ? std::optional(found.constants) : std::nullopt;
 }
 
@@ -159,14 +159,15 @@ inline std::string machine_text(const schedules::machine& on) {
           "# four numbers are for gradients of up to 256 KiB, and of 1, 4 and 16 MiB.\n"
           "version = "
        << detail::machine_version << "\n";
-  schedules::for_each_constant(on, [&](const std::string& key, std::span<const double> numbers) {
+  const auto numbers = schedules::constants_of(on);
+  for (const auto& [key, first, count] : schedules::constant_names) {
     text << key << " =";
-    for (const double one : numbers) {
+    for (auto i = first; i < first + count; ++i) {
       char digits[32];
-      text << ' ' << std::string_view(digits, std::to_chars(digits, std::end(digits), one).ptr);
+      text << ' ' << std::string_view(digits, std::to_chars(digits, std::end(digits), numbers[i]).ptr);
     }
     text << '\n';
-  });
+  }
   return text.str();
 }
 

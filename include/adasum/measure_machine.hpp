@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -82,21 +81,17 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
                                    std::size_t most_bytes = std::size_t{256} << 20) {
   constexpr auto call = "adasum::measure_machine";
   using buffer_type = decltype(detail::allocate_ones<T>(space, 0));
-  struct block {
-    std::uint64_t is_there = 0;
-    schedules::machine constants{};
-  };
-  const int size = comm.size();
-  std::size_t longest = 0;  // message or gradient
-  for (const auto bytes : schedules::rate::lengths)
-    if (longest == 0 || bytes * static_cast<std::size_t>(size) <= most_bytes) longest = bytes;
   struct sent_and_received {
     std::optional<buffer_type> from{}, to{};
-    std::vector<detail::machine_times> times{};
-    std::vector<block> machines{};
+    std::vector<detail::block_of<detail::machine_times>> times{};
+    std::vector<detail::block_of<schedules::machine>> machines{};
   };
-  const auto ranks = detail::ref_to_communicator(space, comm);
-  detail::left_to_messages<sent_and_received> kept(ranks);
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  std::size_t longest = 0;  // message or gradient
+  for (const auto bytes : schedules::rate::lengths)
+    if (longest == 0 || bytes * ranks <= most_bytes) longest = bytes;
+  const auto among = detail::ref_to_communicator(space, comm);
+  detail::left_to_messages<sent_and_received> kept(among);
   auto& from = kept.memory.from;
   auto& to = kept.memory.to;
   auto& times = kept.memory.times;
@@ -104,37 +99,34 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   detail::machine_times mine;
   std::optional<detail::lasting_exchanges> exchanges;
   std::vector<int> mates, first_of_nodes;
-  bool mates_exist = false;  // of any rank
 
   // Whatever one rank alone may fail at comes first, so that the others can be told.
-  detail::joint_set_up(call, ranks, true).run([&](auto& together) {
+  detail::joint_set_up(call, among, true).run([&](auto& together) {
     from = detail::allocate_ones<T>(space, 2 * longest / sizeof(T));
     for (std::size_t i = 0; i < schedules::rate::lengths.size(); ++i)
       if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)
         mine.kernels[i] = detail::measure_kernels<T>(space, from->data(), bytes / sizeof(T));
-    if (size == 1) return;
-    exchanges.emplace(ranks, detail::timed_together);
+    if (ranks == 1) return;
+    exchanges.emplace(among, detail::timed_together);
     to = detail::allocate_ones<T>(space, longest / sizeof(T));
-    auto nodes = ranks.nodes();
-    if (nodes.empty()) nodes.resize(static_cast<std::size_t>(size));
+    auto nodes = among.nodes();
+    if (nodes.empty()) nodes.resize(ranks);
     const node_groups groups(nodes);
-    const auto own = groups.ranks(groups.find(comm.rank()).node);
-    mates.assign(own.begin(), own.end());
+    for (const int mate : groups.ranks(groups.find(comm.rank()).node)) mates.push_back(mate);
     for (std::size_t node = 0; node < groups.size(); ++node) first_of_nodes.push_back(groups.ranks(node).front());
-    mates_exist = first_of_nodes.size() < nodes.size();
-    times.resize(static_cast<std::size_t>(size));
-    machines.resize(static_cast<std::size_t>(size));
-    ranks.reserve(detail::timed_together, longest);
+    times.resize(ranks);
+    machines.resize(ranks);
+    among.reserve(detail::timed_together, longest);
     detail::call_signature signature;
     signature.set(signature.activity, "measuring the machine");
     signature.set(signature.space, Space::name);
     signature.set(signature.scalar, to_string(format_of<T>));
     signature.length = longest;
-    detail::agreement_memory memory(size);
+    detail::agreement_memory memory(comm.size());
     const std::size_t none[] = {0};
     together.meet(signature, segments_view{none}, memory);
   });
-  if (size == 1) return detail::machine_from(mine, 1, sizeof(T));
+  if (ranks == 1) return detail::machine_from(mine, 1, sizeof(T));
 
   if constexpr (detail::shares_gradients<Comm, Space> && !device_space<Space>)
     detail::time_in_place<T>(*exchanges, space, comm, std::span<T>(to->data(), longest / sizeof(T)), mine);
@@ -145,20 +137,19 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   mine.inside = detail::time_ring(*exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
   mine.across = detail::time_ring(*exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,
                                   std::min(longest, detail::longest_across));
+  const bool mates_exist = first_of_nodes.size() < ranks;   // of any rank
   const auto& ring = mates_exist ? mates : first_of_nodes;  // of ranks that all take part
   const auto pairs = detail::time_pairs(*exchanges, space, ring, comm.rank(), from->data(), to->data(),
                                         mates_exist ? longest : std::min(longest, detail::longest_across));
   for (std::size_t i = 0; i < pairs.size(); ++i)
     mine.kernels[i].pair_element = std::max(mine.kernels[i].pair_element, pairs[i]);
-  std::optional<block> answer;
-  if (exchanges->gather(std::optional(mine), times)) {
+  std::optional<detail::block_of<schedules::machine>> answer;
+  if (exchanges->gather(std::optional(detail::block_of<detail::machine_times>{0, mine}), times)) {
+    for (const auto& one : times) mine.take_slower(one.value);
     answer.emplace();
-    if (comm.rank() == 0) {
-      for (const auto& one : times) mine.take_slower(one);
-      answer->constants = detail::machine_from(mine, size, sizeof(T));
-    }
+    if (comm.rank() == 0) answer->value = detail::machine_from(mine, comm.size(), sizeof(T));
   }
-  return exchanges->of_first(answer, machines, call).constants;
+  return exchanges->of_first(answer, machines, call).value;
 }
 
 }  // namespace adasum

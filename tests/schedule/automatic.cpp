@@ -8,6 +8,8 @@
 
 namespace test_of_schedule_automatic {
 
+namespace detail = adasum::detail;
+
 using adasum::schedule_input;
 using adasum::shared_memory_use;
 using namespace adasum::schedules;
@@ -39,7 +41,7 @@ TEST_CASE("automatic runs what it says") {
   same(all_to_all{}, 4, not_pairwise);
   same(recursive_halving{}, 7, many);
   const schedule_input middle{16'000, 4, 1, true};
-  const auto chosen = automatic::choose(64, middle);
+  const auto chosen = detail::choose_schedule(64, middle);
   same(recursive_halving{chosen.radix, chosen.most_parts}, 64, middle);
 }
 
@@ -91,14 +93,14 @@ TEST_CASE("automatic in memory that all ranks share: up to eight in one stage, m
         return seconds(in_place_cost(size, floats(length), order).in_buffer(), machine{});
       };
       for (const std::size_t radix : {2u, 4u, 8u, 16u, 128u})
-        CHECK(time(automatic::levels_in_place(size, floats(length))) <= time(shared_memory{radix}));
+        CHECK(time(detail::levels_in_place(size, floats(length))) <= time(shared_memory{radix}));
     }
 }
 
 TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
-  using kind = automatic::kind;
+  using kind = detail::choice::kind;
   const auto choose = [](int size, std::size_t bytes) {
-    return automatic::choose(size, floats(bytes / float_size)).which;
+    return detail::choose_schedule(size, floats(bytes / float_size)).which;
   };
   CHECK(choose(2, 8 << 10) == kind::doubling);
   CHECK(choose(2, (8 << 10) + 4) == kind::halving);
@@ -112,14 +114,14 @@ TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
     const auto what = floats((1 << 20) / float_size);
     CHECK(adasum::is_one_stage_of_all(automatic{}.stages(0, size, what), size));
   }
-  CHECK(automatic::choose(22, floats(1 << 18)).radix == 11);  // 2 · 11
-  CHECK(automatic::choose(74, floats(1 << 22)).radix == 37);
+  CHECK(detail::choose_schedule(22, floats(1 << 18)).radix == 11);  // 2 · 11
+  CHECK(detail::choose_schedule(74, floats(1 << 22)).radix == 37);
   for (const int size : {16, 64, 100, 256, 1000, 1024}) {
     CAPTURE(size);
     CHECK(choose(size, 1 << 10) == kind::doubling);  // latency
     CHECK(choose(size, 64 << 10) == kind::halving);  // fewer sums than halving
     // Less arithmetic than wider ones: four vectors are measured and mixed in less time than three pairs.
-    CHECK(automatic::choose(size, floats((64 << 20) / float_size)).radix == 4);
+    CHECK(detail::choose_schedule(size, floats((64 << 20) / float_size)).radix == 4);
   }
   // Nobody is folded, so the bytes are those of a sum; what is measured and mixed is as for powers of two.
   for (const int size : {24, 48, 96, 100, 112, 480, 1000}) {
@@ -127,7 +129,7 @@ TEST_CASE("automatic: two ranks as measured on one node, more by the model") {
     const auto time = [](int ranks) { return seconds(cost_of(automatic{}, 0, ranks, floats(1 << 22))); };
     CHECK(time(size) <= 1.06 * time(1024));
   }
-  CHECK(automatic::choose(16, {1000, float_size, 1, false}).which ==
+  CHECK(detail::choose_schedule(16, {1000, float_size, 1, false}).which ==
         kind::all_to_all);  // another rule than a pairwise one
 }
 
@@ -149,19 +151,19 @@ TEST_CASE("automatic: two ranks on two nodes, by the model of a network") {
 }
 
 TEST_CASE("automatic: between doubling and halving, halving at the first levels and doubling above") {
-  using kind = automatic::kind;
+  using kind = detail::choice::kind;
   for (const int size : {64, 96, 256, 1000, 1024}) {
     CAPTURE(size);
     const auto what = floats((64 << 10) / float_size);
-    const auto chosen = automatic::choose(size, what);
+    const auto chosen = detail::choose_schedule(size, what);
     CHECK(chosen.which == kind::halving);
     CHECK(chosen.most_parts < static_cast<std::size_t>(size));
     const auto time = [&](const auto& order) { return seconds(cost_of(order, 0, size, what)); };
     CHECK(time(automatic{}) < 0.98 * time(recursive_doubling{}));
-    for (const auto radix : automatic::radices(size)) CHECK(time(automatic{}) < 0.98 * time(recursive_halving{radix}));
+    for (const auto radix : detail::radices(size)) CHECK(time(automatic{}) < 0.98 * time(recursive_halving{radix}));
   }
   // Long gradients are cut among all ranks, or all but those that meet last.
-  const auto parts = automatic::choose(64, floats(100'000'000 / float_size)).most_parts;
+  const auto parts = detail::choose_schedule(64, floats(100'000'000 / float_size)).most_parts;
   CHECK(parts >= 16);
 }
 
@@ -169,13 +171,13 @@ TEST_CASE("automatic: very short gradients in fewer exchanges of more messages, 
   for (const int size : {4, 16, 64, 100, 1024}) {
     CAPTURE(size);
     const schedule_input one{256, float_size, 1, true}, many{256, float_size, 200, true};
-    CHECK(automatic::choose(size, one).which == automatic::kind::doubling);
-    CHECK(automatic::choose(size, one).radix == 4);
-    CHECK(automatic::choose(size, one) == automatic::choose(size, many));
+    CHECK(detail::choose_schedule(size, one).which == detail::choice::doubling);
+    CHECK(detail::choose_schedule(size, one).radix == 4);
+    CHECK(detail::choose_schedule(size, one) == detail::choose_schedule(size, many));
   }
-  for (const int size : {2, 3, 5, 7}) CHECK(automatic::choose(size, floats(256)).radix == 2);
-  const auto of_costly_messages = automatic::choose(64, floats(256), machine{.across = {.per_message = 5e-6}});
-  CHECK(of_costly_messages.which == automatic::kind::doubling);
+  for (const int size : {2, 3, 5, 7}) CHECK(detail::choose_schedule(size, floats(256)).radix == 2);
+  const auto of_costly_messages = detail::choose_schedule(64, floats(256), machine{.across = {.per_message = 5e-6}});
+  CHECK(of_costly_messages.which == detail::choice::doubling);
   CHECK(of_costly_messages.radix == 2);
 }
 
@@ -187,16 +189,16 @@ TEST_CASE("automatic: rules of norms and row sums by one stage of all ranks or b
     const schedule_input what{
         .length = length, .element_size = float_size, .segments = segments, .along_tree = false, .sums = sums};
     const auto time = [&](const auto& order) { return seconds(cost_of(order, 0, size, what)); };
-    const auto chosen = automatic::choose(size, what);
-    if (size <= automatic::most_ranks_all_to_all) CHECK(time(automatic{}) <= time(all_to_all{}));
+    const auto chosen = detail::choose_schedule(size, what);
+    if (size <= detail::most_ranks_all_to_all) CHECK(time(automatic{}) <= time(all_to_all{}));
     CHECK(time(automatic{}) <= time(recursive_doubling{}));
-    for (const auto radix : automatic::radices(size))
+    for (const auto radix : detail::radices(size))
       CHECK((length < 1000 || time(automatic{}) <= time(recursive_halving{radix})));
     const bool one_stage = adasum::is_one_stage_of_all(automatic{}.stages(0, size, what), size);
-    CHECK(one_stage == (chosen.which == automatic::kind::all_to_all));
+    CHECK(one_stage == (chosen.which == detail::choice::all_to_all));
     return chosen.which;
   };
-  using kind = automatic::kind;
+  using kind = detail::choice::kind;
   for (const int size : {2, 3, 4, 5}) CHECK(check(size, 1 << 20, 1, 2) == kind::all_to_all);
   for (const int size : {256, 1024})
     for (const std::size_t sums : {1u, 2u}) {
@@ -210,34 +212,34 @@ TEST_CASE("automatic: rules of norms and row sums by one stage of all ranks or b
 
 TEST_CASE("automatic compares the radices that make different levels") {
   using numbers = std::vector<std::size_t>;
-  CHECK(automatic::radices(2) == numbers{2});
-  CHECK(automatic::radices(1024) == numbers{2, 4, 8, 16, 32});
-  CHECK(automatic::radices(24) == numbers{2, 4, 6, 8, 24});
-  CHECK(automatic::radices(96) == numbers{2, 4, 6, 8, 12, 16, 32});
-  CHECK(automatic::radices(100) == numbers{2, 4, 20});
-  CHECK(automatic::radices(1000) == numbers{2, 4, 8, 25});
-  CHECK(automatic::radices(22) == numbers{2, 11, 22});
-  CHECK(automatic::radices(74) == numbers{2, 37});
-  CHECK(automatic::radices(127) == numbers{2, 127});
-  CHECK(automatic::radices(131) == numbers{2});
+  CHECK(detail::radices(2) == numbers{2});
+  CHECK(detail::radices(1024) == numbers{2, 4, 8, 16, 32});
+  CHECK(detail::radices(24) == numbers{2, 4, 6, 8, 24});
+  CHECK(detail::radices(96) == numbers{2, 4, 6, 8, 12, 16, 32});
+  CHECK(detail::radices(100) == numbers{2, 4, 20});
+  CHECK(detail::radices(1000) == numbers{2, 4, 8, 25});
+  CHECK(detail::radices(22) == numbers{2, 11, 22});
+  CHECK(detail::radices(74) == numbers{2, 37});
+  CHECK(detail::radices(127) == numbers{2, 127});
+  CHECK(detail::radices(131) == numbers{2});
 }
 
 TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
   // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
   const machine free_arithmetic{.across = {.per_message = 0}, .per_pair_element = 0, .per_product = 0, .per_term = 0};
-  CHECK(automatic::cheapest(64, floats(1 << 20), free_arithmetic).which == automatic::kind::halving);
+  CHECK(detail::cheapest(64, floats(1 << 20), free_arithmetic).which == detail::choice::halving);
   const machine slow_processor{.per_product = 1e-6, .per_term = 1e-6};
-  CHECK(automatic::cheapest(64, floats(1 << 16), slow_processor).which == automatic::kind::halving);
+  CHECK(detail::cheapest(64, floats(1 << 16), slow_processor).which == detail::choice::halving);
   // Many segments: the Gram matrices of wide stages are longer messages than the gradient.
   const schedule_input layers{1 << 18, float_size, 5000, true};
-  const auto chosen = automatic::choose(64, layers);
+  const auto chosen = detail::choose_schedule(64, layers);
   CHECK(chosen.radix == 2);
 }
 
 TEST_CASE("automatic on a machine that was measured: messages by what links cost") {
-  using kind = automatic::kind;
+  using kind = detail::choice::kind;
   const auto chosen = [](const machine& on, int size, std::size_t bytes) {
-    return automatic::choose(size, floats(bytes / float_size), on).which;
+    return detail::choose_schedule(size, floats(bytes / float_size), on).which;
   };
   machine on{.across = {.latency = 1e-6, .per_byte = 1e-10}};
   CHECK(chosen(on, 2, 4 << 10) == kind::doubling);
@@ -247,8 +249,8 @@ TEST_CASE("automatic on a machine that was measured: messages by what links cost
   CHECK(chosen(on, 2, 8 << 10) == kind::doubling);  // here they are not
   on = {.across = {.latency = 50e-6, .per_byte = 1e-9}};
   CHECK(chosen(on, 2, 64 << 10) == kind::doubling);
-  CHECK(automatic::choose(2, floats(16 << 10)).which == kind::halving);  // without a machine, as before
-  on.per_pair_element = 100e-9;                                          // by halving, each rank does half of it
+  CHECK(detail::choose_schedule(2, floats(16 << 10)).which == kind::halving);  // without a machine, as before
+  on.per_pair_element = 100e-9;                                                // by halving, each rank does half of it
   CHECK(chosen(on, 2, 64 << 10) == kind::halving);
   CHECK(chosen({.across = {.latency = 50e-6, .per_byte = 1e-9}}, 4, 64 << 10) == kind::doubling);
   CHECK(chosen({.across = {.latency = 50e-6, .per_byte = 100e-9}}, 4, 64 << 10) == kind::halving);
@@ -281,7 +283,7 @@ TEST_CASE("automatic on a machine that was measured: nodes") {
   const auto chosen = [&](const machine& on, std::size_t length) {
     auto what = floats(length);
     what.nodes = nodes;
-    return automatic::choose(4, what, on).by_node;
+    return detail::choose_schedule(4, what, on).by_node;
   };
   CHECK(chosen({.across = {.per_byte = 8e-9}}, 10'000) == carried::shard);
   CHECK(chosen({.inside = {.latency = 1e-3}}, 10'000) == carried::whole);
@@ -293,10 +295,10 @@ TEST_CASE("automatic across two nodes of two ranks: short parts are exchanged wh
     auto what = floats(length);
     what.nodes = nodes;
     what.in_place = true;
-    return automatic::choose(4, what);
+    return detail::choose_schedule(4, what);
   };
-  CHECK(chosen(1024) == automatic::choice{automatic::kind::doubling, 2, carried::shard});
-  CHECK(chosen(std::size_t{1} << 22).which == automatic::kind::halving);
+  CHECK(chosen(1024) == detail::choice{detail::choice::doubling, 2, carried::shard});
+  CHECK(chosen(std::size_t{1} << 22).which == detail::choice::halving);
 }
 
 TEST_CASE("automatic tells machines apart, and refuses one that cannot be") {

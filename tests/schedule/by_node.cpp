@@ -15,6 +15,8 @@
 
 namespace test_of_schedule_by_node {
 
+namespace detail = adasum::detail;
+
 using adasum::schedule_input;
 using namespace adasum::schedules;
 using adasum::test::arrangements;
@@ -32,7 +34,7 @@ struct by_node {
   adasum::node_groups groups;
   carried each;
   Outer outer{};
-  std::size_t radix_inside = adasum::detail::one_level;
+  std::size_t radix_inside = detail::one_level;
 
   std::vector<adasum::stage> stages(int rank, int, const schedule_input& input) const {
     return stages_by_node(
@@ -49,9 +51,9 @@ std::string tree_by_node(const adasum::node_groups& groups) {
   for (std::size_t node = 0; node < groups.size(); ++node) {
     std::vector<std::string> leaves;
     for (auto leaf = all.at(node); leaf < all.at(node + 1); ++leaf) leaves.push_back(std::to_string(leaf));
-    nodes.push_back(adasum::detail::combined(leaves));
+    nodes.push_back(detail::combined(leaves));
   }
-  return adasum::detail::combined(nodes);
+  return detail::combined(nodes);
 }
 
 template <class Schedule>
@@ -60,7 +62,7 @@ void check_tree(const Schedule& order, const std::vector<int>& node_of_rank, con
   CAPTURE(size);
   CAPTURE(input.length);
   CHECK_NOTHROW(adasum::check_schedule(order, size, input));
-  adasum::detail::schedule_simulation ranks(order, size, input);
+  detail::schedule_simulation ranks(order, size, input);
   ranks.combine();
   CHECK_NOTHROW(ranks.require_root(tree_by_node(adasum::node_groups(node_of_rank))));
 }
@@ -117,7 +119,7 @@ TEST_CASE("nodes of many ranks, level by level: as many elements are sent, and e
       return all;
     };
     // Inside a node of R ranks, 2N(R - 1): in one stage (R - 1)N and back, and by levels so for each group.
-    for (const std::size_t radix : {2u, 4u, 8u}) CHECK(sent(radix) == sent(adasum::detail::one_level));
+    for (const std::size_t radix : {2u, 4u, 8u}) CHECK(sent(radix) == sent(detail::one_level));
     for (int rank = 0; rank < size; ++rank) {
       const auto stages = by_node<all_to_all>{groups, carried::shard, {}, 8}.stages(rank, size, input);
       const auto& last = stages.back();
@@ -179,28 +181,29 @@ TEST_CASE("automatic follows nodes of many ranks by the levels that cost least, 
         CAPTURE(length);
         CAPTURE(in_place);
         check_tree(automatic{}, nodes, input);
-        const auto chosen = automatic::choose(size, input);
+        const auto chosen = detail::choose_schedule(size, input);
         const adasum::node_leaves leaves{adasum::node_groups(nodes)};
         const auto most = leaves.groups().ranks(leaves.groups().largest());
-        const auto time = [&](automatic::choice one, std::size_t radix) {
+        const auto time = [&](detail::choice one, std::size_t radix) {
           one.radix_inside = radix;
-          return automatic::seconds_by_node(automatic::stages_of(one, most.front(), size, input), leaves, most.front(),
-                                            input, {});
+          const auto stages = one.stages(most.front(), size, input);
+          return detail::seconds_of(stages, detail::stages_in_memory(stages, input), most.front(), size, input, {},
+                                    leaves.groups().smallest());
         };
         for (const std::size_t radix : {2u, 4u, 8u})
           CHECK((length < 1'000 || time(chosen, chosen.radix_inside) <= time(chosen, radix)));
-        CHECK(chosen.radix_inside <= automatic::widest_radix);
+        CHECK(chosen.radix_inside <= detail::widest_radix);
       }
   // Up to eight ranks of a node, one stage.
   for (const auto& nodes : {nodes_of({8, 8}), nodes_of({8, 3})})
-    CHECK(automatic::choose(static_cast<int>(nodes.size()), floats(100'000, nodes)).radix_inside ==
-          adasum::detail::one_level);
+    CHECK(detail::choose_schedule(static_cast<int>(nodes.size()), floats(100'000, nodes)).radix_inside ==
+          detail::one_level);
 }
 
 TEST_CASE("automatic in place counts what ranks of a node read in memory, not messages") {
   const auto nodes = nodes_of({48, 48});
   auto input = floats(1'000'000, nodes);
-  const auto chosen = [&](const machine& on) { return automatic::choose(96, input, on).radix_inside; };
+  const auto chosen = [&](const machine& on) { return detail::choose_schedule(96, input, on).radix_inside; };
   const machine barriers{.shared = {.barrier = 1}}, products{.per_product = 1e-6};
   input.in_place = true;
   CHECK(chosen(barriers) >= 8);  // few levels
@@ -226,12 +229,12 @@ TEST_CASE("stages inside a node are by the rule inside if that is said, and stag
 
 TEST_CASE("short gradients are carried whole, long ones by shards") {
   const std::vector<int> nodes{0, 0, 1, 1};
-  CHECK(automatic::choose(4, floats(64, nodes)).by_node == carried::whole);
-  CHECK(automatic::choose(4, floats(1 << 20, nodes)).by_node == carried::shard);
+  CHECK(detail::choose_schedule(4, floats(64, nodes)).by_node == carried::whole);
+  CHECK(detail::choose_schedule(4, floats(1 << 20, nodes)).by_node == carried::shard);
   // Halving sends each rank's half of the shard; all to all among many nodes would wait for too many messages.
   std::vector<int> many;
   for (int rank = 0; rank < 512; ++rank) many.push_back(rank / 8);
-  CHECK(automatic::choose(512, floats(16'384, many)).which == automatic::kind::halving);
+  CHECK(detail::choose_schedule(512, floats(16'384, many)).which == detail::choice::halving);
 }
 
 }  // namespace test_of_schedule_by_node

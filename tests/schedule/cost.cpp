@@ -283,7 +283,10 @@ TEST_CASE("handshakes: exchanges with a message longer than the link sends at on
   CHECK(mixed.inside.handshakes == 1);
   const machine slow{.across = {.latency = 0, .per_message = 0, .per_byte = 0, .handshake = 1},
                      .inside = {0, 0, 0, 0, 7}};
-  CHECK(seconds({.handshakes = 5, .inside = {.handshakes = 2}}, slow) == 3 + 14);
+  cost of;
+  of.handshakes = 5;
+  of.inside.handshakes = 2;
+  CHECK(seconds(of, slow) == 3 + 14);
 }
 
 TEST_CASE("seconds are linear in what is counted") {
@@ -291,8 +294,14 @@ TEST_CASE("seconds are linear in what is counted") {
                    .per_pair_element = 1e3,
                    .per_product = 1e4,
                    .per_term = 1e5};
-  CHECK(seconds({.exchanges = 1, .messages = 2, .busier_bytes = 3, .pair_elements = 4, .products = 5, .terms = 6},
-                on) == 654'321);
+  cost of;
+  of.exchanges = 1;
+  of.messages = 2;
+  of.busier_bytes = 3;
+  of.pair_elements = 4;
+  of.products = 5;
+  of.terms = 6;
+  CHECK(seconds(of, on) == 654'321);
 }
 
 }  // namespace test_of_schedule_cost

@@ -4,8 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <span>
 
-#include <adasum/schedule/node_levels.hpp>
+#include <adasum/schedule/levels.hpp>
 
 namespace test_of_schedule_in_place_cost {
 
@@ -51,7 +52,10 @@ TEST_CASE("by levels, no rank reads all gradients' numbers, and waits for few") 
 TEST_CASE("inside a node of 48 ranks: 8 · 6, and of unequal nodes a rank that stays behind only waits") {
   constexpr std::size_t length = 48'000, gram8 = 8 * 9 / 2 * 8, gram6 = 6 * 7 / 2 * 8, record = 16;
   const adasum::schedule_input what{.length = length, .element_size = 4};
-  const in_place_cost of(adasum::detail::node_levels(48, 48, 8).stages(0, {0, length}, true), 0, what);
+  const auto levels = [](std::size_t ranks, std::size_t shares, std::size_t radix) {
+    return adasum::detail::level_tree(ranks, radix, adasum::detail::large_primes::kept, shares);
+  };
+  const in_place_cost of(levels(48, 48, 8).stages(0, {0, length}), 0, what);
   constexpr auto slices = (7 * length / 8 + 5 * length / 48) * 4;  // 47/48 N
   CHECK(of.read == 2 * slices);
   CHECK(of.written == slices);
@@ -61,8 +65,8 @@ TEST_CASE("inside a node of 48 ranks: 8 · 6, and of unequal nodes a rank that s
   CHECK(of.numbers == 7 * gram8 + (7 + 5) * gram6 + 5 * 8 * record);
   CHECK(of.products == 36 * (length / 8) + 21 * (length / 48));
   // 5 shares of 6 ranks: rank 4 has none at the level of three.
-  const auto waiting = adasum::detail::node_levels(6, 5, 2).stages(4, {0, length}, true);
-  const in_place_cost one(waiting, 4, what), first({waiting.front()}, 4, what);
+  const auto waiting = levels(6, 5, 2).stages(4, {0, length});
+  const in_place_cost one(waiting, 4, what), first(std::span<const adasum::stage>(waiting).first(1), 4, what);
   CHECK(one.read == first.read);
   CHECK(one.written == first.written);
   CHECK(one.products == 0);

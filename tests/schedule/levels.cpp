@@ -21,7 +21,6 @@ using adasum::index_range;
 using adasum::stage;
 using adasum::detail::any_number_of_parts;
 using adasum::detail::level;
-using adasum::detail::level_walk;
 using adasum::detail::levels_of;
 
 namespace {
@@ -29,7 +28,7 @@ namespace {
 constexpr std::size_t length = 2310;  // 2 · 3 · 5 · 7 · 11: parts are equal
 
 std::vector<stage> stages(int rank, int size, std::size_t radix, std::size_t most_parts = any_number_of_parts) {
-  return level_walk(rank, size, radix, {0, length}, most_parts).stages();
+  return adasum::detail::stages_by_levels(rank, size, length, radix, most_parts);
 }
 
 std::vector<std::size_t> radices(std::size_t ranks, std::size_t radix) {

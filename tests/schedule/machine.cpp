@@ -4,11 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <limits>
 #include <set>
-#include <span>
 #include <string>
+#include <utility>
 
 namespace test_of_schedule_machine {
 
@@ -32,20 +33,41 @@ TEST_CASE("constants: each has a name of its own, and any can be found bad") {
   CHECK(bad_constant_of(on).empty());
   std::set<std::string> names;
   std::size_t numbers = 0;
-  for_each_constant(on, [&](const std::string& name, std::span<double> some) {
+  for (const auto& [name, first, count] : constant_names) {
     CHECK(names.insert(name).second);
-    numbers += some.size();
-    for (double& one : some)
+    CHECK(first == numbers);  // none is forgotten
+    numbers += count;
+    for (auto i = first; i < first + count; ++i)
       for (const double wrong :
            {-1e-9, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-        const double right = one;
-        one = wrong;
-        CHECK(bad_constant_of(on) == name);
-        one = right;
+        auto some = constants_of(on);
+        some[i] = wrong;
+        CHECK(bad_constant_of(std::bit_cast<machine>(some)) == name);
       }
-  });
-  CHECK(numbers == sizeof(machine) / sizeof(double));  // none is forgotten
-  CHECK(constants_of(on).size() == numbers);
+  }
+  CHECK(numbers == constants_of(on).size());
+}
+
+TEST_CASE("constants: each name belongs to its member") {
+  machine on;
+  const auto check = [&](double& member, const std::string& name) {
+    const double right = std::exchange(member, -1);
+    CHECK(bad_constant_of(on) == name);
+    member = right;
+  };
+  for (const std::string link : {"across", "inside"}) {
+    auto& of = link == "across" ? on.across : on.inside;
+    check(of.latency, link + ".latency");
+    check(of.per_message, link + ".per_message");
+    for (double& one : of.per_byte.at) check(one, link + ".per_byte");
+    check(of.eager_bytes, link + ".eager_bytes");
+    check(of.handshake, link + ".handshake");
+  }
+  check(on.shared.barrier, "shared.barrier");
+  for (double& one : on.shared.per_byte.at) check(one, "shared.per_byte");
+  for (double& one : on.per_pair_element.at) check(one, "per_pair_element");
+  for (double& one : on.per_product.at) check(one, "per_product");
+  for (double& one : on.per_term.at) check(one, "per_term");
 }
 
 }  // namespace test_of_schedule_machine

@@ -3,11 +3,9 @@
 
 #include "config.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
-#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace adasum {
@@ -16,18 +14,31 @@ namespace adasum {
 class node_groups {
  public:
   /// @param node_of_rank  any numbers, equal for ranks of one node; at least one
-  explicit node_groups(std::span<const int> node_of_rank) {
-    std::map<int, int> lowest;  // rank of each node
-    std::vector<int> lowest_beside;
-    for (const int node : node_of_rank)
-      lowest_beside.push_back(lowest.try_emplace(node, static_cast<int>(lowest_beside.size())).first->second);
-    ranks_.resize(node_of_rank.size());
-    std::iota(ranks_.begin(), ranks_.end(), 0);
-    const auto of = [&](int rank) { return lowest_beside[static_cast<std::size_t>(rank)]; };
-    std::ranges::stable_sort(ranks_, {}, of);
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      if (of(ranks_[i]) == ranks_[i]) offsets_.push_back(i);
-    offsets_.push_back(ranks_.size());
+  explicit node_groups(std::span<const int> node_of_rank) : ranks_(node_of_rank.size()) {
+    std::vector<std::size_t> node_at(ranks_.size());  // of each rank, in this order
+    std::vector<std::size_t> next(ranks_.size());     // of each node: its lowest rank; below, where its next rank goes
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      // Compared first with the last rank's node, and then with the one behind it: mostly it is one of these two.
+      auto node = rank > 0 ? node_at[rank - 1] : 0;
+      std::size_t compared = 0;
+      for (; compared < offsets_.size() && node_of_rank[next[node]] != node_of_rank[rank]; ++compared)
+        node = (node + 1) % offsets_.size();
+      if (compared == offsets_.size()) {
+        node = offsets_.size();
+        next[node] = rank;
+        offsets_.push_back(0);
+      }
+      node_at[rank] = node;
+      ++offsets_[node];  // the number of its ranks; below, where they begin
+    }
+    std::size_t begin = 0;
+    for (std::size_t node = 0; node < offsets_.size(); ++node) {
+      const auto count = offsets_[node];
+      next[node] = offsets_[node] = begin;
+      begin += count;
+    }
+    offsets_.push_back(begin);
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[next[node_at[rank]]++] = static_cast<int>(rank);
   }
 
   /// How many nodes there are.
@@ -46,7 +57,8 @@ class node_groups {
   /// How many ranks the smallest node has.
   std::size_t smallest() const {
     std::size_t least = ranks(0).size();
-    for (std::size_t node = 1; node < size(); ++node) least = std::min(least, ranks(node).size());
+    for (std::size_t node = 1; node < size(); ++node)
+      if (ranks(node).size() < least) least = ranks(node).size();
     return least;
   }
 
@@ -57,11 +69,10 @@ class node_groups {
   };
   /// Where this rank is. @pre there is such a rank
   position find(int rank) const {
-    for (std::size_t node = 0;; ++node) {
-      const auto all = ranks(node);
-      const auto at = std::ranges::lower_bound(all, rank);
-      if (at != all.end() && *at == rank) return {node, static_cast<std::size_t>(at - all.begin())};
-    }
+    std::size_t at = 0, node = 0;
+    while (ranks_[at] != rank) ++at;
+    while (offsets_[node + 1] <= at) ++node;
+    return {node, at - offsets_[node]};
   }
 
   /// All of them, node by node.
@@ -76,11 +87,18 @@ class node_groups {
 class node_leaves {
  public:
   /// @param order  which node is which leaf of a schedule across the nodes; empty: in the order of the groups
-  explicit node_leaves(const node_groups& groups, std::span<const int> order = {})
-      : groups_(groups), node_at_(groups.size()), offsets_{0} {
-    std::iota(node_at_.begin(), node_at_.end(), std::size_t{0});
-    std::ranges::copy(order, node_at_.begin());
-    for (const auto node : node_at_) offsets_.push_back(offsets_.back() + groups.ranks(node).size());
+  explicit node_leaves(node_groups groups, std::span<const int> order = {})
+      : groups_(std::move(groups)),
+        offsets_(groups_.size() + 1),
+        leaf_of_node_(groups_.size()),
+        ranks_(groups_.ranks().size()) {
+    std::size_t leaf = 0;
+    for (std::size_t place = 0; place < groups_.size(); ++place) {
+      const auto node = order.empty() ? place : static_cast<std::size_t>(order[place]);
+      leaf_of_node_[node] = offsets_[place] = leaf;
+      for (const int rank : groups_.ranks(node)) ranks_[leaf++] = rank;
+    }
+    offsets_.back() = leaf;
   }
 
   /// The nodes and their ranks.
@@ -88,23 +106,15 @@ class node_leaves {
   /// The first leaf of the node that is at this place among the nodes; at(groups().size()) is the number of ranks.
   std::size_t at(std::size_t place) const { return offsets_[place]; }
   /// The first leaf of a node.
-  std::size_t of_node(std::size_t node) const {
-    return at(static_cast<std::size_t>(std::ranges::find(node_at_, node) - node_at_.begin()));
-  }
+  std::size_t of_node(std::size_t node) const { return leaf_of_node_[node]; }
   /// Leaf by leaf.
-  std::vector<int> ranks() const {
-    std::vector<int> all;
-    for (const auto node : node_at_) {
-      const auto some = groups_.ranks(node);
-      all.insert(all.end(), some.begin(), some.end());
-    }
-    return all;
-  }
+  const std::vector<int>& ranks() const { return ranks_; }
 
  private:
   node_groups groups_;
-  std::vector<std::size_t> node_at_;
   std::vector<std::size_t> offsets_;  // leaves before each place
+  std::vector<std::size_t> leaf_of_node_;
+  std::vector<int> ranks_;  // leaf by leaf
 };
 
 }  // namespace adasum

@@ -26,18 +26,14 @@ struct schedule_input {
   bool once = false;             ///< whether the reduction is set up for a single run
   bool in_place = false;  ///< whether the gradients lie in memory that ranks share (asked only of a schedule that has
                           ///< a member uses_shared_memory)
-  /// Where along_tree is false: 0 if the rule needs all gradients in one stage; otherwise it may also run by this many
-  /// sums of vectors along several stages (row_sum_rule).
-  std::size_t sums = 0;
   /// The node of each rank: any numbers, equal for ranks of one node. Empty where all nodes have one rank, or all ranks are
   /// on one node, or the communicator does not say.
   std::span<const int> nodes{};
   bool apart = false;  ///< whether each rank is known to be on a node of its own
-  /// Where gradients come in pieces that are weighed together: elements of a whole one. Where they are cut into shards:
-  /// elements of the longest. Otherwise 0.
+  /// Where gradients are cut into shards: elements of the longest. Otherwise 0.
   std::size_t whole_length = 0;
 
-  /// What a choice between ways of cutting should look at: the same for all pieces, and on all ranks.
+  /// What a choice between ways of cutting should look at: the same on all ranks.
   constexpr schedule_input of_whole() const {
     auto found = *this;
     if (whole_length > 0) found.length = whole_length;

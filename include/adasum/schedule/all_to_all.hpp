@@ -4,12 +4,11 @@
 #include "../core/config.hpp"
 
 #include <cstddef>
-#include <numeric>
 #include <string_view>
 #include <vector>
 
 #include "../core/stage.hpp"
-#include "partition.hpp"
+#include "levels.hpp"
 
 namespace adasum::schedules {
 
@@ -21,18 +20,7 @@ struct all_to_all {
   static constexpr bool supports_gram_rules = true;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    const auto count = static_cast<std::size_t>(size);
-    stage one;
-    one.self = static_cast<std::size_t>(rank);
-    one.survivors = count;
-    one.held = {0, input.length};
-    one.members.resize(count);
-    std::iota(one.members.begin(), one.members.end(), 0);
-    one.leaf_offsets.resize(count + 1);
-    std::iota(one.leaf_offsets.begin(), one.leaf_offsets.end(), std::size_t{0});
-    for (std::size_t i = 0; i < count; ++i) one.parts.push_back(detail::part_of(one.held, count, i));
-    one.sum_over = one.members;
-    return {one};
+    return detail::stages_by_levels(rank, size, input.length, detail::one_level);
   }
 };
 

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
-#include "node_levels.hpp"
+#include "levels.hpp"
 #include "partition.hpp"
 
 /// Stages of nodes: first among the ranks of each node, in one stage or by levels, then across the nodes.
@@ -28,10 +27,101 @@ struct inside_node {
   carried each = carried::shard;  ///< what a rank takes across
   bool by_inner_rule = false;     ///< see stage::inner
   bool even_alone = false;        ///< whether a node of one rank has a stage, too (a rule may change a single vector)
-  /// The most ranks of a node that meet at a level (node_levels.hpp), at least 2. One level, if the rule inside is not applied
+  /// The most ranks of a node that meet at a level (levels.hpp), at least 2. One level, if the rule inside is not applied
   /// along the tree.
   std::size_t radix = detail::one_level;
 };
+
+}  // namespace adasum::schedules
+
+namespace adasum::detail {
+
+/// The stages that a schedule has for one of so many nodes. None where `call` is null.
+struct schedule_across {
+  const void* schedule = nullptr;
+  std::vector<stage> (*call)(const void* schedule, int node, int nodes, const schedule_input& among_nodes) = nullptr;
+};
+
+/// A range of the longest share's elements as one of those of another share, which may have one element less.
+constexpr index_range moved_into(index_range share, index_range some) {
+  return {share.begin + std::min(some.begin, share.size()), share.begin + std::min(some.end, share.size())};
+}
+
+/// Node by node, the ranks that carry the shares.
+inline std::vector<int> carriers_of_nodes(const node_groups& groups, std::size_t radix) {
+  std::vector<int> found;
+  std::vector<std::size_t> places;  // of a node of as many ranks as `known`
+  std::size_t known = 0;
+  for (std::size_t node = 0; node < groups.size(); ++node) {
+    const auto ranks = groups.ranks(node);
+    if (ranks.size() != known)
+      places = level_tree(ranks.size(), radix, large_primes::kept, groups.smallest()).carriers();
+    known = ranks.size();
+    for (const auto place : places) found.push_back(ranks[place]);
+  }
+  return found;
+}
+
+/// Stages among nodes as they run among the ranks that carry a share.
+inline void move_to_carriers(std::vector<stage>& stages, const node_leaves& leaves,
+                             const schedules::inside_node& inside, std::size_t share, index_range all) {
+  const auto shares = leaves.groups().smallest();
+  const bool by_shards = inside.each == schedules::carried::shard;
+  const auto carriers = carriers_of_nodes(leaves.groups(), inside.radix);
+  const auto carrier = [&](int node, std::size_t i) { return carriers[static_cast<std::size_t>(node) * shares + i]; };
+  const auto mine = by_shards ? part_of(all, shares, share) : all;
+  for (auto& one : stages) {
+    const auto nodes_summed = std::move(one.sum_over);
+    one.sum_over.clear();
+    for (const int node : nodes_summed)
+      for (std::size_t i = 0; i < shares; ++i)
+        if (by_shards || i == share) one.sum_over.push_back(carrier(node, i));
+    for (int& member : one.members) member = carrier(member, share);
+    for (auto& leaf : one.leaf_offsets) leaf = leaves.at(leaf);
+    one.held = moved_into(mine, one.held);
+    for (auto& part : one.parts) part = moved_into(mine, part);
+  }
+}
+
+/// See schedules::stages_by_node.
+inline std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const schedule_input& input,
+                                         const schedules::inside_node& inside, const schedule_across& across) {
+  const auto& groups = leaves.groups();
+  const bool by_shards = inside.each == schedules::carried::shard;
+  const auto shares = groups.smallest();
+  const auto [node, place] = groups.find(rank);
+  const auto mates = groups.ranks(node);
+  const index_range all{0, input.length};
+  const level_tree levels(mates.size(), inside.radix, large_primes::kept, shares);
+
+  std::vector<stage> stages;
+  if (mates.size() > 1 || inside.even_alone) stages = levels.stages(place, all, by_shards ? any_number_of_parts : 1);
+  for (auto& one : stages) {
+    for (int& member : one.members) member = mates[static_cast<std::size_t>(member)];
+    for (int& other : one.sum_over) other = mates[static_cast<std::size_t>(other)];
+    for (auto& leaf : one.leaf_offsets) leaf += leaves.of_node(node);
+    one.inner = inside.by_inner_rule;
+  }
+  const auto share = levels.share_of(place);
+  // A rule along the tree leaves a single vector as it is; another need not.
+  if (!share || !across.call || (groups.size() == 1 && input.along_tree)) return stages;
+
+  auto among_nodes = input;
+  among_nodes.nodes = {};
+  among_nodes.apart = true;
+  among_nodes.in_place = false;
+  // The shards' inner products are summed together, so all of them take the same stages: those of the longest, cut to
+  // each. (One that chooses by the length could choose differently for one element more.)
+  if (by_shards) among_nodes.length = (all.size() + shares - 1) / shares;
+  auto others = across.call(across.schedule, static_cast<int>(node), static_cast<int>(groups.size()), among_nodes);
+  move_to_carriers(others, leaves, inside, *share, all);
+  for (auto& one : others) stages.push_back(std::move(one));
+  return stages;
+}
+
+}  // namespace adasum::detail
+
+namespace adasum::schedules {
 
 /// The stages of each node's ranks, and then, for as many ranks of each node as the smallest has, those stages across the
 /// nodes that across(node, number of nodes, input) gives.
@@ -40,62 +130,12 @@ struct inside_node {
 /// @param across  a schedule's stages: for `whole`, of one whose stages are replicated (recursive_doubling)
 template <class Across>
 std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const schedule_input& input,
-                                  const inside_node& inside, Across&& across) {
-  const auto& groups = leaves.groups();
-  const bool shards = inside.each == carried::shard;
-  const auto carriers = groups.smallest();
-  const auto [node, place] = groups.find(rank);
-  const auto mates = groups.ranks(node);
-  const index_range all{0, input.length};
-  std::map<std::size_t, detail::node_levels> levels_by_size;
-  const auto levels_of = [&](std::size_t n) -> const detail::node_levels& {
-    const auto size = groups.ranks(n).size();
-    return levels_by_size.try_emplace(size, size, carriers, inside.radix).first->second;
-  };
-
-  std::vector<stage> stages;
-  if (mates.size() > 1 || inside.even_alone) {
-    stages = levels_of(node).stages(place, all, shards);
-    const auto to_rank = [&](int& at) { at = mates[static_cast<std::size_t>(at)]; };
-    for (auto& one : stages) {
-      std::ranges::for_each(one.members, to_rank);
-      std::ranges::for_each(one.sum_over, to_rank);
-      for (auto& leaf : one.leaf_offsets) leaf += leaves.of_node(node);
-      one.inner = inside.by_inner_rule;
-    }
-  }
-  const auto share = levels_of(node).share_of(place);
-  // A rule along the tree leaves a single vector as it is; another need not.
-  if (!share || (groups.size() == 1 && input.along_tree)) return stages;
-
-  const auto carrier = [&](std::size_t n, std::size_t i) { return groups.ranks(n)[levels_of(n).carrier_of(i)]; };
-  const auto mine = shards ? detail::part_of(all, carriers, *share) : all;
-  auto among_nodes = input;
-  among_nodes.nodes = {};
-  among_nodes.apart = true;
-  among_nodes.in_place = false;
-  // The shards' inner products are summed together, so all of them take the same stages: those of the longest, cut to
-  // each. (One that chooses by the length could choose differently for one element more.)
-  if (shards) among_nodes.length = (all.size() + carriers - 1) / carriers;
-  for (auto& stage : across(static_cast<int>(node), static_cast<int>(groups.size()), among_nodes)) {
-    std::vector<int> sum_over;
-    for (const int n : stage.sum_over) {
-      const auto there = static_cast<std::size_t>(n);
-      if (!shards) sum_over.push_back(carrier(there, *share));
-      for (std::size_t i = 0; shards && i < carriers; ++i) sum_over.push_back(carrier(there, i));
-    }
-    stage.sum_over = std::move(sum_over);
-    for (int& member : stage.members) member = carrier(static_cast<std::size_t>(member), *share);
-    for (auto& leaf : stage.leaf_offsets) leaf = leaves.at(leaf);
-    const auto shift = [&](index_range range) {
-      return index_range{mine.begin + std::min(range.begin, mine.size()),
-                         mine.begin + std::min(range.end, mine.size())};
-    };
-    stage.held = shift(stage.held);
-    for (auto& part : stage.parts) part = shift(part);
-    stages.push_back(std::move(stage));
-  }
-  return stages;
+                                  const inside_node& inside, const Across& across) {
+  return detail::stages_by_node(
+      leaves, rank, input, inside,
+      {&across, [](const void* schedule, int node, int nodes, const schedule_input& among_nodes) -> std::vector<stage> {
+         return (*static_cast<const Across*>(schedule))(node, nodes, among_nodes);
+       }});
 }
 
 }  // namespace adasum::schedules

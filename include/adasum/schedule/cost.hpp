@@ -3,8 +3,8 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "../core/gram.hpp"
@@ -17,189 +17,170 @@
 /// What a schedule costs, counted from its stages, and how long that takes: the model of docs/scale.md.
 namespace adasum::schedules {
 
-/// What one rank does in one reduction by messages, under a rule that looks at inner products: in each stage, or, where
-/// schedule_input::sums says so and there are several stages, beside sums of vectors (detail/collective/run_of_sums.hpp).
-struct cost {
-  std::size_t gradient_bytes = 0;  ///< how long a gradient is
-  std::size_t exchanges = 0;      ///< one after another, so each pays the latency
-  std::size_t messages = 0;       ///< that this rank sends
-  std::size_t elements = 0;       ///< of the gradient that this rank sends
-  std::size_t bytes = 0;          ///< that this rank sends: elements, inner products, norms and weights for the report
-  std::size_t busier_bytes = 0;   ///< Σ over the exchanges of the larger of bytes sent and bytes received
+/// What one rank sends, by all links or by one kind of them.
+struct link_cost {
+  std::size_t exchanges = 0;     ///< one after another, so each pays the latency
+  std::size_t messages = 0;      ///< that this rank sends
+  std::size_t busier_bytes = 0;  ///< Σ over the exchanges of the larger of bytes sent and bytes received
+  std::size_t handshakes = 0;    ///< exchanges with a message of more than machine::link::eager_bytes
+};
+
+/// What one rank computes.
+struct arithmetic {
   std::size_t pair_elements = 0;  ///< elements of the slices of two vectors that are measured and mixed
   std::size_t products = 0;       ///< multiply-adds for the inner products of more vectors
   std::size_t terms = 0;          ///< multiply-adds for their linear combinations
 
-  std::size_t handshakes = 0;  ///< exchanges with a message of more than machine::link::eager_bytes
+  /// Counts so many elements of so many vectors, which are combined.
+  constexpr void combine(std::size_t vectors, std::size_t elements) {
+    if (vectors == 2) pair_elements += elements;
+    if (vectors <= 2) return;
+    products += packed_size(vectors) * elements;
+    terms += vectors * elements;
+  }
+  /// Seconds of it, after so many others.
+  constexpr double after(double seconds, const machine& on, rate::place length) const {
+    return seconds + static_cast<double>(pair_elements) * on.per_pair_element.of(length) +
+           static_cast<double>(products) * on.per_product.of(length) +
+           static_cast<double>(terms) * on.per_term.of(length);
+  }
+};
 
-  /// How much of it goes over one kind of link.
-  struct part {
-    std::size_t exchanges = 0;     ///< as in cost
-    std::size_t messages = 0;      ///< as in cost
-    std::size_t busier_bytes = 0;  ///< as in cost
-    std::size_t handshakes = 0;    ///< as in cost
-  };
-  part inside{};  ///< how much of it stays inside the rank's node; nothing where schedule_input::nodes is empty
+/// What one rank does in one reduction by messages, under a rule that looks at inner products: in each stage, or, where
+/// schedule_input::sums says so and there are several stages, beside sums of vectors (detail/collective/run_of_sums.hpp).
+struct cost : link_cost, arithmetic {
+  std::size_t gradient_bytes = 0;  ///< how long a gradient is
+  std::size_t elements = 0;        ///< of the gradient that this rank sends
+  std::size_t bytes = 0;           ///< that this rank sends: elements, inner products, norms and weights for the report
+  link_cost inside{};  ///< how much of it stays inside the rank's node; nothing where schedule_input::nodes is empty
   std::size_t ranks_on_link = 1;  ///< that send to other nodes at once, over the link that this rank's node has
 };
 
 /// Seconds of a rank that never waits for a slower one: latency, messages, bytes and arithmetic, one after another.
 constexpr double seconds(const cost& of, const machine& on = {}) {
-  const auto times = [&](std::size_t count, const rate& each) {
-    return static_cast<double>(count) * each.of(of.gradient_bytes);
+  const auto length = rate::place_of(of.gradient_bytes);
+  const auto over = [&](const machine::link& link, const link_cost& some) {
+    return static_cast<double>(some.exchanges) * link.latency + static_cast<double>(some.messages) * link.per_message +
+           static_cast<double>(some.busier_bytes) * link.per_byte.of(length) +
+           static_cast<double>(some.handshakes) * link.handshake;
   };
-  const auto over = [&](const machine::link& link, const cost::part& some, std::size_t sharers) {
-    return times(some.exchanges, link.latency) + times(some.messages, link.per_message) +
-           times(some.busier_bytes * sharers, link.per_byte) + times(some.handshakes, link.handshake);
-  };
-  const cost::part across{of.exchanges - of.inside.exchanges, of.messages - of.inside.messages,
-                          of.busier_bytes - of.inside.busier_bytes, of.handshakes - of.inside.handshakes};
-  return over(on.across, across, of.ranks_on_link) + over(on.inside, of.inside, 1) +
-         times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) +
-         times(of.terms, on.per_term);
+  const link_cost across{of.exchanges - of.inside.exchanges, of.messages - of.inside.messages,
+                         (of.busier_bytes - of.inside.busier_bytes) * of.ranks_on_link,
+                         of.handshakes - of.inside.handshakes};
+  return of.after(over(on.across, across) + over(on.inside, of.inside), on, length);
 }
 
+/// @cond internal
 /// Counts what the engine does for the stages of one rank (transfers.hpp, sum_order.hpp).
 class cost_counter {
  public:
-  /// @param on  says which messages are long
-  cost_counter(const std::vector<stage>& stages, int rank, int size, const schedule_input& input,
-               const machine& on = {})
-      : rank_(rank), input_(input), eager_across_(on.across.eager_bytes), eager_inside_(on.inside.eager_bytes) {
+  cost_counter(std::span<const stage> stages, int rank, int size, const schedule_input& input, const machine& on)
+      : rank_(rank), input_(input), eager_{on.across.eager_bytes, on.inside.eager_bytes} {
     total_.gradient_bytes = input.length * input.element_size;
-    if (!input.nodes.empty())
-      total_.ranks_on_link = static_cast<std::size_t>(std::ranges::count(input.nodes, node_of(rank)));
+    if (!input.nodes.empty()) total_.ranks_on_link = 0;
+    for (int other = 0; other < static_cast<int>(input.nodes.size()); ++other) total_.ranks_on_link += is_inside(other);
     const auto leaves = static_cast<std::size_t>(size);
-    if (input.sums > 0 && !is_one_stage_of_all(stages, size)) {
-      for (std::size_t i = 0; i < input.sums; ++i) sum_of_vectors(stages, leaves);
-      measure_and_gather(leaves);
-      return;
-    }
     const auto most_joined = detail::most_joined(input.element_size, !input.on_device);
     for (const auto& stage : stages) {
-      add(stage, detail::transfers_to_combine(stage, most_joined));
-      add(stage, detail::transfers_to_deliver(stage, leaves));
+      exchange(stage, detail::transfers_to_combine(stage, most_joined));
+      exchange(stage, detail::transfers_to_deliver(stage, leaves));
       if (stage.survives()) combine(stage);
     }
   }
 
-  /// All of it.
   const cost& total() const { return total_; }
 
  private:
-  int node_of(int rank) const { return input_.nodes[static_cast<std::size_t>(rank)]; }
-  bool is_inside(int peer) const { return !input_.nodes.empty() && node_of(peer) == node_of(rank_); }
+  bool is_inside(int peer) const {
+    const auto node_of = [&](int rank) { return input_.nodes[static_cast<std::size_t>(rank)]; };
+    return !input_.nodes.empty() && node_of(peer) == node_of(rank_);
+  }
 
-  /// One exchange. Messages of no bytes are not sent.
-  struct traffic {
-    std::size_t messages = 0, sent = 0, received = 0, longest = 0;
-    void send(std::size_t bytes) {
-      messages += bytes > 0;
-      sent += bytes;
-      longest = std::max(longest, bytes);
-    }
-    void receive(std::size_t bytes) {
-      received += bytes;
-      longest = std::max(longest, bytes);
-    }
-    bool is_long(double eager_bytes) const { return static_cast<double>(longest) > eager_bytes; }
-    bool any() const { return sent + received > 0; }
-    std::size_t busier() const { return std::max(sent, received); }
-  };
-  struct traffic_by_link {
-    traffic across, inside;
-  };
-  traffic& link_to(int peer, traffic_by_link& both) const { return is_inside(peer) ? both.inside : both.across; }
-
-  void add(const traffic_by_link& one) {
-    const auto& [across, inside] = one;
-    total_.exchanges += across.any() || inside.any();
-    total_.inside.exchanges += inside.any() && !across.any();
-    total_.messages += across.messages + inside.messages;
-    total_.inside.messages += inside.messages;
-    total_.bytes += across.sent + inside.sent;
-    total_.busier_bytes += across.busier() + inside.busier();
-    total_.inside.busier_bytes += inside.busier();
-    const bool long_across = across.is_long(eager_across_), long_inside = inside.is_long(eager_inside_);
+  /// A message of this rank to another one, or the other way round. One of no bytes is not sent.
+  void count(int peer, std::size_t bytes, bool sent) {
+    const bool inside = is_inside(peer);
+    auto& link = now_[inside];
+    (sent ? link.sent : link.received) += bytes;
+    if (bytes > link.longest) link.longest = bytes;
+    if (!sent || bytes == 0) return;
+    total_.bytes += bytes;
+    total_.messages += 1;
+    total_.inside.messages += inside;
+  }
+  /// An exchange over both kinds of links takes as long as one across.
+  void end_exchange() {
+    const auto across = now_[0].busier(), inside = now_[1].busier();
+    total_.exchanges += across + inside > 0;
+    total_.inside.exchanges += inside > 0 && across == 0;
+    total_.busier_bytes += across + inside;
+    total_.inside.busier_bytes += inside;
+    const bool long_across = static_cast<double>(now_[0].longest) > eager_[0],
+               long_inside = static_cast<double>(now_[1].longest) > eager_[1];
     total_.handshakes += long_across || long_inside;
     total_.inside.handshakes += long_inside && !long_across;
+    now_[0] = now_[1] = {};
   }
 
   /// Elements, records and norms are messages of their own, but for records that are joined to elements.
-  void add(const stage& stage, const detail::transfers& exchange) {
-    traffic_by_link both;
-    const auto record_bytes = [&](const detail::transfer& t) {
-      return t.leaves.size() * input_.segments * sizeof(report::entry);
+  void exchange(const stage& stage, const detail::transfers& list) {
+    const auto record_bytes = [&](const detail::transfer& one) {
+      return one.leaves.size() * input_.segments * sizeof(report::entry);
     };
-    const auto norm_bytes = [&](const detail::transfer& t) {
-      return t.result_norms ? input_.segments * sizeof(double) : 0;
+    const auto norm_bytes = [&](const detail::transfer& one) {
+      return one.result_norms ? input_.segments * sizeof(double) : 0;
     };
-    for (const auto& t : exchange.sends) {
-      auto& link = link_to(stage.members[t.member], both);
-      total_.elements += t.elements.size();
-      link.send(t.elements.size() * input_.element_size + (t.joined ? record_bytes(t) : 0));
-      link.send(t.joined ? 0 : record_bytes(t));
-      link.send(norm_bytes(t));
+    for (const auto& one : list.sends) {
+      const int peer = stage.members[one.member];
+      total_.elements += one.elements.size();
+      const auto bytes = one.elements.size() * input_.element_size, joined = one.joined ? record_bytes(one) : 0;
+      for (const auto message : {bytes + joined, record_bytes(one) - joined, norm_bytes(one)})
+        count(peer, message, true);
     }
-    for (const auto& t : exchange.receives)
-      link_to(stage.members[t.member], both)
-          .receive(t.elements.size() * input_.element_size + record_bytes(t) + norm_bytes(t));
-    add(both);
-  }
-
-  void sum_of_vectors(const std::vector<stage>& stages, std::size_t leaves) {
-    for (const auto& stage : stages) {
-      add(stage, detail::elements_of(detail::transfers_to_combine(stage)));
-      add(stage, detail::elements_of(detail::transfers_to_deliver(stage, leaves)));
-      if (stage.survives()) total_.terms += stage.members.size() * stage.part().size();
-    }
-  }
-  /// The products of this rank's gradient with itself and with the mean, and all ranks' numbers to all (allgather.hpp):
-  /// at most these, since a rule of the whole model needs one row sum in place of one for each segment.
-  void measure_and_gather(std::size_t ranks) {
-    total_.products += packed_size(input_.sums) * input_.length;
-    const std::size_t block = input_.sums * input_.segments * sizeof(double);
-    const auto self = static_cast<std::size_t>(rank_);
-    for (std::size_t have = 1; have < ranks; have *= 2) {
-      const auto bytes = std::min(have, ranks - have) * block;
-      traffic_by_link both;
-      link_to(static_cast<int>((self + ranks - have) % ranks), both).send(bytes);
-      link_to(static_cast<int>((self + have) % ranks), both).receive(bytes);
-      add(both);
-    }
+    for (const auto& one : list.receives)
+      count(stage.members[one.member], one.elements.size() * input_.element_size + record_bytes(one) + norm_bytes(one),
+            false);
+    end_exchange();
   }
 
   void combine(const stage& stage) {
-    const auto n = stage.members.size(), part = stage.part().size();
-    if (n == 2) total_.pair_elements += part;
-    if (n > 2) total_.products += packed_size(n) * part;
-    if (n > 2) total_.terms += n * part;
-    if (stage.sum_over.size() > 1) sum(stage.sum_over, n);
-  }
-
-  void sum(const std::vector<int>& group, std::size_t vectors) {
-    const std::size_t bytes = input_.segments * packed_size(vectors) * sizeof(double);
-    const auto self = static_cast<std::size_t>(std::ranges::find(group, rank_) - group.begin());
-    const detail::sum_order order(group.size(), self, detail::sum_radix(vectors));
+    const auto& group = stage.sum_over;
+    const auto vectors = stage.members.size();
+    total_.combine(vectors, stage.part().size());
+    if (group.size() < 2) return;
+    const auto bytes = input_.segments * packed_size(vectors) * sizeof(double);
+    const detail::sum_order order(group.size(), detail::place_of(rank_, group), detail::sum_radix(vectors));
     for (std::size_t i = 0; i < order.exchanges(); ++i) {
-      traffic_by_link both;
       order.visit(
-          i, [&](std::size_t place) { link_to(group[place], both).send(bytes); },
-          [&](std::size_t place) { link_to(group[place], both).receive(bytes); });
-      add(both);
+          i, [&](std::size_t place) { count(group[place], bytes, true); },
+          [&](std::size_t place) { count(group[place], bytes, false); });
+      end_exchange();
     }
   }
 
+  /// Bytes of one exchange over one kind of link.
+  struct traffic {
+    std::size_t sent = 0, received = 0, longest = 0;
+    std::size_t busier() const { return sent > received ? sent : received; }
+  };
+
   int rank_;
-  schedule_input input_;
-  double eager_across_, eager_inside_;
+  const schedule_input& input_;
+  double eager_[2];  // across, inside
+  traffic now_[2];   // of the exchange that is being counted, in the same order
   cost total_;
 };
+/// @endcond
 
+/// The cost of these stages of a rank. @param on  says which messages are long
+inline cost cost_of(std::span<const stage> stages, int rank, int size, const schedule_input& input,
+                    const machine& on = {}) {
+  return cost_counter(stages, rank, size, input, on).total();
+}
 /// The cost of a schedule for one rank.
 template <class Schedule>
+  requires requires(const Schedule& order) { order.stages(0, 1, schedule_input{}); }
 cost cost_of(const Schedule& order, int rank, int size, const schedule_input& input, const machine& on = {}) {
-  return cost_counter(order.stages(rank, size, input), rank, size, input, on).total();
+  return cost_of(order.stages(rank, size, input), rank, size, input, on);
 }
 
 }  // namespace adasum::schedules

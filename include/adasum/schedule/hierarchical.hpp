@@ -63,8 +63,7 @@ struct hierarchical {
   /// @throws bad_input  if node_of_rank does not name a node for each rank, or the radix is less than 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     const auto groups = groups_of(size);
-    if (radix < 2)
-      throw bad_input("adasum::schedules::hierarchical: the radix " + std::to_string(radix) + " is less than 2");
+    detail::require_radix(radix, "hierarchical");
     // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
     const bool only_stage = groups.size() == 1 && input.along_tree;
     const inside_node inside{.by_inner_rule = true,

@@ -3,14 +3,13 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
-#include <vector>
+#include <span>
 
 #include "../core/gram.hpp"
 #include "../core/report.hpp"
 #include "../core/stage.hpp"
+#include "cost.hpp"
 #include "machine.hpp"
 #include "shared_memory.hpp"
 #include "sum_order.hpp"
@@ -30,7 +29,7 @@ namespace adasum::schedules {
 /// at a stage only takes part in its first and last barrier. (What it is told for the report then, by message, is not counted.)
 ///
 /// On several nodes, it counts the stages inside the rank's node.
-struct in_place_cost {
+struct in_place_cost : arithmetic {
   std::size_t gradient_bytes = 0;  ///< how long a gradient is
   std::size_t barriers = 0;        ///< rounds of barriers and sums, one after another
   std::size_t heard = 0;           ///< Σ over the rounds of the ranks that this one waits for, reading a flag of each
@@ -39,42 +38,34 @@ struct in_place_cost {
   std::size_t numbers = 0;         ///< bytes that it reads of others for sums, and of records for the report
   std::size_t written = 0;         ///< bytes of the result that this rank writes to others
   std::size_t bytes = 0;           ///< all of these
-  std::size_t pair_elements = 0;   ///< see cost
-  std::size_t products = 0;        ///< see cost
-  std::size_t terms = 0;           ///< see cost
 
   in_place_cost() = default;
   /// @param stages  of the rank
-  in_place_cost(const std::vector<stage>& stages, int rank, const schedule_input& input)
+  in_place_cost(std::span<const stage> stages, int rank, const schedule_input& input)
       : gradient_bytes(input.length * input.element_size) {
     const bool published = stages.size() == 1 && stages.front().published;
     copied = published ? gradient_bytes : 2 * gradient_bytes;
     for (const auto& stage : stages) {
       const auto n = stage.members.size(), others = n - 1;
       if (others == 0) continue;
-      meet(n, stage.self, detail::sum_radix(2), 0);
-      if (!stage.survives()) {
-        meet(n, stage.self, detail::sum_radix(2), 0);
-        continue;
-      }
+      const auto barrier = [&] { meet(n, stage.self, detail::sum_radix(2), 0); };
+      barrier();
+      if (!stage.survives() || !published) barrier();
+      if (!stage.survives()) continue;
       const auto part = stage.part().size(), slice = part * input.element_size;
       read += (published ? 1 : 2) * others * slice;
       if (stage.grouped)
-        for (const auto& one : detail::transfers_to_combine(stage).receives)
-          numbers += one.leaves.size() * input.segments * sizeof(report::entry);
-      if (stage.sum_over.size() > 1) {
-        const auto self = std::ranges::find(stage.sum_over, rank) - stage.sum_over.begin();
-        meet(stage.sum_over.size(), static_cast<std::size_t>(self), detail::sum_radix(n),
+        for (std::size_t i = 0; i < n; ++i)
+          if (i != stage.self)
+            numbers += detail::known_leaves(stage, i).size() * input.segments * sizeof(report::entry);
+      if (stage.sum_over.size() > 1)
+        meet(stage.sum_over.size(), detail::place_of(rank, stage.sum_over), detail::sum_radix(n),
              input.segments * packed_size(n) * sizeof(double));
-      }
       if (!published) {
         if (stages.size() == 1 && stage.survivors == n) copied -= 2 * slice;
         written += others * slice;
-        meet(n, stage.self, detail::sum_radix(2), 0);
       }
-      if (n == 2) pair_elements += part;
-      if (n > 2) products += packed_size(n) * part;
-      if (n > 2) terms += n * part;
+      combine(n, part);
     }
     bytes = copied + read + numbers + written;
   }
@@ -85,7 +76,8 @@ struct in_place_cost {
   /// The same of a gradient that lies in plan.buffer(), and is not copied.
   in_place_cost in_buffer() const {
     in_place_cost of = *this;
-    of.bytes -= std::exchange(of.copied, 0);
+    of.bytes -= copied;
+    of.copied = 0;
     return of;
   }
 
@@ -106,12 +98,9 @@ struct in_place_cost {
 
 /// Seconds of a rank that never waits for a slower one.
 constexpr double seconds(const in_place_cost& of, const machine& on) {
-  const auto times = [&](std::size_t count, const rate& each) {
-    return static_cast<double>(count) * each.of(of.gradient_bytes);
-  };
-  return times(of.barriers, on.shared.barrier) + times(of.bytes, on.shared.per_byte) +
-         times(of.pair_elements, on.per_pair_element) + times(of.products, on.per_product) +
-         times(of.terms, on.per_term);
+  const auto length = rate::place_of(of.gradient_bytes);
+  const double barriers = static_cast<double>(of.barriers) * on.shared.barrier;
+  return of.after(barriers + static_cast<double>(of.bytes) * on.shared.per_byte.of(length), on, length);
 }
 
 }  // namespace adasum::schedules

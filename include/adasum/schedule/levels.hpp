@@ -7,15 +7,19 @@
 #include <bit>
 #include <cstddef>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "../core/error.hpp"
 #include "../core/segments.hpp"
 #include "../core/stage.hpp"
 #include "../core/tree_order.hpp"
 #include "partition.hpp"
 
-/// The stages of schedules that walk up the tree level by level: recursive doubling and recursive halving.
+/// The stages of schedules that walk up the tree level by level: recursive doubling, recursive halving, and those in memory
+/// that ranks share and inside nodes.
 ///
 /// The number of ranks is a product of small numbers, the radices of the levels: 96 = 4 · 4 · 6. Written in that mixed
 /// radix, a rank's number has one digit for each level, and at a level of radix q those q ranks meet whose numbers differ in
@@ -61,6 +65,84 @@ inline std::vector<level> levels_of(std::size_t ranks, std::size_t radix, std::s
 
 /// As many parts as there are ranks. One part: vectors are never cut.
 inline constexpr std::size_t any_number_of_parts = std::numeric_limits<std::size_t>::max();
+/// A radix that makes one level of any number of ranks.
+inline constexpr std::size_t one_level = std::numeric_limits<std::size_t>::max();
+
+/// What becomes of prime factors that are wider than widest_prime and the radix.
+enum class large_primes {
+  folded,  ///< pairs of vectors are folded first
+  kept,    ///< they are levels: in memory that ranks share, and inside a node
+};
+
+/// How a number of ranks combine their gradients level by level, so that in the end each of some of them, the carriers, has
+/// one share of the combination. Nodes of different sizes make the same number of shares of the same elements.
+///
+/// At a level of radix q, q ranks meet that hold the same shares, s of them. The first min(q, s) of them divide these among
+/// themselves, and go on; the others have none, and wait for the result. Here 5 of 6 = 2 · 3 ranks carry one of 5 shares
+/// each:
+///
+///     rank         0      1      2      3      4      5
+///     level of 2   01────234     01────234     01────234
+///     level of 3   0      2      1      3      -      4
+///
+/// Where there are as many shares as ranks, all go on at each level, with the same number of shares each.
+class level_tree {
+ public:
+  /// @param ranks   at least 1
+  /// @param radix   the most ranks that meet at a level; a prime factor of their number that is larger and kept is a level
+  ///                all the same
+  /// @param shares  of the gradient, at most as many as ranks; 0: each level cuts by itself what its ranks hold
+  level_tree(std::size_t ranks, std::size_t radix, large_primes wide = large_primes::folded, std::size_t shares = 0)
+      : levels_(levels_of(ranks, radix, wide == large_primes::kept ? ranks : widest_prime)),
+        radix_(radix),
+        shares_(shares > 0 ? shares : ranks),
+        cuts_by_shares_(shares > 0),
+        in_groups_(wide == large_primes::kept && levels_.size() > 1) {
+    if (levels_.empty()) levels_.push_back({1, 1, false});  // a rank alone meets itself
+  }
+
+  /// The share that a rank has in the end; none for a rank that has stayed behind.
+  std::optional<std::size_t> share_of(std::size_t rank) const {
+    const auto held = shares_of(rank, levels_.size());
+    return held.empty() ? std::nullopt : std::optional(held.begin);
+  }
+  /// And the other way round: the rank that has each share.
+  std::vector<std::size_t> carriers() const {
+    std::vector<std::size_t> found(shares_);
+    for (std::size_t rank = 0; rank < levels_.back().width(); ++rank)
+      if (const auto share = share_of(rank)) found[*share] = rank;
+    return found;
+  }
+
+  /// @param all         the elements of a gradient
+  /// @param most_parts  into which a vector may be cut
+  std::vector<stage> stages(std::size_t rank, index_range all, std::size_t most_parts = any_number_of_parts) const;
+
+ private:
+  friend class level_walk;
+
+  /// The shares that a rank holds after so many levels; none if it has stayed behind. (They are not divided where vectors
+  /// are folded: then there are enough for all.)
+  index_range shares_of(std::size_t rank, std::size_t levels) const {
+    index_range held{0, shares_};
+    for (std::size_t l = 0; l < levels; ++l) {
+      const auto digit = levels_[l].digit_of(rank), going_on = std::min(levels_[l].radix, held.size());
+      if (levels_[l].folds) {
+        const auto nodes = leaf_folding::of(levels_[l].radix);
+        if (nodes.first_leaf(nodes.node_of(digit)) != digit) return {};
+      } else if (digit < going_on) {
+        held = part_of(held, going_on, digit);
+      } else {
+        return {};
+      }
+    }
+    return held;
+  }
+
+  std::vector<level> levels_;
+  std::size_t radix_, shares_;
+  bool cuts_by_shares_, in_groups_;
+};
 
 /// One rank's way up the levels.
 ///
@@ -69,115 +151,128 @@ inline constexpr std::size_t any_number_of_parts = std::numeric_limits<std::size
 /// hold, and the ranks over which inner products are added stay the same.
 class level_walk {
  public:
-  /// @param all         the elements of a gradient
-  /// @param most_parts  into which a vector may be cut
-  /// @param widest      see levels_of
-  level_walk(int rank, int size, std::size_t radix, index_range all, std::size_t most_parts,
-             std::size_t widest = widest_prime)
-      : rank_(static_cast<std::size_t>(rank)),
-        levels_(levels_of(static_cast<std::size_t>(size), radix, widest)),
-        radix_(radix),
+  level_walk(const level_tree& tree, std::size_t rank, index_range all, std::size_t most_parts)
+      : tree_(tree),
+        rank_(rank),
+        all_(all),
         most_parts_(most_parts),
         held_(all),
-        holders_{rank} {}
+        shares_{0, tree.shares_},
+        holders_{static_cast<int>(rank)} {}
 
   std::vector<stage> stages() {
-    // A rank alone meets itself.
-    if (levels_.empty()) return {stage{{0}, 0, {0, 1}, 1, held_, {held_}, {0}}};
-    for (const auto& on : levels_) {
+    for (std::size_t l = 0; l < tree_.levels_.size() && goes_on(); ++l) {
+      const auto& on = tree_.levels_[l];
       if (!on.folds) {
-        meet(on, {on.radix, 0}, 1, on.radix);
+        meet(l, {on.radix, 0}, 1, on.radix);
         continue;
       }
       const auto nodes = leaf_folding::of(on.radix);
-      if (!fold(on, nodes)) break;
-      const auto most = std::bit_floor(radix_);
-      for (std::size_t distance = 1, count = 1; distance < nodes.nodes; distance *= count) {
+      fold(on, nodes);
+      const auto most = std::bit_floor(tree_.radix_);
+      for (std::size_t distance = 1, count = 1; distance < nodes.nodes && goes_on(); distance *= count) {
         count = std::min(most, nodes.nodes / distance);
-        meet(on, nodes, distance, count);
+        meet(l, nodes, distance, count);
       }
     }
     return std::move(stages_);
   }
 
  private:
-  /// The first of this rank's pair combines both vectors. @return whether this rank goes on
-  bool fold(const level& on, const leaf_folding& nodes) {
-    const auto node = nodes.node_of(on.digit_of(rank_));
-    if (node >= nodes.folded) return true;
-    const auto first = nodes.first_leaf(node), place = on.digit_of(rank_) - first;
+  bool goes_on() const { return stages_.empty() || stages_.back().survives(); }
+
+  /// Of the vectors of a level (nodes), `count` from the first on meet, each `distance` behind the one before. Each is with
+  /// the rank whose number differs from this one's in the level's digit alone.
+  stage meeting(const level& on, const leaf_folding& nodes, std::size_t first, std::size_t distance,
+                std::size_t count) const {
+    const auto digit = on.digit_of(rank_), node = nodes.node_of(digit), group = rank_ / on.width() * on.width();
     stage one;
-    one.self = place;
-    one.survivors = 1;
+    one.self = (node - first) / distance;
     one.held = held_;
+    for (std::size_t i = 0; i <= count; ++i) {
+      const auto begin = first + i * distance;
+      one.leaf_offsets.push_back(group + nodes.first_leaf(begin) * on.span);
+      if (i == count) break;
+      const auto other = nodes.first_leaf(begin + node % distance);
+      one.members.push_back(static_cast<int>(rank_ - digit * on.span + other * on.span));
+    }
+    return one;
+  }
+
+  /// The first of this rank's pair combines both vectors.
+  void fold(const level& on, const leaf_folding& nodes) {
+    const auto node = nodes.node_of(on.digit_of(rank_));
+    if (node >= nodes.folded) return;
+    auto one = meeting(on, {on.radix, 0}, nodes.first_leaf(node), 1, 2);
+    one.survivors = 1;
     one.parts = {held_};
-    for (const auto digit : {first, first + 1}) one.members.push_back(rank_with(on, digit));
-    for (const auto digit : {first, first + 1, first + 2}) one.leaf_offsets.push_back(leaf_of(on, digit));
     // Those that hold the other parts of the first vector: as many ranks further down.
     one.sum_over = holders_;
-    for (auto& holder : one.sum_over) holder -= static_cast<int>(place * on.span);
+    for (auto& holder : one.sum_over) holder -= static_cast<int>(one.self * on.span);
     stages_.push_back(std::move(one));
-    return place == 0;
   }
 
   /// Of the nodes that are left after folding, `count` meet: those whose numbers differ from this rank's in the digit of
   /// the weight `distance` alone.
-  void meet(const level& on, const leaf_folding& nodes, std::size_t distance, std::size_t count) {
-    const auto node = nodes.node_of(on.digit_of(rank_)), first = node / (distance * count) * (distance * count);
-    stage one;
-    one.self = node / distance % count;
-    one.survivors = count;
-    one.held = held_;
+  void meet(std::size_t l, const leaf_folding& nodes, std::size_t distance, std::size_t count) {
+    const auto& on = tree_.levels_[l];
+    const auto node = nodes.node_of(on.digit_of(rank_));
+    auto one = meeting(on, nodes, node / (distance * count) * (distance * count), distance, count);
+    one.survivors = std::min(count, shares_.size());
     const bool cuts = parts_ <= most_parts_ / count;
-    for (std::size_t i = 0; i < count; ++i) {
-      one.members.push_back(rank_with(on, nodes.first_leaf(first + i * distance + node % distance)));
-      one.leaf_offsets.push_back(leaf_of(on, nodes.first_leaf(first + i * distance)));
-      one.parts.push_back(cuts ? part_of(held_, count, i) : held_);
-    }
-    const auto last = first + count * distance;
-    one.leaf_offsets.push_back(leaf_of(on, nodes.first_leaf(last)));
+    for (std::size_t i = 0; i < one.survivors; ++i)
+      one.parts.push_back(!cuts                   ? held_
+                          : tree_.cuts_by_shares_ ? elements_of(part_of(shares_, one.survivors, i))
+                                                  : part_of(held_, one.survivors, i));
     if (cuts) {
       parts_ *= count;
-      holders_ = holders(on, nodes, {first, last});
+      holders_.clear();
+      for (auto rank = one.leaf_offsets.front(); rank < one.leaf_offsets.back(); ++rank)
+        if (!tree_.shares_of(rank, l + 1).empty()) holders_.push_back(static_cast<int>(rank));
     } else {
       most_parts_ = parts_;  // whole parts from here on
     }
     one.sum_over = holders_;
-    held_ = one.part();
+    one.grouped = cuts && tree_.in_groups_;
+    if (one.survives()) {
+      held_ = one.part();
+      shares_ = part_of(shares_, one.survivors, one.self);
+    }
     stages_.push_back(std::move(one));
   }
 
-  /// The rank whose number differs from this one's in the level's digit.
-  int rank_with(const level& on, std::size_t digit) const {
-    return static_cast<int>(rank_ - on.digit_of(rank_) * on.span + digit * on.span);
-  }
-  /// The first gradient of the level's vector of that digit.
-  std::size_t leaf_of(const level& on, std::size_t digit) const {
-    return rank_ / on.width() * on.width() + digit * on.span;
-  }
-  /// The ranks with parts of the vectors of the nodes [of.begin, of.end): all that have not been folded away.
-  std::vector<int> holders(const level& on, const leaf_folding& nodes, index_range of) const {
-    const auto is_left = [&](std::size_t rank) {
-      return std::ranges::all_of(levels_, [&](const level& one) {
-        if (!one.folds || one.span > on.span) return true;
-        const auto folding = leaf_folding::of(one.radix);
-        return folding.first_leaf(folding.node_of(one.digit_of(rank))) == one.digit_of(rank);
-      });
-    };
-    std::vector<int> ranks;
-    const auto last = leaf_of(on, nodes.first_leaf(of.end));
-    for (auto rank = leaf_of(on, nodes.first_leaf(of.begin)); rank < last; ++rank)
-      if (is_left(rank)) ranks.push_back(static_cast<int>(rank));
-    return ranks;
+  index_range elements_of(index_range shares) const {
+    return {part_of(all_, tree_.shares_, shares.begin).begin, part_of(all_, tree_.shares_, shares.end).begin};
   }
 
+  const level_tree& tree_;
   std::size_t rank_;
-  std::vector<level> levels_;
-  std::size_t radix_, most_parts_;
+  index_range all_;
+  std::size_t most_parts_;
   index_range held_;          // of the vector that this rank has combined
+  index_range shares_;        // that these elements are, where they are cut so
   std::size_t parts_ = 1;     // into which that vector has been cut
   std::vector<int> holders_;  // of parts of the same vector, which together make all of it
   std::vector<stage> stages_;
 };
+
+inline std::vector<stage> level_tree::stages(std::size_t rank, index_range all, std::size_t most_parts) const {
+  return level_walk(*this, rank, all, most_parts).stages();
+}
+
+/// The stages of one of so many ranks, of a gradient of so many elements.
+inline std::vector<stage> stages_by_levels(int rank, int size, std::size_t length, std::size_t radix,
+                                           std::size_t most_parts = any_number_of_parts,
+                                           large_primes wide = large_primes::folded) {
+  return level_tree(static_cast<std::size_t>(size), radix, wide)
+      .stages(static_cast<std::size_t>(rank), {0, length}, most_parts);
+}
+
+/// @throws bad_input  the radix is less than 2
+inline void require_radix(std::size_t radix, const char* schedule) {
+  if (radix < 2)
+    throw bad_input(std::string("adasum::schedules::") + schedule + ": the radix " + std::to_string(radix) +
+                    " is less than 2");
+}
 
 }  // namespace adasum::detail

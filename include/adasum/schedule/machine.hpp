@@ -3,12 +3,10 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "../core/float_bits.hpp"
 
@@ -30,15 +28,25 @@ struct rate {
   /// One for each of the lengths.
   constexpr rate(std::array<double, lengths.size()> each) : at(each) {}
 
-  /// For a gradient of so many bytes.
-  constexpr double of(std::size_t bytes) const {
-    if (bytes <= lengths.front()) return at.front();
-    std::size_t i = 1;
+  /// Between which two of these a length lies, and how far behind the first, as a share of the way to the second.
+  struct place {
+    std::size_t below = 0, above = 0;
+    double share = 0;
+  };
+  /// Of a gradient of so many bytes.
+  static constexpr place place_of(std::size_t bytes) {
+    std::size_t i = 0;
     while (i < lengths.size() && lengths[i] < bytes) ++i;
-    if (i == lengths.size()) return at.back();
-    const auto share = static_cast<double>(bytes - lengths[i - 1]) / static_cast<double>(lengths[i] - lengths[i - 1]);
-    return at[i - 1] + share * (at[i] - at[i - 1]);
+    if (i == 0) return {};
+    if (i == lengths.size()) return {i - 1, i - 1, 0};
+    return {i - 1, i, static_cast<double>(bytes - lengths[i - 1]) / static_cast<double>(lengths[i] - lengths[i - 1])};
   }
+  /// For a gradient of a length at this place.
+  constexpr double of(place length) const {
+    return at[length.below] + length.share * (at[length.above] - at[length.below]);
+  }
+  /// For a gradient of so many bytes.
+  constexpr double of(std::size_t bytes) const { return of(place_of(bytes)); }
   friend constexpr bool operator==(const rate&, const rate&) = default;
 };
 
@@ -73,54 +81,53 @@ struct machine {
   };
   shared_memory shared{};  ///< memory that the ranks of a node share
 
-  rate per_pair_element = 0.13e-9;  ///< seconds to measure and mix an element of a pair; 0.09 in the caches, 0.26 in memory
-  rate per_product = 0.017e-9;      ///< seconds for a multiply-add of an inner product
-  rate per_term = 0.04e-9;          ///< seconds for a multiply-add of a combination; 0.03 in the caches, up to 0.1 in memory
+  /// Seconds to measure and mix an element of a pair; 0.09 ns in the caches, 0.26 in memory.
+  rate per_pair_element = 0.13e-9;
+  rate per_product = 0.017e-9;  ///< seconds for a multiply-add of an inner product
+  /// Seconds for a multiply-add of a combination; 0.03 ns in the caches, up to 0.1 in memory.
+  rate per_term = 0.04e-9;
 
   friend constexpr bool operator==(const machine&, const machine&) = default;
 };
 
-/// visit(name, numbers) for each constant: a span of one number, or of as many as a rate has.
-/// @param on  a machine, const or not
-template <class Machine, class Visitor>
-void for_each_constant(Machine& on, Visitor&& visit) {
-  const auto number = [&](const std::string& name, auto& one) { visit(name, std::span(&one, 1)); };
-  const auto numbers = [&](const std::string& name, auto& one) { visit(name, std::span(one.at)); };
-  const auto link = [&](const std::string& name, auto& one) {
-    number(name + ".latency", one.latency);
-    number(name + ".per_message", one.per_message);
-    numbers(name + ".per_byte", one.per_byte);
-    number(name + ".eager_bytes", one.eager_bytes);
-    number(name + ".handshake", one.handshake);
-  };
-  link("across", on.across);
-  link("inside", on.inside);
-  number("shared.barrier", on.shared.barrier);
-  numbers("shared.per_byte", on.shared.per_byte);
-  numbers("per_pair_element", on.per_pair_element);
-  numbers("per_product", on.per_product);
-  numbers("per_term", on.per_term);
-}
+/// The numbers of all constants, in the order of the members: a machine consists of nothing else.
+using machine_numbers = std::array<double, sizeof(machine) / sizeof(double)>;
+/// Of this machine. (And std::bit_cast<machine>(numbers) is the machine of these numbers.)
+constexpr machine_numbers constants_of(const machine& on) { return std::bit_cast<machine_numbers>(on); }
 
-/// All constants, in the order of for_each_constant.
-inline std::vector<double> constants_of(const machine& on) {
-  std::vector<double> all;
-  for_each_constant(on, [&](const std::string&, std::span<const double> numbers) {
-    all.insert(all.end(), numbers.begin(), numbers.end());
-  });
-  return all;
-}
+/// One constant.
+struct named_constant {
+  const char* name;   ///< such as "across.latency"
+  std::size_t first;  ///< where it is among machine_numbers
+  std::size_t count;  ///< 1, or the numbers of a rate
+};
+/// All constants, in that order.
+inline constexpr std::array<named_constant, 15> constant_names{{{"across.latency", 0, 1},
+                                                                {"across.per_message", 1, 1},
+                                                                {"across.per_byte", 2, 4},
+                                                                {"across.eager_bytes", 6, 1},
+                                                                {"across.handshake", 7, 1},
+                                                                {"inside.latency", 8, 1},
+                                                                {"inside.per_message", 9, 1},
+                                                                {"inside.per_byte", 10, 4},
+                                                                {"inside.eager_bytes", 14, 1},
+                                                                {"inside.handshake", 15, 1},
+                                                                {"shared.barrier", 16, 1},
+                                                                {"shared.per_byte", 17, 4},
+                                                                {"per_pair_element", 21, 4},
+                                                                {"per_product", 25, 4},
+                                                                {"per_term", 29, 4}}};
 
 /// Whether a number can be a constant: finite, and not negative.
 constexpr bool is_constant(double value) { return adasum::detail::is_finite(value) && value >= 0; }
 
 /// The name of the first constant that cannot be one; empty if there is none.
 inline std::string bad_constant_of(const machine& on) {
-  std::string bad;
-  for_each_constant(on, [&](const std::string& name, std::span<const double> numbers) {
-    if (bad.empty() && !std::ranges::all_of(numbers, is_constant)) bad = name;
-  });
-  return bad;
+  const auto numbers = constants_of(on);
+  for (const auto& [name, first, count] : constant_names)
+    for (auto i = first; i < first + count; ++i)
+      if (!is_constant(numbers[i])) return name;
+  return {};
 }
 
 }  // namespace adasum::schedules

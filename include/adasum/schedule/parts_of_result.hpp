@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "../core/error.hpp"
@@ -44,13 +42,12 @@ template <class StagesOf>
 std::vector<rank_at_end> ranks_at_end(const std::vector<stage>& mine, int size, const StagesOf& stages_of) {
   std::vector<rank_at_end> ranks(static_cast<std::size_t>(size));
   // One stage of all ranks tells what each of them has.
-  if (is_one_stage_of_all(mine, size) && mine.front().survivors == ranks.size()) {
-    for (std::size_t i = 0; i < ranks.size(); ++i)
+  const bool told_by_one = is_one_stage_of_all(mine, size) && mine.front().survivors == ranks.size();
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (told_by_one)
       ranks[static_cast<std::size_t>(mine.front().members[i])] = {true, mine.front().parts[i], 0};
-    return ranks;
-  }
-  for (int rank = 0; rank < size; ++rank)
-    ranks[static_cast<std::size_t>(rank)] = rank_at_end::of(std::vector<stage>(stages_of(rank)));
+    else
+      ranks[i] = rank_at_end::of(std::vector<stage>(stages_of(static_cast<int>(i))));
   return ranks;
 }
 
@@ -70,59 +67,49 @@ class exchange_of_parts {
   transfers of(int rank, std::size_t leaves) const {
     const auto self = static_cast<std::size_t>(rank);
     transfers found;
+    const auto add = [&](std::size_t from, std::size_t to, const transfer& one) {
+      if (from == self) found.sends.push_back({to, one.elements, one.leaves, one.result_norms});
+      if (to == self) found.receives.push_back({from, one.elements, one.leaves, one.result_norms});
+    };
     for (std::size_t to = 0; to < ranks_.size(); ++to) {
-      for_each_missing(to, [&](index_range missing) {
-        for_each_sender(to, missing, [&](std::size_t from, index_range elements) {
-          if (from == self) found.sends.push_back({to, elements, {}, false});
-          if (to == self) found.receives.push_back({from, elements, {}, false});
-        });
-      });
-      if (ranks_[to].has_result) continue;
-      const auto from = told_by(to);
-      if (from == self) found.sends.push_back({to, {}, {0, leaves}, true});
-      if (to == self) found.receives.push_back({from, {}, {0, leaves}, true});
+      const auto has = elements_of(to);
+      for (auto at = wanted_[to].begin; at < wanted_[to].end;) {
+        if (at >= has.begin && at < has.end) {
+          at = has.end;
+          continue;
+        }
+        const auto from = sender(to, at);
+        auto end = std::min(wanted_[to].end, elements_of(from).end);
+        if (at < has.begin && !has.empty()) end = std::min(end, has.begin);
+        add(from, to, {0, {at, end}, {}});
+        at = end;
+      }
+      if (!ranks_[to].has_result) add(told_by(to), to, {0, {}, {0, leaves}, true});
     }
     return found;
   }
 
  private:
-  /// What a rank wants beside what it has: before and behind that.
-  template <class Visitor>
-  void for_each_missing(std::size_t to, const Visitor& visit) const {
-    const auto want = wanted_[to];
-    const auto has = ranks_[to].has_result ? ranks_[to].elements : index_range{};
-    if (has.empty()) {
-      if (!want.empty()) visit(want);
-      return;
-    }
-    const auto clip = [&](std::size_t x) { return std::clamp(x, want.begin, want.end); };
-    for (const auto& missing : {index_range{want.begin, clip(has.begin)}, index_range{clip(has.end), want.end}})
-      if (!missing.empty()) visit(missing);
-  }
-
-  /// visit(from, elements): who sends what of the missing elements.
-  template <class Visitor>
-  void for_each_sender(std::size_t to, index_range missing, const Visitor& visit) const {
-    for (auto at = missing.begin; at < missing.end;) {
-      const auto from = sender(to, at);
-      const auto end = std::min(missing.end, ranks_[from].elements.end);
-      visit(from, index_range{at, end});
-      at = end;
-    }
+  /// Of the result, what a rank has computed.
+  index_range elements_of(std::size_t rank) const {
+    return ranks_[rank].has_result ? ranks_[rank].elements : index_range{};
   }
 
   std::size_t sender(std::size_t to, std::size_t element) const {
-    std::optional<std::pair<bool, std::size_t>> least;  // whether it is on another node, and how far
-    std::size_t best = 0;
+    const auto nobody = ranks_.size();
+    auto best = nobody, distance = nobody;
+    bool is_near = false;  // whether the best one is on the same node
     for (std::size_t from = 0; from < ranks_.size(); ++from) {
-      const auto [begin, end] = ranks_[from].elements;
-      if (!ranks_[from].has_result || element < begin || element >= end) continue;
-      const std::pair way{!nodes_.empty() && nodes_[from] != nodes_[to], from < to ? to - from : from - to};
-      if (least && way >= *least) continue;
-      least = way;
+      const auto [begin, end] = elements_of(from);
+      if (element < begin || element >= end) continue;
+      const bool near = nodes_.empty() || nodes_[from] == nodes_[to];
+      const auto away = from < to ? to - from : from - to;
+      if (best != nobody && (is_near > near || (is_near == near && distance <= away))) continue;
       best = from;
+      distance = away;
+      is_near = near;
     }
-    if (!least)
+    if (best == nobody)
       throw bad_input("adasum: after the stages of the schedule, no rank has element " + std::to_string(element) +
                       " of the result");
     return best;

@@ -4,11 +4,9 @@
 #include "../core/config.hpp"
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "../core/error.hpp"
 #include "../core/stage.hpp"
 #include "levels.hpp"
 
@@ -30,9 +28,8 @@ struct recursive_doubling {
 
   /// @throws bad_input if the radix is less than 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    if (radix < 2)
-      throw bad_input("adasum::schedules::recursive_doubling: the radix " + std::to_string(radix) + " is less than 2");
-    return detail::level_walk(rank, size, radix, {0, input.length}, 1).stages();
+    detail::require_radix(radix, "recursive_doubling");
+    return detail::stages_by_levels(rank, size, input.length, radix, 1);
   }
 };
 

@@ -4,7 +4,6 @@
 #include "../core/config.hpp"
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,10 +42,9 @@ struct recursive_halving {
 
   /// @throws bad_input if the radix is less than 2, or there is to be no part
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    if (radix < 2)
-      throw bad_input("adasum::schedules::recursive_halving: the radix " + std::to_string(radix) + " is less than 2");
+    detail::require_radix(radix, "recursive_halving");
     if (most_parts < 1) throw bad_input("adasum::schedules::recursive_halving: most_parts is 0; it must be at least 1");
-    return detail::level_walk(rank, size, radix, {0, input.length}, most_parts).stages();
+    return detail::stages_by_levels(rank, size, input.length, radix, most_parts);
   }
 };
 

@@ -4,8 +4,8 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@ namespace adasum::detail {
 /// Where a rank stands among replicas × shards (core/shard.hpp).
 struct shard_place {
   int replica = 0, index = 0;
-  friend constexpr bool operator==(const shard_place&, const shard_place&) = default;
+  friend constexpr auto operator<=>(const shard_place&, const shard_place&) = default;
 };
 
 /// Which rank has which shard of which replica's gradient; and a schedule's stages, which are those among as many ranks
@@ -32,26 +32,19 @@ class shard_grid {
   shard_grid() = default;
   /// @param places  one for each rank
   /// @throws bad_input  a negative number, a place that two ranks have, one that none has. In words that follow `call`
-  shard_grid(std::span<const shard_place> places, const std::string& call) : rank_at_(places.size()) {
-    std::iota(rank_at_.begin(), rank_at_.end(), 0);
-    const auto place_of = [&](int rank) { return places[static_cast<std::size_t>(rank)]; };
-    std::ranges::stable_sort(rank_at_, [&](int a, int b) {
-      const auto one = place_of(a), other = place_of(b);
-      return one.replica != other.replica ? one.replica < other.replica : one.index < other.index;
-    });
+  shard_grid(std::span<const shard_place> places, const std::string& call) : rank_at_(places.size(), nobody) {
+    const auto ranks = places.size();
     std::size_t replicas = 1;
-    for (const int rank : rank_at_) {
-      const auto place = place_of(rank);
-      if (place.replica < 0 || place.index < 0)
-        throw bad_input(call + ": " + name_of(rank) + " says that it has " + name_of(place));
-      replicas = std::max(replicas, static_cast<std::size_t>(place.replica) + 1);
-      shards_ = std::max(shards_, static_cast<std::size_t>(place.index) + 1);
+    bool fits = true;
+    for (const auto [replica, index] : places) {
+      fits = fits && replica >= 0 && index >= 0;
+      replicas = std::max(replicas, static_cast<std::size_t>(replica) + 1);
+      shards_ = std::max(shards_, static_cast<std::size_t>(index) + 1);
     }
-    for (std::size_t i = 1; i < rank_at_.size(); ++i)
-      if (place_of(rank_at_[i]) == place_of(rank_at_[i - 1]))
-        throw bad_input(call + ": " + name_of(rank_at_[i - 1]) + " and " + name_of(rank_at_[i]) +
-                        " both say that they have " + name_of(place_of(rank_at_[i])));
-    if (replicas * shards_ != rank_at_.size()) refuse_incomplete(places, replicas, call);
+    fits = fits && replicas * shards_ == ranks;
+    for (std::size_t rank = 0; fits && rank < ranks; ++rank)
+      fits = std::exchange(rank_at_[slot(places[rank])], static_cast<int>(rank)) == nobody;
+    if (!fits) refuse(places, call);
   }
 
   /// Whether there is none: then every rank has a gradient of its own.
@@ -73,41 +66,64 @@ class shard_grid {
   }
 
  private:
+  /// Says what is wrong, of the ranks in the order of their places.
+  [[noreturn]] static void refuse(std::span<const shard_place> places, const std::string& call) {
+    const auto place_of = [&](int rank) { return places[static_cast<std::size_t>(rank)]; };
+    std::vector<int> sorted;
+    for (int rank = 0; rank < static_cast<int>(places.size()); ++rank) {
+      auto at = sorted.end();
+      while (at != sorted.begin() && place_of(rank) < place_of(at[-1])) --at;
+      sorted.insert(at, rank);
+    }
+    for (const int rank : sorted)
+      if (place_of(rank).replica < 0 || place_of(rank).index < 0)
+        throw bad_input(call + ": " + name_of(rank) + " says that it has " + name_of(place_of(rank)));
+    for (std::size_t i = 1; i < sorted.size(); ++i)
+      if (place_of(sorted[i]) == place_of(sorted[i - 1]))
+        throw bad_input(call + ": " + name_of(sorted[i - 1]) + " and " + name_of(sorted[i]) +
+                        " both say that they have " + name_of(place_of(sorted[i])));
+    refuse_incomplete(places, sorted, call);
+  }
+
   /// Some shard of some replica is nowhere, so a rank has named another in its place: where all others fit into a grid of as
   /// many places as there are ranks, it is that one.
-  [[noreturn]] void refuse_incomplete(std::span<const shard_place> places, std::size_t replicas,
-                                      const std::string& call) const {
-    constexpr int nobody = -1;
+  [[noreturn]] static void refuse_incomplete(std::span<const shard_place> places, const std::vector<int>& sorted,
+                                             const std::string& call) {
     const auto ranks = places.size();
     const auto place_of = [&](int rank) { return places[static_cast<std::size_t>(rank)]; };
     int culprit = nobody;
-    std::size_t shards = 0;
+    std::size_t replicas = 0, shards = 0;
     bool are_several = false;
     for (std::size_t s = 1; s <= ranks; ++s) {
-      const auto is_outside = [&](int rank) {
-        const auto [replica, index] = place_of(rank);
-        return static_cast<std::size_t>(index) >= s || static_cast<std::size_t>(replica) >= ranks / s;
-      };
-      if (ranks % s != 0 || std::ranges::count_if(rank_at_, is_outside) != 1) continue;
-      const int rank = *std::ranges::find_if(rank_at_, is_outside);
-      are_several = are_several || (culprit != nobody && culprit != rank);
-      culprit = rank;
+      int outside = nobody;
+      std::size_t count = 0;
+      for (const int rank : sorted)
+        if (static_cast<std::size_t>(place_of(rank).index) >= s ||
+            static_cast<std::size_t>(place_of(rank).replica) >= ranks / s) {
+          if (count++ == 0) outside = rank;
+        }
+      if (ranks % s != 0 || count != 1) continue;
+      are_several = are_several || (culprit != nobody && culprit != outside);
+      culprit = outside;
+      replicas = ranks / s;
       shards = s;
     }
     std::string why;
     if (culprit == nobody || are_several) {
-      const int last = *std::ranges::max_element(rank_at_, {}, [&](int rank) { return place_of(rank).index; });
-      why = "; the highest numbers are replica " + std::to_string(replicas - 1) + " (" + name_of(rank_at_.back()) +
-            ") and shard " + std::to_string(shards_ - 1) + " (" + name_of(last) + "), so there would be ";
+      int last = sorted.front();  // the first of those with the highest shard
+      for (const int rank : sorted)
+        if (place_of(rank).index > place_of(last).index) last = rank;
       culprit = nobody;
-      shards = shards_;
+      replicas = static_cast<std::size_t>(place_of(sorted.back()).replica) + 1;
+      shards = static_cast<std::size_t>(place_of(last).index) + 1;
+      why = "; the highest numbers are replica " + std::to_string(replicas - 1) + " (" + name_of(sorted.back()) +
+            ") and shard " + std::to_string(shards - 1) + " (" + name_of(last) + "), so there would be ";
     } else {
       why = ", but " + name_of(culprit) + " says that it has " + name_of(place_of(culprit)) + "; there should be ";
-      replicas = ranks / shards;
     }
-    std::size_t i = 0;  // the first place without a rank, once they are sorted
+    std::size_t i = 0;  // the first place without a rank
     const auto expected = [&] { return shard_place{static_cast<int>(i / shards), static_cast<int>(i % shards)}; };
-    for (const int rank : rank_at_) {
+    for (const int rank : sorted) {
       if (rank == culprit) continue;
       if (place_of(rank) != expected()) break;
       ++i;
@@ -124,6 +140,7 @@ class shard_grid {
     return static_cast<std::size_t>(place.replica) * shards_ + static_cast<std::size_t>(place.index);
   }
 
+  static constexpr int nobody = -1;
   std::size_t shards_ = 1;
   std::vector<int> rank_at_;  // replica by replica, shard by shard
 };

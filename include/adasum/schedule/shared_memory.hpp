@@ -5,13 +5,10 @@
 
 #include <array>
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "../core/error.hpp"
 #include "../core/stage.hpp"
-#include "all_to_all.hpp"
 #include "levels.hpp"
 
 namespace adasum::schedules {
@@ -56,23 +53,12 @@ struct shared_memory {
 
   /// @throws bad_input if the radix is less than 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    if (radix < 2)
-      throw bad_input("adasum::schedules::shared_memory: the radix " + std::to_string(radix) + " is less than 2");
-    const auto ranks = static_cast<std::size_t>(size);
-    if (!is_short(size, input) && input.along_tree && ranks > radix) {
-      auto levels =
-          detail::level_walk(rank, size, radix, {0, input.length}, detail::any_number_of_parts, ranks).stages();
-      if (levels.size() > 1)
-        for (auto& one : levels) one.grouped = true;
-      return levels;
-    }
-    auto all = all_to_all{}.stages(rank, size, input);
-    if (is_short(size, input)) {
-      auto& stage = all.front();
-      stage.parts.assign(stage.survivors, stage.held);
-      stage.sum_over = {rank};
-      stage.published = true;
-    }
+    detail::require_radix(radix, "shared_memory");
+    const bool all_at_once = is_short(size, input) || !input.along_tree;
+    auto all =
+        detail::stages_by_levels(rank, size, input.length, all_at_once ? detail::one_level : radix,
+                                 is_short(size, input) ? 1 : detail::any_number_of_parts, detail::large_primes::kept);
+    if (is_short(size, input)) all.front().published = true;
     return all;
   }
 

@@ -3,8 +3,8 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "../core/segments.hpp"
 
@@ -24,6 +24,13 @@ namespace adasum::detail {
 /// But then only ranks with the same number of segments would exchange the same messages, and a rank whose segments are
 /// wrong could not tell the others that it fails.
 constexpr std::size_t sum_radix(std::size_t vectors) { return vectors <= 10 ? 8 : vectors <= 44 ? 4 : 2; }
+
+/// A rank's place in its group. @pre it is there
+constexpr std::size_t place_of(int rank, std::span<const int> group) {
+  std::size_t place = 0;
+  while (group[place] != rank) ++place;
+  return place;
+}
 
 /// A sum over a group, as one of its ranks sees it; places are positions in the group.
 ///
@@ -49,14 +56,7 @@ class sum_order {
   /// @return how many of those parts come before this rank's own
   template <class Send, class Receive>
   constexpr std::size_t visit(std::size_t exchange, Send&& send, Receive&& receive) const {
-    index_range whole{0, ranks_};
-    std::size_t largest = ranks_, level = exchanges_ - 1;
-    auto parts = radix(largest, level + 1);
-    for (; level > exchange; --level) {
-      whole = part(whole, parts, part_of_self(whole, parts));
-      largest = (largest + parts - 1) / parts;
-      parts = radix(largest, level);
-    }
+    const auto [whole, parts] = cut_at(exchange);
     const auto own = part_of_self(whole, parts);
     const auto mine = part(whole, parts, own);
     const auto index = self_ - mine.begin;
@@ -73,12 +73,29 @@ class sum_order {
 
   /// The most ranks that a rank hears from in one exchange.
   static constexpr std::size_t most_received(std::size_t ranks, std::size_t radix) {
-    return std::min(radix, ranks) - 1;
+    return (radix < ranks ? radix : ranks) - 1;
   }
   /// The most messages that a rank sends in one exchange, whatever the radix.
   static constexpr std::size_t most_messages = 2 * (sum_radix(2) - 1);
 
  private:
+  /// Some ranks, and into how many parts they are cut.
+  struct cut {
+    index_range whole;
+    std::size_t parts;
+  };
+  /// Those of which the exchange of this number adds the parts.
+  constexpr cut cut_at(std::size_t exchange) const {
+    index_range whole{0, ranks_};
+    std::size_t largest = ranks_, level = exchanges_ - 1;
+    auto parts = radix(largest, level + 1);
+    for (; level > exchange; --level) {
+      whole = part(whole, parts, part_of_self(whole, parts));
+      largest = (largest + parts - 1) / parts;
+      parts = radix(largest, level);
+    }
+    return {whole, parts};
+  }
   /// The radix of this level: as even as possible across the levels that are left and, where there is one, a divisor of
   /// the number of ranks, so that parts have one size and no rank sends to a part twice.
   constexpr std::size_t radix(std::size_t ranks, std::size_t levels) const {

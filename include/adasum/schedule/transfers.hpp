@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -28,7 +27,7 @@ struct transfer {
 /// to tell each other that they fail.)
 /// @param copied_by_host  whether the host can do so: not in memory of a device, nor where elements are rounded on their way
 constexpr std::size_t most_joined(std::size_t element_size, bool copied_by_host) {
-  return copied_by_host ? 8192 / std::max<std::size_t>(element_size, 1) : 0;
+  return copied_by_host ? 8192 / (element_size > 0 ? element_size : 1) : 0;
 }
 
 /// The messages of one exchange. Between two ranks, each one of `sends` is one of `receives` on the other side.
@@ -43,25 +42,19 @@ inline index_range known_leaves(const stage& stage, std::size_t member) {
                                       : index_range{};
 }
 
-/// The same messages without what is known of gradients.
-inline transfers elements_of(transfers list) {
-  for (auto* const messages : {&list.sends, &list.receives})
-    for (auto& one : *messages) one = {one.member, one.elements, {}, false};
-  return list;
-}
-
 /// Before a stage combines, every survivor gets its part of each other member's vector. What is received are elements
 /// of that member's vector.
 /// @param most_joined  see there
 inline transfers transfers_to_combine(const stage& stage, std::size_t most_joined = 0) {
   transfers found;
-  const auto known_with = [&](std::size_t to, index_range elements, index_range known) {
-    return transfer{to, elements, known, false, !elements.empty() && !known.empty() && elements.size() <= most_joined};
+  const auto add = [&](std::vector<transfer>& to, std::size_t member, index_range elements, index_range known) {
+    const bool joined = !elements.empty() && !known.empty() && elements.size() <= most_joined;
+    to.push_back({member, elements, known, false, joined});
   };
   for (std::size_t i = 0; i < stage.members.size(); ++i) {
     if (i == stage.self) continue;
-    if (i < stage.survivors) found.sends.push_back(known_with(i, stage.parts[i], known_leaves(stage, stage.self)));
-    if (stage.survives()) found.receives.push_back(known_with(i, stage.part(), known_leaves(stage, i)));
+    if (i < stage.survivors) add(found.sends, i, stage.parts[i], known_leaves(stage, stage.self));
+    if (stage.survives()) add(found.receives, i, stage.part(), known_leaves(stage, i));
   }
   return found;
 }
@@ -71,23 +64,15 @@ inline transfers transfers_to_combine(const stage& stage, std::size_t most_joine
 /// @param leaves  of the whole reduction
 inline transfers transfers_to_deliver(const stage& stage, std::size_t leaves) {
   transfers found;
+  const bool divided = !stage.replicated();  // otherwise all survivors have the same, and the first one gives it
   for (std::size_t i = 0; i < stage.members.size(); ++i) {
     if (i == stage.self) continue;
-    const bool waits = i >= stage.survivors;
-    const auto send = [&](index_range elements, bool tells) {
-      found.sends.push_back(transfer{i, elements, index_range{0, tells ? leaves : 0}, tells});
-    };
-    const auto receive = [&](index_range elements, bool is_told) {
-      found.receives.push_back(transfer{i, elements, index_range{0, is_told ? leaves : 0}, is_told});
-    };
-    if (!stage.survives()) {
-      if (!waits && (i == 0 || !stage.replicated())) receive(stage.parts[i], i == 0);
-    } else if (waits) {
-      if (stage.self == 0 || !stage.replicated()) send(stage.part(), stage.self == 0);
-    } else if (!stage.replicated()) {
-      send(stage.part(), false);
-      receive(stage.parts[i], false);
-    }
+    const bool other_survives = i < stage.survivors;
+    const auto teller = stage.survives() ? stage.self : i;
+    const bool tells = stage.survives() != other_survives && teller == 0;
+    if (!divided && !tells) continue;
+    if (stage.survives()) found.sends.push_back({i, stage.part(), {0, tells ? leaves : 0}, tells});
+    if (other_survives) found.receives.push_back({i, stage.parts[i], {0, tells ? leaves : 0}, tells});
   }
   return found;
 }

@@ -34,7 +34,7 @@ class schedule_check {
       // Two rules, or gradients in another order, make another tree. A rule that needs no tree asks for none.
       ranks.require_root(has_own_tree() || !input_.along_tree ? std::string() : defining_tree(ranks.size()));
       ranks.gather();
-      if (!input_.along_tree && input_.sums == 0) require_one_stage(ranks);
+      if (!input_.along_tree) require_one_stage(ranks);
       require_name();
     } catch (const bad_input& wrong) {
       throw bad_input("adasum::check_schedule: " + std::string(std::string_view(Schedule::name)) + ", " + described() +
@@ -52,7 +52,6 @@ class schedule_check {
   std::string described() const {
     return counted(size_, "rank") + ", " + counted(input_.length, "element") +
            (input_.along_tree ? "" : ", a rule not along the tree") +
-           (input_.sums == 0 ? "" : ", " + counted(input_.sums, "sum") + " of vectors") +
            (input_.in_place ? ", in shared memory" : "");
   }
 
@@ -100,7 +99,7 @@ class schedule_check {
 ///     their own; they must make the same on all ranks);
 ///   * sums of inner products count every element once;
 ///   * everybody gets the whole result back;
-///   * rules that are not pairwise see all gradients in one stage, where input.along_tree is false and input.sums is 0;
+///   * rules that are not pairwise see all gradients in one stage, where input.along_tree is false;
 ///   * stages() gives the same answer again.
 ///
 /// @throws bad_input  saying what is wrong first
@@ -120,12 +119,6 @@ void check_schedule(const Schedule& order, int size) {
         schedule_input input{.length = length, .element_size = 4, .segments = 3, .along_tree = along_tree};
         input.once = once;
         check_schedule(order, size, input);
-        if (!along_tree)
-          for (const std::size_t sums : {1u, 2u}) {
-            auto with_sums = input;
-            with_sums.sums = sums;
-            check_schedule(order, size, with_sums);
-          }
         if constexpr (requires { order.uses_shared_memory(size, input); })
           if (order.uses_shared_memory(size, input) != shared_memory_use::none) {
             input.in_place = true;

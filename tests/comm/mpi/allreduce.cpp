@@ -157,8 +157,7 @@ TEST_CASE("a plan in memory that the ranks share: short and long gradients, run 
       const auto gradients = random_gradients<float>(size, segs.total(), 97 + static_cast<std::uint64_t>(run));
       auto mine = gradients[static_cast<std::size_t>(comm.rank())];
       const auto& found = plan(mine);
-      const bool in_place =
-          adasum::schedules::automatic::pays_in_place(world_size(), {length, sizeof(float), segs.size()});
+      const bool in_place = adasum::detail::pays_in_place(world_size(), {length, sizeof(float), segs.size()});
       CHECK((found.bytes_sent() == 0) == (in_place || size == 1));
       CHECK(same_on_all_ranks(mine));
       if (run % 20 != 0) continue;

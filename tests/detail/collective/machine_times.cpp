@@ -33,11 +33,7 @@ link_times times_on(const machine::link& link, double noise = 0) {
   return found;
 }
 
-machine::link fitted(const link_times& times) {
-  std::array<std::size_t, timed_lengths.size()> bytes{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = timed_lengths[i].bytes;
-  return adasum::detail::fit_link(bytes, times.one, times.many, together);
-}
+machine::link fitted(const link_times& times) { return adasum::detail::fit_link(times); }
 
 /// Of two numbers.
 bool near(double got, double expected, double relative) { return std::abs(got - expected) <= relative * expected; }

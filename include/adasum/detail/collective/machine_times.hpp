@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
-#include <cstdint>
 
-#include "../../schedule/automatic.hpp"
+#include "../../schedule/cheapest.hpp"
 #include "../../schedule/in_place_cost.hpp"
 #include "../../schedule/machine.hpp"
 #include "../local/kernel_times.hpp"
@@ -18,11 +18,10 @@
 /// From what ranks have measured to the constants of schedules::machine.
 namespace adasum::detail {
 
-/// Seconds on one rank; 0 for what it did not measure.
+/// Seconds on one rank; 0 for what it did not measure. Nothing but doubles.
 struct machine_times {
   static constexpr std::size_t rates = schedules::rate::lengths.size();
   static constexpr std::size_t short_length = 64;  ///< elements of a short gradient
-  std::uint64_t is_there = 0;
   link_times across{}, inside{};
   double barrier = 0;                    ///< a short gradient in shared memory
   std::array<double, rates> in_place{};  ///< gradients of schedules::rate::lengths there
@@ -30,22 +29,37 @@ struct machine_times {
 
   /// The slowest rank decides how long a reduction takes.
   void take_slower(const machine_times& other) {
-    const auto take = [](double& mine, double theirs) { mine = std::max(mine, theirs); };
-    const auto take_link = [&](link_times& mine, const link_times& theirs) {
-      for (std::size_t i = 0; i < mine.one.size(); ++i) take(mine.one[i], theirs.one[i]);
-      take(mine.many, theirs.many);
-    };
-    take_link(across, other.across);
-    take_link(inside, other.inside);
-    take(barrier, other.barrier);
-    for (std::size_t i = 0; i < rates; ++i) {
-      take(in_place[i], other.in_place[i]);
-      take(kernels[i].pair_element, other.kernels[i].pair_element);
-      take(kernels[i].product, other.kernels[i].product);
-      take(kernels[i].term, other.kernels[i].term);
-    }
+    using numbers = std::array<double, sizeof(machine_times) / sizeof(double)>;
+    auto mine = std::bit_cast<numbers>(*this);
+    const auto theirs = std::bit_cast<numbers>(other);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = std::max(mine[i], theirs[i]);
+    *this = std::bit_cast<machine_times>(mine);
   }
 };
+
+/// The constants of memory that ranks share which explain these times.
+/// @param on            the other constants
+/// @param element_size  of the gradients there
+inline schedules::machine::shared_memory shared_from(const machine_times& times, schedules::machine on, int size,
+                                                     std::size_t element_size) {
+  if (times.barrier <= 0) return on.shared;
+  const auto cost_of = [&](std::size_t length) {
+    const schedule_input what{.length = length, .element_size = element_size};
+    return schedules::in_place_cost(size, what, levels_in_place(size, what));
+  };
+  on.shared.barrier = times.barrier / static_cast<double>(cost_of(machine_times::short_length).barriers);
+  on.shared.per_byte = 0;
+  schedules::rate found;
+  for (std::size_t i = 0; i < machine_times::rates; ++i) {
+    constexpr double least = 1e-14;
+    const auto what = cost_of(schedules::rate::lengths[i] / element_size);
+    const double for_bytes = times.in_place[i] - seconds(what, on);
+    found.at[i] = times.in_place[i] > 0 ? std::max(for_bytes / static_cast<double>(what.bytes), least)
+                  : i > 0               ? found.at[i - 1]
+                                        : least;
+  }
+  return {on.shared.barrier, found};
+}
 
 /// The constants that explain these times.
 /// @param element_size  of the gradients in shared memory
@@ -57,35 +71,13 @@ inline schedules::machine machine_from(const machine_times& times, int size, std
     found.per_product.at[i] = kernels.product;
     found.per_term.at[i] = kernels.term;
   }
-
-  std::array<std::size_t, timed_lengths.size()> bytes;
-  std::ranges::transform(timed_lengths, bytes.begin(), &timed_length::bytes);
-  const auto link = [&](const link_times& one) { return fit_link(bytes, one.one, one.many, timed_together); };
+  // Where only one kind of link was measured, it stands for both.
   const bool has_across = times.across.many > 0, has_inside = times.inside.many > 0;
-  if (has_across) found.across = link(times.across);
-  if (has_inside) found.inside = link(times.inside);
-  if (!has_across && has_inside) found.across = found.inside;
-  if (!has_inside && has_across) found.inside = found.across;
-
-  if (times.barrier > 0) {
-    constexpr double least = 1e-14;
-    const auto cost_of = [&](std::size_t length) {
-      const schedule_input what{.length = length, .element_size = element_size};
-      return schedules::in_place_cost(size, what, schedules::automatic::levels_in_place(size, what));
-    };
-    found.shared.barrier = times.barrier / static_cast<double>(cost_of(machine_times::short_length).barriers);
-    auto without_bytes = found;
-    without_bytes.shared.per_byte = 0;
-    for (std::size_t i = 0; i < machine_times::rates; ++i) {
-      auto& rate = found.shared.per_byte.at[i];
-      rate = i > 0 ? found.shared.per_byte.at[i - 1] : least;
-      if (times.in_place[i] <= 0) continue;
-      const auto length = schedules::rate::lengths[i] / element_size;
-      const auto what = cost_of(length);
-      const double for_bytes = times.in_place[i] - seconds(what, without_bytes);
-      rate = std::max(for_bytes / static_cast<double>(what.bytes), least);
-    }
+  if (has_across || has_inside) {
+    found.across = fit_link(has_across ? times.across : times.inside);
+    found.inside = fit_link(has_inside ? times.inside : times.across);
   }
+  found.shared = shared_from(times, found, size, element_size);
   return found;
 }
 

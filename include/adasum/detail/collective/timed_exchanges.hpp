@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -13,43 +14,27 @@
 #include "../../schedule/machine.hpp"
 #include "../local/kernel_times.hpp"
 #include "lasting_exchanges.hpp"
+#include "link_fit.hpp"
 
 namespace adasum::detail {
 
-/// What is measured of a link: exchanges of one message each way of these lengths, so many of them between two looks at the
-/// clock.
-struct timed_length {
-  std::size_t bytes, runs;
-};
-inline constexpr std::array<timed_length, 13> timed_lengths{{{64, 16},
-                                                             {512, 16},
-                                                             {1 << 10, 16},
-                                                             {2 << 10, 16},
-                                                             {4 << 10, 16},
-                                                             {8 << 10, 8},
-                                                             {16 << 10, 8},
-                                                             {32 << 10, 8},
-                                                             {64 << 10, 4},
-                                                             {schedules::rate::lengths[0], 2},
-                                                             {schedules::rate::lengths[1], 1},
-                                                             {schedules::rate::lengths[2], 1},
-                                                             {schedules::rate::lengths[3], 1}}};
-/// So many of the shortest, too, each way.
-inline constexpr std::size_t timed_together = 8;
-
-/// Seconds of exchanges; 0 for what was not measured.
-struct link_times {
-  std::array<double, timed_lengths.size()> one{};  ///< message each way
-  double many = 0;                                 ///< of the shortest
+/// What a rank tells all others (lasting_exchanges::gather).
+template <class Value>
+struct block_of {
+  std::uint64_t is_there = 0;
+  Value value{};
 };
 
+/// A rank's neighbours in a ring of ranks; none for a rank that is alone, or in no ring.
 struct ring_neighbours {
-  int next = -1, last = -1;  ///< none for a rank that is alone, or in no ring
+  int next = -1, last = -1;
   ring_neighbours(std::span<const int> ring, int rank) {
-    const auto self = static_cast<std::size_t>(std::ranges::find(ring, rank) - ring.begin()), count = ring.size();
-    if (count < 2 || self == count) return;
-    next = ring[(self + 1) % count];
-    last = ring[(self + count - 1) % count];
+    const auto count = ring.size();
+    for (std::size_t i = 0; count > 1 && i < count; ++i)
+      if (ring[i] == rank) {
+        next = ring[(i + 1) % count];
+        last = ring[(i + count - 1) % count];
+      }
   }
   bool exist() const { return next >= 0; }
 };
@@ -104,7 +89,10 @@ std::array<double, schedules::rate::lengths.size()> time_pairs(Exchanges& exchan
                    in.push_back({beside.last, std::as_writable_bytes(std::span(to, elements)), memory_kind::space});
                  });
                  double seconds = 0;
-                 exchanges.attempt_alone([&] { seconds = seconds_of_pair(space, from, to, elements); });
+                 exchanges.attempt_alone([&] {
+                   const std::array<const T*, 2> pair{from, to};
+                   seconds = seconds_of_kernels(space, std::span<const T* const>(pair), elements, true, from);
+                 });
                  return seconds;
                }) /
                static_cast<double>(elements);

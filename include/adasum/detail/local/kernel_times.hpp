@@ -52,17 +52,19 @@ struct kernel_times {
   double term = 0;          ///< for each element of more vectors that are mixed
 };
 
-/// Seconds of measuring two vectors and of mixing them into the first.
+/// Seconds of measuring so many vectors, or of mixing them into memory, or of both, one after the other.
 template <std::floating_point T, class Space>
-double seconds_of_pair(const Space& space, T* a, const T* b, std::size_t elements) {
-  const std::array<const T*, 2> vectors{a, b};
-  const std::array<std::size_t, 2> offsets{0, elements};
-  const slice window{segments_view{offsets}, {0, elements}, 0};
-  std::array<double, packed_size(2)> gram;
-  const std::array<double, 2> weights{0.5, 0.5};
+double seconds_of_kernels(const Space& space, std::span<const T* const> vectors, std::size_t length, bool measures,
+                          T* mixed) {
+  constexpr std::size_t most = 8;
+  const std::array<std::size_t, 2> offsets{0, length};
+  const slice window{segments_view{offsets}, {0, length}, 0};
+  std::array<double, packed_size(most)> gram;
+  std::array<double, most> weights;
+  weights.fill(1. / static_cast<double>(vectors.size()));
   const double start = seconds_now();
-  space.measure(window, std::span<const T* const>(vectors), gram.data());
-  space.mix(window, std::span<const T* const>(vectors), weights.data(), a);
+  if (measures) space.measure(window, vectors, gram.data());
+  if (mixed) space.mix(window, vectors, weights.data(), mixed);
   space.fence();
   return seconds_now() - start;
 }
@@ -74,20 +76,11 @@ kernel_times measure_kernels(const Space& space, T* memory, std::size_t elements
   constexpr std::size_t many = 8, rounds = 7;
   const auto seconds_of = [&](std::size_t count, bool mixes) {
     const auto length = 2 * elements / count;
-    std::vector<const T*> vectors;
-    for (std::size_t i = 0; i < count; ++i) vectors.push_back(memory + i * length);
-    const std::array<std::size_t, 2> offsets{0, length};
-    const slice window{segments_view{offsets}, {0, length}, 0};
-    std::vector<double> gram(packed_size(count));
-    const std::vector<double> weights(count, 1. / static_cast<double>(count));
+    std::array<const T*, many> vectors;
+    for (std::size_t i = 0; i < count; ++i) vectors[i] = memory + i * length;
     return least_of<rounds>([&] {
-             const double start = seconds_now();
-             if (mixes)
-               space.mix(window, std::span<const T* const>(vectors), weights.data(), memory);
-             else
-               space.measure(window, std::span<const T* const>(vectors), gram.data());
-             space.fence();
-             return seconds_now() - start;
+             return seconds_of_kernels(space, std::span<const T* const>(vectors).first(count), length, !mixes,
+                                       mixes ? memory : nullptr);
            }) /
            static_cast<double>(length);
   };
