@@ -132,7 +132,7 @@ class mpi_communicator {
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
   /// Local: from now on, whoever waits on this communicator for another rank gets an error, and so does every later call on
   /// any rank. For programs that go on when a rank has died, with an MPI that can (Open MPI 5 and later);
-  /// examples/09_survivors.cpp shows how.
+  /// `examples/09_survivors.cpp` shows how.
   void revoke() const {
     get().comm.revoke();
     get().node->comm().revoke();
