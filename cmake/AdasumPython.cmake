@@ -96,6 +96,7 @@ adasum_hide_symbols(adasum_python_torch)
 target_compile_definitions(adasum_python_torch PRIVATE ${found} _GLIBCXX_USE_CXX11_ABI=${new_abi})
 target_include_directories(adasum_python_torch SYSTEM PRIVATE
   "${ADASUM_PYBIND11_HEADERS}" "${headers}" "${headers}/torch/csrc/api/include")
+target_include_directories(adasum_python_torch PRIVATE "${PROJECT_SOURCE_DIR}/src/torch/include")
 target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum ${libraries})
 add_dependencies(adasum_python adasum_python_torch)
 add_custom_command(TARGET adasum_python POST_BUILD

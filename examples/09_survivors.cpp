@@ -3,8 +3,9 @@
 //     mpirun --with-ft ulfm -n 4 09_survivors [RANK [STEP]]
 //
 // Training goes on when a rank dies: here RANK (2) is killed in step STEP (3) of 6. The other ranks make a new communicator
-// and a new plan, and repeat the step. This needs an MPI that can continue when a rank dies (Open MPI 5 or later); with any
-// other, the program says so.
+// and a new plan, and repeat the step. all_succeeded() and survivors_of() are to be copied into other programs. This needs an MPI
+// that can continue when a rank dies (User Level Failure Mitigation; Bland et al., 2013): Open MPI 5 or later, which declares
+// MPIX_... in <mpi-ext.h>. With any other, the program says so.
 
 #include <mpi.h>
 
@@ -13,17 +14,67 @@
 #include <cstdlib>
 #include <vector>
 
-#include <adasum/mpi.hpp>
+#include <adasum/mpi.hpp>  // includes <mpi-ext.h>, too
 
-#include <adasum/comm/mpi/recovery.hpp>
-
-#ifdef ADASUM_HAS_RECOVERY
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
 
 #include <cmath>
 #include <csignal>
+#include <exception>
 #include <numeric>
 
 namespace {
+
+void check(const char* call, int code) {
+  if (code != MPI_SUCCESS) throw adasum::mpi_error(call, code);
+}
+
+/// Whether `good` holds on all ranks, and all are alive; the same on all that are. Works on a revoked communicator, too.
+bool agree(MPI_Comm comm, bool good) {
+  int flag = good;
+  const int code = MPIX_Comm_agree(comm, &flag);
+  int error_class = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) check("MPI_Error_class", MPI_Error_class(code, &error_class));
+  if (error_class == MPIX_ERR_PROC_FAILED) return false;
+  check("MPIX_Comm_agree", code);
+  return flag != 0;
+}
+
+/// Whether a step went well on all ranks, none of which has died since the communicator was made; the same on all that are
+/// alive. Collective over these; blocks until all have come. If `here` is false, whoever still waits in a reduction on this
+/// communicator gets an error.
+bool all_succeeded(const adasum::mpi_communicator& comm, bool here) {
+  if (!here) comm.revoke();
+  return agree(comm.native(), here);
+}
+
+/// The ranks that are alive, in the same order, with a communicator of their own and the timeout of `comm`. Collective: each
+/// of them calls it after all_succeeded() has said no; it blocks until all have. What was made with `comm` is of no use
+/// afterwards: make plans again.
+adasum::mpi_communicator survivors_of(const adasum::mpi_communicator& comm) {
+  comm.revoke();
+  for (;;) {
+    MPI_Comm alive = MPI_COMM_NULL;
+    check("MPIX_Comm_shrink", MPIX_Comm_shrink(comm.native(), &alive));
+    check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(alive, MPI_ERRORS_RETURN));
+    adasum::mpi_communicator made;
+    std::exception_ptr problem;
+    try {
+      made = adasum::mpi_communicator(alive);  // and whatever else `comm` was made with
+      made.set_timeout(comm.timeout());
+    } catch (const adasum::communication_error&) {  // one more has died meanwhile
+      MPIX_Comm_revoke(alive);                      // so that nobody waits there for this rank
+    } catch (...) {
+      problem = std::current_exception();
+      MPIX_Comm_revoke(alive);
+    }
+    const bool all_made_it = agree(alive, static_cast<bool>(made));
+    MPI_Comm_free(&alive);
+    if (all_made_it) return made;
+    if (problem) std::rethrow_exception(problem);
+    if (made) made.revoke();
+  }
+}
 
 constexpr std::size_t length = 100'000;
 using vector = std::vector<float>;
@@ -76,9 +127,9 @@ int main(int argc, char** argv) {
     } catch (const adasum::communication_error&) {
       good = false;
     }
-    if (!adasum::all_succeeded(comm, good)) {  // the same answer on all ranks: none has changed its weights yet
-      plan = {};                               // what was made with the old communicator goes with it
-      comm = adasum::survivors_of(comm);
+    if (!all_succeeded(comm, good)) {  // the same answer on all ranks: none has changed its weights yet
+      plan = {};                       // what was made with the old communicator goes with it
+      comm = survivors_of(comm);
       std::erase(workers, victim);
       if (comm.rank() == 0) std::printf("step %d failed: again, on %d ranks\n", step, comm.size());
       continue;
@@ -91,7 +142,7 @@ int main(int argc, char** argv) {
 
   right = right && comm.size() == count - 1;
   // Not MPI_Finalize, which in Open MPI 6.0 sometimes waits for the dead rank. All other ranks have come here.
-  right = adasum::all_succeeded(comm, right);
+  right = all_succeeded(comm, right);
   if (comm.rank() == 0) std::puts(right ? "all results are right" : "results are wrong");
   std::fflush(stdout);
   std::_Exit(right ? EXIT_SUCCESS : EXIT_FAILURE);

@@ -40,7 +40,8 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 python_maximum_signature_line_length = 90
 
-source_headers = sorted(str(one.relative_to(root)) for one in root.glob("include/adasum/**/*.hpp"))
+source_headers = sorted(str(one.relative_to(root)) for folder in ("include", "src/torch/include")
+                        for one in root.glob(f"{folder}/adasum/**/*.hpp"))
 
 html_theme = "furo"
 html_static_path = ["static"]

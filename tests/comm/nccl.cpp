@@ -3,9 +3,9 @@
 // nccl_communicator among threads with a stream each: of the emulated NCCL.
 #include <adasum/adasum.hpp>
 #include <adasum/comm/nccl.hpp>
-#include <adasum/comm/routed.hpp>
 #include <adasum/enqueued_plan.hpp>
 
+#include "../../examples/12_routed_communicator/routed_communicator.hpp"
 #include "emulated_cuda/runtime.hpp"
 #include "support/allocations.hpp"
 #include "support/device.hpp"
@@ -19,6 +19,7 @@ namespace test_of_comm_nccl {
 
 using namespace adasum;
 using namespace adasum::test;
+using example::routed_communicator;
 
 namespace {
 

@@ -3,9 +3,9 @@
 // NCCL on one device: a communicator of one rank. More ranks are tested on the emulated one.
 #include <adasum/adasum.hpp>
 #include <adasum/comm/nccl.hpp>
-#include <adasum/comm/routed.hpp>
 #include <adasum/enqueued_plan.hpp>
 
+#include "../../examples/12_routed_communicator/routed_communicator.hpp"
 #include "support/device.hpp"
 #include "support/random_gradients.hpp"
 
@@ -32,7 +32,7 @@ TEST_CASE("a communicator of one rank leaves the gradient as it is, and a report
     auto found = combine_allreduce(exec, comm, gradient.all(), rules::unit_mean{}, segments{5000});
     CHECK(found.contributions() == 1);
     CHECK(found.result_norm(0) == doctest::Approx(1));
-    const routed_communicator routed(comm, self_communicator{}, std::vector<int>{0});
+    const example::routed_communicator routed(comm, self_communicator{}, std::vector<int>{0});
     combine_allreduce(exec, routed, gradient.all(), rules::adasum{}, segments{5000});
     CHECK(gradient.values()[7] == doctest::Approx(g[0][7] / found.norm(0, 0)));
   }

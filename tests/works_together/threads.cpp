@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ranks that are threads of this process: of thread_communicator, alone, simulated on two nodes, and on two nodes between which
-// another communicator sends.
+// Ranks that are threads of this process: of thread_communicator, alone, and simulated on two nodes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <adasum/comm/any.hpp>
-#include <adasum/comm/routed.hpp>
 #include <adasum/comm/self.hpp>
 #include <adasum/comm/threads.hpp>
 #include <adasum/testing/simulated_communicator.hpp>
@@ -53,7 +50,8 @@ TEST_CASE("works together: ranks that are threads") {
   };
   const auto try_all = [&](int size, const std::vector<combination>& all) {
     in_parts(all, [&](auto some) {
-      check(results_of(on_ranks(size, [&](const auto& comm) { return try_on(comm, {.name = "thread_communicator"}, some); })));
+      check(results_of(
+          on_ranks(size, [&](const auto& comm) { return try_on(comm, {.name = "thread_communicator"}, some); })));
     });
   };
   try_all(8, rules_by_schedules(8));
@@ -69,16 +67,6 @@ TEST_CASE("works together: ranks that are threads") {
   for (const auto& thrown : run.thrown) CHECK(thrown == nullptr);
   CHECK(run.deadlock.empty());
   check(simulated);
-
-  in_parts(schedules_of(4), [&](auto some) {
-    const auto first = thread_communicator::group(2), second = thread_communicator::group(2);
-    const auto across = thread_communicator::group(4);
-    std::vector<routed_communicator<thread_communicator, thread_communicator>> routed;
-    for (std::size_t r = 0; r < 4; ++r)
-      routed.emplace_back(r < 2 ? first[r] : second[r - 2], across[r], std::vector<int>{0, 0, 1, 1});
-    const setting routed_nodes{"routed_communicator", {}, false};
-    check(results_of(on_each(std::move(routed), [&](const auto& comm) { return try_on(comm, routed_nodes, some); })));
-  });
   check_findings(found, "threads");
 }
 

@@ -7,7 +7,6 @@
 
 #include <adasum/adasum.hpp>
 #include <adasum/comm/nccl.hpp>
-#include <adasum/comm/routed.hpp>
 #include <adasum/enqueued_plan.hpp>
 #include <adasum/exec/cuda.hpp>
 #ifdef ADASUM_TEST_MPI
@@ -59,8 +58,6 @@ int main() {
 #ifdef ADASUM_TEST_MPI
   const adasum::mpi_communicator mpi(MPI_COMM_WORLD);
   reduce(exec, mpi, segs);
-  const adasum::routed_communicator routed(nccl, mpi, mpi.nodes());
-  routed.exchange(exec, {}, {});
 #endif
   exec.fence();
   return 0;

@@ -130,23 +130,13 @@ class mpi_communicator {
   }
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
-  /// @cond internal
-  // For recovery.hpp.
-
-  /// Whoever waits on this communicator for another gets an error, and so does every later call.
+  /// Local: from now on, whoever waits on this communicator for another rank gets an error, and so does every later call on
+  /// any rank. For programs that go on when a rank has died, with an MPI that can (Open MPI 5 and later);
+  /// `examples/09_survivors.cpp` shows how.
   void revoke() const {
     get().comm.revoke();
     get().node->comm().revoke();
   }
-  /// Of other ranks, with the same settings. Collective over these.
-  mpi_communicator made_again(MPI_Comm ranks) const {
-    const auto& here = get();
-    mpi_communicator made(ranks, here.piece_limit,
-                          here.stages ? device_messages::staged : device_messages::device_pointers);
-    made.set_timeout((timeout)());
-    return made;
-  }
-  /// @endcond
 #endif
 
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised

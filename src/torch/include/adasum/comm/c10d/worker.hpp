@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../../core/config.hpp"
+#include <adasum/core/config.hpp>
 
 #include <condition_variable>
 #include <exception>

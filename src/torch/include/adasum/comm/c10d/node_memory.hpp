@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../../core/config.hpp"
+#include <adasum/core/config.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,8 +15,8 @@
 #include <system_error>
 #include <vector>
 
-#include "../../core/error.hpp"
-#include "../shared_file.hpp"
+#include <adasum/comm/shared_file.hpp>
+#include <adasum/core/error.hpp>
 #include "messages.hpp"
 #include "notes.hpp"
 

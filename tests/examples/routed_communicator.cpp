@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/comm/routed.hpp>
 #include <adasum/comm/threads.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
@@ -16,15 +15,17 @@
 #include <utility>
 #include <vector>
 
+#include "../../examples/12_routed_communicator/routed_communicator.hpp"
 #include "support/allocations.hpp"
 #include "support/bits.hpp"
 #include "support/random_gradients.hpp"
 #include "support/ranks.hpp"
 
-namespace test_of_comm_routed {
+namespace test_of_examples_routed_communicator {
 
 using namespace adasum;
 using namespace adasum::test;
+using example::routed_communicator;
 
 namespace {
 
@@ -176,4 +177,4 @@ TEST_CASE("nothing is allocated once an exchange of the size has been made") {
   }
 }
 
-}  // namespace test_of_comm_routed
+}  // namespace test_of_examples_routed_communicator

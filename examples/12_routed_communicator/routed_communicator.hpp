@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../core/config.hpp"
-
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <new>
 #include <span>
@@ -13,20 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "../core/deferred_error.hpp"
-#include "../core/ended_exchange.hpp"
-#include "../core/error.hpp"
-#include "../core/message.hpp"
-#include "../core/optional_members.hpp"
+#include <adasum/core/error.hpp>
+#include <adasum/core/message.hpp>
 
-namespace adasum {
+namespace example {
 
 /// Ranks that use one communicator inside a node and another between nodes: NCCL inside and MPI across, for example, as in
 /// the original system (Maleki et al., MLSys 2021, section 4). With schedules::hierarchical, each stage uses one of the
 /// two.
 ///
-///     adasum::routed_communicator comm{adasum::nccl_communicator{node_comm},
-///                                      adasum::mpi_communicator{MPI_COMM_WORLD}, nodes};
+///     example::routed_communicator comm{adasum::nccl_communicator{node_comm},
+///                                       adasum::mpi_communicator{MPI_COMM_WORLD}, nodes};
 ///
 /// Ranks are numbered as on the outer communicator. On the inner one, the ranks of a node must have the same order.
 template <class Inner, class Outer>
@@ -38,22 +34,20 @@ class routed_communicator {
   routed_communicator(Inner inner, Outer outer, std::vector<int> node_of_rank)
       : inner_(std::move(inner)), outer_(std::move(outer)), inner_rank_(node_of_rank.size(), -1) {
     if (node_of_rank.size() != static_cast<std::size_t>(outer_.size()))
-      throw bad_input("adasum::routed_communicator: nodes are given for " +
-                      detail::counted(node_of_rank.size(), "rank") + ", the outer communicator has " +
-                      std::to_string(outer_.size()));
+      throw adasum::bad_input("routed_communicator: nodes of " + std::to_string(node_of_rank.size()) +
+                              " ranks are given, the outer communicator has " + std::to_string(outer_.size()));
+    const auto mine = static_cast<std::size_t>(outer_.rank());
     int in_node = 0;
     for (std::size_t r = 0; r < node_of_rank.size(); ++r)
-      if (node_of_rank[r] == node_of_rank[static_cast<std::size_t>(outer_.rank())]) inner_rank_[r] = in_node++;
-    if (in_node != inner_.size() || inner_rank_[static_cast<std::size_t>(outer_.rank())] != inner_.rank())
-      throw bad_input("adasum::routed_communicator: rank " + std::to_string(outer_.rank()) + " is number " +
-                      std::to_string(inner_rank_[static_cast<std::size_t>(outer_.rank())]) + " of " +
-                      std::to_string(in_node) + " in its node, but " + std::to_string(inner_.rank()) + " of " +
-                      std::to_string(inner_.size()) + " on the inner communicator");
+      if (node_of_rank[r] == node_of_rank[mine]) inner_rank_[r] = in_node++;
+    if (in_node != inner_.size() || inner_rank_[mine] != inner_.rank())
+      throw adasum::bad_input("routed_communicator: rank " + std::to_string(mine) + " is number " +
+                              std::to_string(inner_rank_[mine]) + " of " + std::to_string(in_node) +
+                              " in its node, but " + std::to_string(inner_.rank()) + " of " +
+                              std::to_string(inner_.size()) + " on the inner communicator");
   }
 
-  /// The number of this rank, from 0.
   int rank() const { return outer_.rank(); }
-  /// How many ranks there are.
   int size() const { return outer_.size(); }
 
   /// Whether a plan is in flight, where the outer communicator knows.
@@ -66,7 +60,7 @@ class routed_communicator {
   }
 
   /// Whether this rank has given up waiting on one of the two communicators, where these know.
-  bool gave_up() const { return detail::gave_up(inner_) || detail::gave_up(outer_); }
+  bool gave_up() const { return has_given_up(inner_) || has_given_up(outer_); }
   /// As the two communicators say, where they do.
   void require_usable(const char* call) const {
     if constexpr (requires { inner_.require_usable(call); }) inner_.require_usable(call);
@@ -76,33 +70,33 @@ class routed_communicator {
   /// Blocks until every message has been sent and received; those inside the node first.
   /// @throws std::bad_alloc  nothing has been sent or received, on either communicator
   template <class Space>
-  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+  void exchange(const Space& space, std::span<const adasum::outgoing> out, std::span<const adasum::incoming> in) const {
     if (gave_up())
-      throw timeout_error("adasum::routed_communicator: rank " + std::to_string(rank()) +
-                              " cannot use this communicator any more: it has waited in vain before",
-                          -1);
+      throw adasum::timeout_error("routed_communicator: rank " + std::to_string(rank()) +
+                                      " cannot use this communicator any more: it has waited in vain before",
+                                  -1);
     auto& inside = lists_->inside;
     auto& outside = lists_->outside;
-    auto& ended = lists_->ended;
     split(out, inside.out, outside.out);
     split(in, inside.in, outside.in);
-    detail::deferred_error run;  // a failure inside must not leave other nodes waiting
-    if (!inside.empty()) {
-      try {
-        inner_.exchange(space, inside.out, inside.in);
-      } catch (const std::bad_alloc&) {  // neither half has begun
-        throw;
-      } catch (...) {
-        run.even_after_failure([] { throw; });
-        for (auto& message : outside.out) message.withheld = true;
-      }
+    if (inside.empty()) {
+      if (!outside.empty()) outer_.exchange(space, outside.out, outside.in);
+      return;
     }
-    if (!outside.empty()) {
-      const auto across = [&] { outer_.exchange(space, outside.out, outside.in); };
-      if (inside.empty()) return across();
-      run.even_after_failure([&] { ended.report([&] { again_if_out_of_memory(across); }); });
+    std::exception_ptr failure;
+    try {
+      inner_.exchange(space, inside.out, inside.in);
+    } catch (const std::bad_alloc&) {  // neither half has begun
+      throw;
+    } catch (...) {
+      failure = std::current_exception();
     }
-    run.rethrow();
+    try {  // in any case: other nodes wait for it
+      if (!outside.empty()) exchange_outside_after_inside(space);
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+    if (failure) std::rethrow_exception(failure);
   }
 
   /// See the concept communicator_for: of both communicators, where they offer it.
@@ -116,6 +110,14 @@ class routed_communicator {
   }
 
  private:
+  template <class Comm>
+  static bool has_given_up(const Comm& comm) {
+    if constexpr (requires { comm.gave_up(); })
+      return comm.gave_up();
+    else
+      return false;
+  }
+
   template <class Message>
   void split(std::span<const Message> all, std::vector<Message>& inside, std::vector<Message>& outside) const {
     inside.clear();
@@ -131,25 +133,32 @@ class routed_communicator {
     }
   }
 
-  /// Half of an exchange that cannot be begun again as a whole, since the other half has ended. Whoever waits for it is
-  /// better off if it succeeds the second time.
-  template <class Half>
-  static void again_if_out_of_memory(const Half& half) {
+  /// To the library, std::bad_alloc means that nothing has been exchanged, and it exchanges everything again. Since the half
+  /// inside is through, the half outside alone is begun again, and if there is no memory then, the error is another one, which
+  /// was made beforehand.
+  template <class Space>
+  void exchange_outside_after_inside(const Space& space) const {
+    const auto& outside = lists_->outside;
     try {
-      half();
+      outer_.exchange(space, outside.out, outside.in);
     } catch (const std::bad_alloc&) {
-      half();
+      try {
+        outer_.exchange(space, outside.out, outside.in);
+      } catch (const std::bad_alloc&) {
+        throw adasum::communication_error(lists_->no_memory);
+      }
     }
   }
 
   struct half {
     bool empty() const { return out.empty() && in.empty(); }
-    std::vector<outgoing> out;
-    std::vector<incoming> in;
+    std::vector<adasum::outgoing> out;
+    std::vector<adasum::incoming> in;
   };
   struct lists {
     half inside, outside;
-    detail::ended_exchange ended;
+    adasum::communication_error no_memory{
+        "routed_communicator: there was no memory to exchange messages between nodes"};
   };
 
   Inner inner_;
@@ -158,4 +167,4 @@ class routed_communicator {
   std::shared_ptr<lists> lists_ = std::make_shared<lists>();  // kept between exchanges for their memory
 };
 
-}  // namespace adasum
+}  // namespace example

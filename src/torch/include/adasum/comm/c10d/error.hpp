@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../../core/config.hpp"
+#include <adasum/core/config.hpp>
 
 #include <string>
 
-#include "../../core/error.hpp"
+#include <adasum/core/error.hpp>
 
 namespace adasum {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "core/config.hpp"
+#include <adasum/core/config.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/DispatchKeySet.h>
@@ -14,8 +14,8 @@
 #include <string>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/scalar.hpp"
+#include <adasum/core/error.hpp>
+#include <adasum/core/scalar.hpp>
 
 /// PyTorch's tensors as gradients.
 namespace adasum {

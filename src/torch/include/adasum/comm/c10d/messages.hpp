@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../../core/config.hpp"
+#include <adasum/core/config.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/util/intrusive_ptr.h>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/message.hpp"
+#include <adasum/core/message.hpp>
 #include "error.hpp"
 
 namespace adasum::detail::c10d {

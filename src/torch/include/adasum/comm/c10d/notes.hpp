@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../../core/config.hpp"
+#include <adasum/core/config.hpp>
 
 #include <cstddef>
 #include <span>
 #include <vector>
 
-#include "../../core/message.hpp"
+#include <adasum/core/message.hpp>
 #include "messages.hpp"
 
 namespace adasum::detail::c10d {

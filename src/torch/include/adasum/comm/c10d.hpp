@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "../core/config.hpp"
+#include <adasum/core/config.hpp>
 
 #include <c10/util/intrusive_ptr.h>
 #include <unistd.h>
@@ -18,11 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include "../core/concepts.hpp"
-#include "../core/error.hpp"
-#include "../core/kept_plans.hpp"
-#include "../core/message.hpp"
-#include "../core/waiting_time.hpp"
+#include <adasum/core/concepts.hpp>
+#include <adasum/core/error.hpp>
+#include <adasum/core/kept_plans.hpp>
+#include <adasum/core/message.hpp>
+#include <adasum/core/waiting_time.hpp>
 #include "c10d/error.hpp"  // IWYU pragma: export
 #include "c10d/messages.hpp"
 #include "c10d/node_memory.hpp"
