@@ -46,8 +46,7 @@ struct arithmetic {
   }
 };
 
-/// What one rank does in one reduction by messages, under a rule that looks at inner products: in each stage, or, where
-/// schedule_input::sums says so and there are several stages, beside sums of vectors (detail/collective/run_of_sums.hpp).
+/// What one rank does in one reduction by messages, under a rule that looks at inner products.
 struct cost : link_cost, arithmetic {
   std::size_t gradient_bytes = 0;  ///< how long a gradient is
   std::size_t elements = 0;        ///< of the gradient that this rank sends
