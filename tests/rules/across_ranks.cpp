@@ -55,6 +55,9 @@ TEST_CASE("rules in a random order, with a state, around another rule: the same 
   check_across_ranks(rules::pcgrad{.seed = 3, .per_segment = true});
   check_across_ranks(rules::gradvac{.beta = 0.5, .seed = 3});
   check_across_ranks(rules::gradvac{.beta = 0.5, .per_segment = true});
+  check_across_ranks(rules::adacons{.momentum = 0.5});
+  check_across_ranks(rules::adacons{.momentum = 0.5, .per_segment = true});
+  check_across_ranks(rules::unit_mean{});
   check_across_ranks(rules::geometric_median{});
   check_across_ranks(rules::centred_clipping{});
   check_across_ranks(rules::gradient_agreement_filtering{.threshold = 1.2});
