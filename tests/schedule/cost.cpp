@@ -67,25 +67,6 @@ std::size_t sum_exchanges(std::size_t size, std::size_t numbers) {
 
 }  // namespace
 
-TEST_CASE("two sums of vectors: twice the elements of one, without records or Gram matrices, and a gather") {
-  for (const int size : {6, 8, 12, 22, 64, 100}) {
-    CAPTURE(size);
-    const std::size_t length = 6400, segments = 5;
-    const schedule_input by_tree{length, float_size, segments, true},
-        by_sums{.length = length, .element_size = float_size, .segments = segments, .along_tree = false, .sums = 2};
-    for (int rank = 0; rank < size; ++rank) {
-      const auto tree = cost_of(recursive_halving{}, rank, size, by_tree),
-                 sums = cost_of(recursive_halving{}, rank, size, by_sums);
-      CHECK(sums.elements == 2 * tree.elements);
-      // Two doubles of each segment to each other rank: on its way or by others.
-      CHECK(sums.bytes == sums.elements * float_size + 2 * 8 * segments * static_cast<std::size_t>(size - 1));
-      CHECK(sums.products == 3 * length);
-      CHECK(sums.pair_elements == 0);
-      CHECK(sums.terms == 2 * (2 * tree.pair_elements + tree.terms));
-    }
-  }
-}
-
 TEST_CASE("halving of any radix and all_to_all send 2(P-1)·N elements in all, for any number of ranks and elements") {
   // all_to_all: rank r sends N less its slice, and its slice to P - 1 others: Σ = PN - N + (P - 1)N.
   // halving: before a level of radix q and span s there are P/s vectors. As above, each group of q vectors costs 2(q - 1)N:
