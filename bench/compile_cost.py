@@ -89,7 +89,8 @@ def count_all(compiler):
     with multiprocessing.pool.ThreadPool(2) as two:
         counted = dict(zip(cases, two.starmap(count, cases.values())))
     texts = [file.read_bytes() for file in (ROOT / "include").rglob("*") if file.is_file()]
-    counted["include/"] = {"lines": sum(text.count(b"\n") for text in texts), "files": len(texts), "bytes": sum(map(len, texts))}
+    counted["include/"] = {"lines": sum(text.count(b"\n") for text in texts), "files": len(texts),
+                           "bytes": sum(map(len, texts))}
     return counted
 
 
