@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,31 +12,6 @@
 #include "elements.hpp"
 
 namespace adasum::detail::serial {
-
-/// to[i] = from[i], rounded to nearest even, between float and a 16-bit format.
-template <scalar From, scalar To>
-struct convert {
-  template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const void* untyped, void* result, std::size_t length) {
-    const auto* const from = static_cast<const From*>(untyped);
-    auto* const to = static_cast<To*>(result);
-    constexpr std::size_t step = Bytes / sizeof(float);
-    std::size_t x = 0;
-    vector<float, Bytes> value;
-    for (; x + step <= length; x += step) {
-      load<Bytes>(value, from + x);
-      store<Bytes>(to + x, value);
-    }
-    if (x < length) {
-      alignas(From) unsigned char in[step * sizeof(From)] = {};
-      alignas(To) unsigned char out[step * sizeof(To)];
-      copy_fewer<sizeof(in), sizeof(From)>(in, from + x, (length - x) * sizeof(From));
-      load<Bytes>(value, reinterpret_cast<const From*>(in));
-      store<Bytes>(reinterpret_cast<To*>(out), value);
-      copy_fewer<sizeof(out), sizeof(To)>(to + x, out, (length - x) * sizeof(To));
-    }
-  }
-};
 
 /// Floats beyond the ends of a 16-bit format, as bits without the sign. What is half way is rounded to even: up to
 /// infinity, and down to zero.
@@ -48,22 +24,23 @@ struct ends_of_range {
   static constexpr std::int32_t last_zero = is_half ? 0x33000000 : 0x00008000;       // 2^-25; 2^-134
 };
 
-/// As convert, from float, and counts what is lost. (Of the floats, which tell without a look at the 16 bits that the
-/// processor's own instructions make of them.)
-template <scalar To>
-struct convert_and_count {
+/// to[i] = from[i], rounded to nearest even, between float and a 16-bit format; and counts what is lost on the way to 16
+/// bits, if it is to. (Of the floats, which tell without a look at the 16 bits that the processor's own instructions make of
+/// them.)
+template <scalar From, scalar To, bool Counts = false>
+struct convert {
+  /// @param losses  null if it is not to count
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run(const void* untyped, void* result, std::size_t length, wire_losses* losses) {
-    const auto* const from = static_cast<const float*>(untyped);
-    auto* const to = static_cast<To*>(result);
+  [[gnu::always_inline]] static void run(const void* from, void* to, std::size_t length, wire_losses* losses) {
     constexpr std::size_t step = Bytes / sizeof(float), block = step << 20;  // each lane counts to 2^20
     for (std::size_t x = 0; x < length; x += block)
-      run_block<Bytes>(from + x, to + x, length - x < block ? length - x : block, *losses);
+      run_block<Bytes>(static_cast<const From*>(from) + x, static_cast<To*>(to) + x, std::min(block, length - x),
+                       losses);
   }
 
  private:
   template <std::size_t Bytes>
-  [[gnu::always_inline]] static void run_block(const float* from, To* to, std::size_t length, wire_losses& losses) {
+  [[gnu::always_inline]] static void run_block(const From* from, To* to, std::size_t length, wire_losses* losses) {
     constexpr std::size_t step = Bytes / sizeof(float);
     vector<std::int32_t, Bytes> overflowed = {}, vanished = {};
     vector<float, Bytes> value;
@@ -71,21 +48,22 @@ struct convert_and_count {
     for (; x + step <= length; x += step) {
       load<Bytes>(value, from + x);
       store<Bytes>(to + x, value);
-      count<Bytes>(value, overflowed, vanished);
+      if constexpr (Counts) count<Bytes>(value, overflowed, vanished);
     }
     if (x < length) {
-      alignas(float) unsigned char in[step * sizeof(float)] = {};
+      alignas(From) unsigned char in[step * sizeof(From)] = {};
       alignas(To) unsigned char out[step * sizeof(To)];
-      copy_fewer<sizeof(in), sizeof(float)>(in, from + x, (length - x) * sizeof(float));
-      load<Bytes>(value, reinterpret_cast<const float*>(in));
+      copy_fewer<sizeof(in), sizeof(From)>(in, from + x, (length - x) * sizeof(From));
+      load<Bytes>(value, reinterpret_cast<const From*>(in));
       store<Bytes>(reinterpret_cast<To*>(out), value);
-      count<Bytes>(value, overflowed, vanished);
+      if constexpr (Counts) count<Bytes>(value, overflowed, vanished);
       copy_fewer<sizeof(out), sizeof(To)>(to + x, out, (length - x) * sizeof(To));
     }
-    for (std::size_t lane = 0; lane < step; ++lane) {
-      losses.overflowed += static_cast<std::uint64_t>(overflowed[lane]);
-      losses.vanished += static_cast<std::uint64_t>(vanished[lane]);
-    }
+    if constexpr (Counts)
+      for (std::size_t lane = 0; lane < step; ++lane) {
+        losses->overflowed += static_cast<std::uint64_t>(overflowed[lane]);
+        losses->vanished += static_cast<std::uint64_t>(vanished[lane]);
+      }
   }
 
   /// By the signs of differences, none of which overflows: comparisons into lanes are what GCC 12 does one by one where

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -61,33 +62,29 @@ class serial_double_space {
   void copy(const float* from, double* to, std::size_t count) const { std::copy_n(from, count, to); }
   /// Rounded to nearest even.
   void copy(const double* from, float* to, std::size_t count) const {
-    std::transform(from, from + count, to, [](double x) { return static_cast<float>(x); });
+    for (std::size_t x = 0; x < count; ++x) to[x] = static_cast<float>(from[x]);
   }
   /// Between double and a 16-bit type, by way of float: ties are rounded twice.
-  template <scalar T>
-    requires(sizeof(T) == 2)
-  void copy(const T* from, double* to, std::size_t count) const {
-    float some[few];
-    for (std::size_t x = 0; x < count; x += few) {
-      const auto length = std::min(few, count - x);
-      space_.copy(from + x, static_cast<float*>(some), length);
-      copy(static_cast<const float*>(some), to + x, length);
-    }
-  }
-  template <scalar T>
-    requires(sizeof(T) == 2)
-  void copy(const double* from, T* to, std::size_t count) const {
-    float some[few];
-    for (std::size_t x = 0; x < count; x += few) {
-      const auto length = std::min(few, count - x);
-      copy(from + x, static_cast<float*>(some), length);
-      space_.copy(static_cast<const float*>(some), to + x, length);
+  template <scalar From, scalar To>
+    requires(sizeof(From) == 2 || sizeof(To) == 2)
+  void copy(const From* from, To* to, std::size_t count) const {
+    float some[256];
+    for (std::size_t x = 0, length = 0; x < count; x += length) {
+      length = std::min(std::size(some), count - x);
+      copy_floats(from + x, static_cast<float*>(some), length);
+      copy_floats(static_cast<const float*>(some), to + x, length);
     }
   }
   void fence() const {}
 
  private:
-  static constexpr std::size_t few = 256;
+  template <class From, class To>
+  void copy_floats(const From* from, To* to, std::size_t count) const {
+    if constexpr (sizeof(From) == 2 || sizeof(To) == 2)
+      space_.copy(from, to, count);
+    else
+      copy(from, to, count);
+  }
 
   /// a·b over the elements of a segment. Several sums, for accuracy and so that an addition need not wait for the last.
   static double product(const double* a, const double* b, index_range piece) {

@@ -60,9 +60,9 @@ struct sum_kernels {
 
 /// Between floats and 16 bits.
 struct conversion_kernels {
-  void (*to_float)(const void* from, void* to, std::size_t count);
-  void (*from_float)(const void* from, void* to, std::size_t count);
-  void (*from_float_counting)(const void* from, void* to, std::size_t count, wire_losses*);
+  using kernel = void(const void* from, void* to, std::size_t count, wire_losses*);
+  kernel *to_float, *from_float;
+  kernel* from_float_counting;  ///< adds what is lost; the others take null
 };
 
 #if defined(__x86_64__)

@@ -143,12 +143,12 @@ class serial_space {
   template <scalar From, scalar To>
     requires(sizeof(From) == 2 && detail::serial::is_float<To>)
   void copy(const From* from, To* to, std::size_t count) const {
-    tables<From>::conversions[place()].to_float(from, to, count);
+    tables<From>::conversions[place()].to_float(from, to, count, nullptr);
   }
   template <scalar From, scalar To>
     requires(detail::serial::is_float<From> && sizeof(To) == 2)
   void copy(const From* from, To* to, std::size_t count) const {
-    tables<To>::conversions[place()].from_float(from, to, count);
+    tables<To>::conversions[place()].from_float(from, to, count, nullptr);
   }
   /// The same, and adds to `losses` what it lost.
   template <scalar To>

@@ -87,9 +87,9 @@ void windows<Mode>::measure_pair(const pair_kernels& use, const slice& window, c
   for_each_piece(window, use.measure_short != nullptr, measure_run, [&](std::size_t k, index_range piece) {
     const void* const at[] = {element_at(vectors[0], piece.begin, use.element_bytes),
                               element_at(vectors[n - 1], piece.begin, use.element_bytes)};
-    double sums[packed_size(2)] = {};
-    use.measure(at, piece.size(), from_memory, sums, 0);
-    std::copy_n(sums, packed, gram + k * packed);
+    double alone[packed_size(2)] = {};
+    use.measure(at, piece.size(), from_memory, n == 2 ? gram + k * packed : alone, 0);
+    if (n == 1) gram[k] = alone[0];
   });
 }
 
@@ -131,18 +131,20 @@ void windows<Mode>::mix_pair(const pair_kernels& use, const slice& window, const
   const bool from_memory = come_from_memory(n * window.range.size() * size);
   const bool past_caches = goes_past_caches(vectors, n, bytes, out);
   const auto mix_run = [&](index_range* remaining) { use.mix_short(vectors, n, &window, remaining, weights, out); };
-  for_each_piece(window, use.mix_short != nullptr, mix_run, [&](std::size_t k, index_range piece) {
-    const double w[] = {weights[k * n], n == 2 ? weights[k * n + 1] : 0};
-    const void* const at[] = {element_at(vectors[0], piece.begin, size), element_at(vectors[n - 1], piece.begin, size)};
-    void* const to = static_cast<char*>(out) + piece.begin * size;
-    const bool has_first = !is_zero(w[0]), has_last = !is_zero(w[1]);
-    if (has_first && has_last)
-      use.mix(at, piece.size(), from_memory, past_caches, w, to);
-    else if (has_first || has_last)
-      use.mix_one(at + has_last, piece.size(), from_memory, past_caches, w + has_last, to);
-    else
-      std::memset(to, 0, piece.size() * size);
-  });
+  for_each_piece(window, use.mix_short != nullptr, mix_run,
+                 [&](std::size_t k, index_range piece) __attribute__((always_inline)) {
+                   const double w[] = {weights[k * n], n == 2 ? weights[k * n + 1] : 0};
+                   const void* const at[] = {element_at(vectors[0], piece.begin, size),
+                                             element_at(vectors[n - 1], piece.begin, size)};
+                   void* const to = static_cast<char*>(out) + piece.begin * size;
+                   const bool has_first = !is_zero(w[0]), has_last = !is_zero(w[1]);
+                   if (has_first && has_last)
+                     use.mix(at, piece.size(), from_memory, past_caches, w, to);
+                   else if (has_first || has_last)
+                     use.mix_one(at + has_last, piece.size(), from_memory, past_caches, w + has_last, to);
+                   else
+                     std::memset(to, 0, piece.size() * size);
+                 });
   if (past_caches) fence_bypassing_stores();
 }
 
