@@ -65,12 +65,12 @@ void check_refused(const std::string& mentions, const std::vector<shard>& where)
 
 TEST_CASE("shards that do not fit together") {
   check_refused("rank 1 and rank 3 both say that they have shard 1 of replica 0", {{0, 0}, {0, 1}, {1, 0}, {0, 1}});
-  check_refused("nobody has shard 1 of replica 0, but rank 1 says that it has shard 1 of replica 2",
+  check_refused("nobody has shard 1 of replica 0; the highest numbers are replica 2 (rank 1) and shard 1 (rank 1)",
                 {{0, 0}, {2, 1}, {1, 0}, {1, 1}});
   check_refused("nobody has shard 0 of replica 0; the highest numbers are replica 2 (rank 3) and shard 1 (rank 1)",
                 {{1, 0}, {1, 1}, {2, 0}, {2, 1}});
   check_refused("rank 2 says that it has shard 0 of replica -1", {{0, 0}, {0, 1}, {-1, 0}, {0, 1}});
-  check_refused("nobody has shard 0 of replica 3, but rank 1 says that it has shard 0 of replica 2147483647",
+  check_refused("nobody has shard 0 of replica 3; the highest numbers are replica 2147483647 (rank 1)",
                 {{0, 0}, {2147483647, 0}, {1, 0}, {2, 0}});
 }
 

@@ -74,7 +74,7 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
 
 /// @param name  of the file, for messages
 inline schedules::machine machine_from_text(std::string_view text, const std::string& name) {
-  schedules::machine_numbers numbers;
+  schedules::machine_numbers numbers{};
   std::array<bool, schedules::constant_names.size()> is_read{};
   bool has_version = false;
   for (std::size_t line = 1; !text.empty(); ++line) {

@@ -15,28 +15,29 @@ class node_groups {
  public:
   /// @param node_of_rank  any numbers, equal for ranks of one node; at least one
   explicit node_groups(std::span<const int> node_of_rank) : ranks_(node_of_rank.size()) {
-    std::vector<std::size_t> node_at(ranks_.size());  // of each rank, in this order
-    std::vector<std::size_t> next(ranks_.size());     // of each node: its lowest rank; below, where its next rank goes
+    std::vector<std::size_t> node_at(ranks_.size());  // of each rank
+    std::vector<int> numbers(ranks_.size());          // of the nodes, as they are given
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       // Compared first with the last rank's node, and then with the one behind it: mostly it is one of these two.
       auto node = rank > 0 ? node_at[rank - 1] : 0;
       std::size_t compared = 0;
-      for (; compared < offsets_.size() && node_of_rank[next[node]] != node_of_rank[rank]; ++compared)
-        node = (node + 1) % offsets_.size();
+      for (; compared < offsets_.size() && numbers[node] != node_of_rank[rank]; ++compared)
+        if (++node == offsets_.size()) node = 0;
       if (compared == offsets_.size()) {
         node = offsets_.size();
-        next[node] = rank;
+        numbers[node] = node_of_rank[rank];
         offsets_.push_back(0);
       }
       node_at[rank] = node;
-      ++offsets_[node];  // the number of its ranks; below, where they begin
+      ++offsets_[node];  // how many ranks it has; below, where they begin
     }
     std::size_t begin = 0;
-    for (std::size_t node = 0; node < offsets_.size(); ++node) {
-      const auto count = offsets_[node];
-      next[node] = offsets_[node] = begin;
+    for (auto& offset : offsets_) {
+      const auto count = offset;
+      offset = begin;
       begin += count;
     }
+    auto next = offsets_;  // where each node's next rank goes
     offsets_.push_back(begin);
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[next[node_at[rank]]++] = static_cast<int>(rank);
   }

@@ -48,9 +48,7 @@ struct in_place_cost : arithmetic {
     for (const auto& stage : stages) {
       const auto n = stage.members.size(), others = n - 1;
       if (others == 0) continue;
-      const auto barrier = [&] { meet(n, stage.self, detail::sum_radix(2), 0); };
-      barrier();
-      if (!stage.survives() || !published) barrier();
+      for (int i = 0; i < (stage.survives() && published ? 1 : 2); ++i) meet(n, stage.self, detail::sum_radix(2), 0);
       if (!stage.survives()) continue;
       const auto part = stage.part().size(), slice = part * input.element_size;
       read += (published ? 1 : 2) * others * slice;

@@ -95,7 +95,7 @@ class level_tree {
   level_tree(std::size_t ranks, std::size_t radix, large_primes wide = large_primes::folded, std::size_t shares = 0)
       : levels_(levels_of(ranks, radix, wide == large_primes::kept ? ranks : widest_prime)),
         radix_(radix),
-        shares_(shares > 0 ? shares : ranks),
+        shares_(shares),
         cuts_by_shares_(shares > 0),
         in_groups_(wide == large_primes::kept && levels_.size() > 1) {
     if (levels_.empty()) levels_.push_back({1, 1, false});  // a rank alone meets itself
@@ -121,22 +121,26 @@ class level_tree {
  private:
   friend class level_walk;
 
-  /// The shares that a rank holds after so many levels; none if it has stayed behind. (They are not divided where vectors
-  /// are folded: then there are enough for all.)
+  /// The shares that a rank holds after so many levels; none if it has stayed behind.
   index_range shares_of(std::size_t rank, std::size_t levels) const {
     index_range held{0, shares_};
     for (std::size_t l = 0; l < levels; ++l) {
       const auto digit = levels_[l].digit_of(rank), going_on = std::min(levels_[l].radix, held.size());
-      if (levels_[l].folds) {
-        const auto nodes = leaf_folding::of(levels_[l].radix);
-        if (nodes.first_leaf(nodes.node_of(digit)) != digit) return {};
-      } else if (digit < going_on) {
-        held = part_of(held, going_on, digit);
-      } else {
-        return {};
-      }
+      if (digit >= going_on) return {};
+      held = part_of(held, going_on, digit);
     }
     return held;
+  }
+  /// Whether a rank goes on after so many levels.
+  bool goes_on(std::size_t rank, std::size_t levels) const {
+    if (cuts_by_shares_) return !shares_of(rank, levels).empty();
+    for (std::size_t l = 0; l < levels; ++l) {
+      if (!levels_[l].folds) continue;
+      const auto nodes = leaf_folding::of(levels_[l].radix);
+      const auto digit = levels_[l].digit_of(rank);
+      if (nodes.first_leaf(nodes.node_of(digit)) != digit) return false;
+    }
+    return true;
   }
 
   std::vector<level> levels_;
@@ -218,7 +222,7 @@ class level_walk {
     const auto& on = tree_.levels_[l];
     const auto node = nodes.node_of(on.digit_of(rank_));
     auto one = meeting(on, nodes, node / (distance * count) * (distance * count), distance, count);
-    one.survivors = std::min(count, shares_.size());
+    one.survivors = tree_.cuts_by_shares_ ? std::min(count, shares_.size()) : count;
     const bool cuts = parts_ <= most_parts_ / count;
     for (std::size_t i = 0; i < one.survivors; ++i)
       one.parts.push_back(!cuts                   ? held_
@@ -228,7 +232,7 @@ class level_walk {
       parts_ *= count;
       holders_.clear();
       for (auto rank = one.leaf_offsets.front(); rank < one.leaf_offsets.back(); ++rank)
-        if (!tree_.shares_of(rank, l + 1).empty()) holders_.push_back(static_cast<int>(rank));
+        if (tree_.goes_on(rank, l + 1)) holders_.push_back(static_cast<int>(rank));
     } else {
       most_parts_ = parts_;  // whole parts from here on
     }
@@ -236,7 +240,7 @@ class level_walk {
     one.grouped = cuts && tree_.in_groups_;
     if (one.survives()) {
       held_ = one.part();
-      shares_ = part_of(shares_, one.survivors, one.self);
+      if (tree_.cuts_by_shares_) shares_ = part_of(shares_, one.survivors, one.self);
     }
     stages_.push_back(std::move(one));
   }

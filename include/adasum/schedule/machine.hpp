@@ -30,8 +30,9 @@ struct rate {
 
   /// Between which two of these a length lies, and how far behind the first, as a share of the way to the second.
   struct place {
-    std::size_t below = 0, above = 0;
-    double share = 0;
+    std::size_t below = 0;  ///< which of them is the first
+    std::size_t above = 0;  ///< and the second; the same at either end
+    double share = 0;       ///< from 0 to 1
   };
   /// Of a gradient of so many bytes.
   static constexpr place place_of(std::size_t bytes) {
