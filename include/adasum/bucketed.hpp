@@ -146,12 +146,10 @@ class bucketed {
   }
 
   /// Ends the pass: returns when all buckets have been reduced. If one of them fails, the exception is thrown after the
-  /// others have been reduced. After a timeout, no bucket waits again: those that are left fail at once, on all ranks. Under
-  /// a rule that weighs the whole model, all of them fail.
-  /// @return a report for each bucket, or under such a rule one for all (location::report); overwritten by the next pass
+  /// others have been reduced. After a timeout, no bucket waits again: those that are left fail at once, on all ranks.
+  /// @return a report for each bucket (location::report); overwritten by the next pass
   /// @throws bad_input  a parameter was not marked ready; its bucket fails on the other ranks, too. With
-  ///                    options::check_agreement, all ranks get an agreement_error instead, unless a pass that is a single
-  ///                    reduction had begun
+  ///                    options::check_agreement, all ranks get an agreement_error instead
   /// @throws what allreduce_plan throws; the gradients of that bucket are then unspecified where they lie in gradient(i),
   ///         and the caller's own are as they were
   std::span<const report* const> wait() {
