@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //     smpirun -np P -platform fat_tree.xml … adasum_scale_allreduce adasum SPEEDS|- RADIX BYTES…
-//     smpirun -np P -platform fat_tree.xml … adasum_scale_allreduce row_sums SPEEDS|- RADIX BYTES…
 //     smpirun -np P -platform fat_tree.xml … adasum_scale_allreduce sum SPEEDS|- BYTES…
 //     smpirun -np P -platform fat_tree.xml … adasum_scale_allreduce check
 //
 // One reduction of float vectors of each size on simulated ranks, by the library's own communicator and schedules
-// (adasum: one line for each schedule and size; row_sums: for each rule of norms and row sums as well, RULE/SCHEDULE in
-// place of NAME) or by MPI_Allreduce with the algorithm that SMPI was told to use (sum):
+// (adasum: one line for each schedule and size) or by MPI_Allreduce with the algorithm that SMPI was told to use (sum):
 //
 //     RANKS BYTES NAME SECONDS
 //
@@ -97,12 +95,12 @@ void time_sum(std::size_t bytes, int rank, int ranks) {
 
 constexpr adasum::options unchecked{.check_agreement = false};
 
-template <class Schedule, class Rule = adasum::rules::adasum>
+template <class Schedule>
 void time_schedule(const std::string& name, const adasum::mpi_communicator& comm, std::size_t bytes,
-                   const Schedule& order, const Rule& rule = {}) {
+                   const Schedule& order) {
   const scale::modelled_space space(speeds, room());
   const auto length = bytes / sizeof(float);
-  auto plan = adasum::plan_allreduce<float>(space, comm, adasum::segments::whole(length), rule, order, unchecked);
+  auto plan = adasum::plan_allreduce<float>(space, comm, adasum::segments::whole(length), order, unchecked);
   const std::span gradient(reinterpret_cast<float*>(room().data()), length);
   const double seconds = simulate(comm.rank(), [&] { plan(gradient); });
   if (comm.rank() == 0) print(comm.size(), bytes, name, seconds);
@@ -110,10 +108,10 @@ void time_schedule(const std::string& name, const adasum::mpi_communicator& comm
 
 constexpr int ranks_per_node = 8;  // of hierarchical
 
-/// visit(name, schedule) for each schedule that combines pair by pair. Among many ranks, radix 2 is simulated to the end
-/// only: with a limit to the parts, radix 4 takes fewer exchanges.
+/// visit(name, schedule) for each schedule that is worth its simulation at so many ranks. Among many ranks, radix 2 is
+/// simulated to the end only: with a limit to the parts, radix 4 takes fewer exchanges.
 template <class Visitor>
-void for_each_tree_schedule(int ranks, std::size_t widest, Visitor&& visit) {
+void for_each_schedule(int ranks, std::size_t widest, Visitor&& visit) {
   using namespace adasum::schedules;
   for (const auto& one : adasum::detail::ways_of_doubling(ranks))
     if (one.radix <= widest) visit(name_of(one), recursive_doubling{one.radix});
@@ -122,13 +120,6 @@ void for_each_tree_schedule(int ranks, std::size_t widest, Visitor&& visit) {
     if (one.radix <= widest && (to_the_end || one.radix > 2 || ranks <= 64))
       visit(name_of(one), recursive_halving{one.radix, one.most_parts});
   }
-}
-
-/// visit(name, schedule) for each schedule that is worth its simulation at so many ranks.
-template <class Visitor>
-void for_each_schedule(int ranks, std::size_t widest, Visitor&& visit) {
-  using namespace adasum::schedules;
-  for_each_tree_schedule(ranks, widest, visit);
   // The Gram matrix of 1,024 ranks is as long as a gradient of 4 MB.
   if (ranks <= 128) visit("all_to_all", all_to_all{});
   if (ranks > ranks_per_node) {
@@ -136,14 +127,6 @@ void for_each_schedule(int ranks, std::size_t widest, Visitor&& visit) {
     for (int rank = 0; rank < ranks; ++rank) node_of_rank.push_back(rank / ranks_per_node);
     visit("hierarchical", hierarchical{node_of_rank, adasum::rules::mean{}});
   }
-}
-
-/// The rules of norms and row sums along each of them, as one or two sums.
-void time_row_sums(const adasum::mpi_communicator& comm, std::size_t widest, std::size_t bytes) {
-  for_each_tree_schedule(comm.size(), widest, [&](const std::string& name, const auto& order) {
-    time_schedule("adacons/" + name, comm, bytes, order, adasum::rules::adacons{});
-    time_schedule("unit_mean/" + name, comm, bytes, order, adasum::rules::unit_mean{});
-  });
 }
 
 // ── the check ──
@@ -197,8 +180,6 @@ int main(int argc, char** argv) {
         const auto bytes = number(i);
         if (mode == "sum")
           time_sum(bytes, comm.rank(), comm.size());
-        else if (mode == "row_sums")
-          time_row_sums(comm, widest, bytes);
         else
           for_each_schedule(comm.size(), widest, [&](const std::string& name, const auto& order) {
             time_schedule(name, comm, bytes, order);

@@ -15,7 +15,6 @@ TITLES = {
 LONG = 256 * 1024  # bytes from which the aims ask for the price of a sum
 AIMS = {"messages": 1.0, "arithmetic": 1.1, "free": 1.0}
 ALL_SCHEDULES_AT = 256  # ranks
-VECTOR_SUMS = {"adacons": 2, "unit_mean": 1}
 
 
 def short(name):
@@ -55,20 +54,6 @@ def print_schedules(results, scenario, ranks):
     sums = [results.sum(scenario, ranks, size) for size in sizes]
     rows.append(["fastest `MPI_Allreduce`, µs", *(f"{seconds * 1e6:.4g} ({name})" for name, seconds in sums)])
     print_table([f"{ranks} ranks", *map(size_name, sizes)], rows)
-
-
-def print_row_sums(results):
-    """Each rule of norms and row sums: best schedule, over as many of the fastest MPI_Allreduce as it has sums."""
-    for scenario in dict.fromkeys(scenario for scenario, _, _ in results.row_sums):
-        print(f"### {TITLES[scenario]}\n")
-        keys = sorted((ranks, size) for of, ranks, size in results.row_sums if of == scenario)
-        sizes = sorted({size for _, size in keys})
-        rows = []
-        for ranks in sorted({ranks for ranks, _ in keys}):
-            for rule, sums in VECTOR_SUMS.items():
-                best = [results.best_row_sums(scenario, ranks, size, rule, sums) for size in sizes]
-                rows.append([ranks, f"`{rule}`", sums, *map(cell, best)])
-        print_table(["ranks", "rule", "sums", *map(size_name, sizes)], rows)
 
 
 def place(name):
@@ -113,9 +98,6 @@ def print_model(results, scenario):
 def main(path):
     results = Results(path)
     document = results.document
-    if results.row_sums:
-        print_row_sums(results)
-        return
     print(f"{document['simulator']}; kernels of {document['kernels_measured_on']}; {document['compiler']}; "
           f"commit {document['commit']}\n")
     for scenario, title in TITLES.items():

@@ -19,8 +19,8 @@ class Results:
 
     def __init__(self, path):
         self.document = json.loads(pathlib.Path(path).read_text())
-        self.sums, self.schedules, self.row_sums = {}, {}, {}
-        tables = {"sum": self.sums, "adasum": self.schedules, "row_sums": self.row_sums}
+        self.sums, self.schedules = {}, {}
+        tables = {"sum": self.sums, "adasum": self.schedules}
         for row in self.document["rows"]:
             table = tables[row["kind"]]
             table.setdefault((row["scenario"], row["ranks"], row["bytes"]), {})[row["name"]] = row["seconds"]
@@ -49,13 +49,6 @@ class Results:
         """(schedule, ratio) of the fastest that computes the whole tree."""
         whole = {name: ratio for name, ratio in self.ratios(scenario, ranks, size).items() if name != HIERARCHICAL}
         return min(whole.items(), key=lambda entry: entry[1])
-
-    def best_row_sums(self, scenario, ranks, size, rule, sums):
-        """(schedule, ratio) of the fastest for a rule, over so many of the fastest MPI_Allreduce."""
-        least = sums * self.sum(scenario, ranks, size)[1]
-        some = {name.removeprefix(rule + "/"): seconds / least
-                for name, seconds in self.row_sums[scenario, ranks, size].items() if name.startswith(rule + "/")}
-        return min(some.items(), key=lambda entry: entry[1])
 
     def automatic(self, scenario, ranks, size):
         """(schedule, ratio) of what automatic chooses; None where that was not simulated."""

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""bench/scale/run.py BUILD_DIRECTORY [--quick | --check | --row-sums] [--constants] [--seconds N]
+"""bench/scale/run.py BUILD_DIRECTORY [--quick | --check] [--constants] [--seconds N]
                        [--scenarios NAME…] [--ranks N…] [--sizes BYTES…]
 
 Runs adasum_scale_allreduce under SimGrid's SMPI for every number of ranks, and writes BUILD_DIRECTORY/scale.json: seconds
 of each schedule, and of the fastest MPI_Allreduce among SMPI's algorithms, for each scenario, number of ranks and size.
-scripts/bench-scale builds what it needs, runs it, and shows the results by bench/scale/report.py. --row-sums: the rules of
-norms and row sums in place of Adasum. --constants: arithmetic takes what schedules::machine says, and is not measured.
---scenarios, --ranks and --sizes: these alone.
+scripts/bench-scale builds what it needs, runs it, and shows the results by bench/scale/report.py. --constants: arithmetic
+takes what schedules::machine says, and is not measured. --scenarios, --ranks and --sizes: these alone.
 
 Simulated time does not depend on this machine's load. Runs that have not begun after the given seconds are left out and
 named: those of the most ranks.
@@ -29,8 +28,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 100_000_000]
 RANKS = [3, 5, 6, 7, 16, 64, 100, 256, 1000, 1024]
-ROW_SUMS_RANKS = [64, 256]
-ROW_SUMS_SIZES = [256 * KIB, MIB, 4 * MIB, 16 * MIB, 100_000_000]
 QUICK_SIZES = [4 * KIB, 256 * KIB, 16 * MIB]
 QUICK_RANKS = [3, 7, 16, 256]
 CHECKED_RANKS = [1, 2, 3, 5, 6, 7, 8, 15, 16, 22, 100]
@@ -52,8 +49,8 @@ def sizes_for(ranks, sizes):
     return sizes if ranks < 100 or ranks == 256 else [size for size in sizes if size in FEWER_SIZES]
 
 
-def widest_radix(mode, ranks):
-    return 16 if mode == "adasum" and ranks <= 64 else 8
+def widest_radix(ranks):
+    return 16 if ranks <= 64 else 8
 
 
 # Those of SMPI's algorithms that were the fastest for some size at some number of ranks. Where one is left out, the
@@ -95,7 +92,7 @@ def smpirun(build, ranks, scenario, arguments, algorithm=None):
 
 def simulate(build, mode, scenario, ranks, sizes, algorithm=None):
     speeds = build / "kernel_speeds.txt" if SCENARIOS[scenario]["arithmetic"] else "-"
-    arguments = [mode, speeds, *sizes] if mode == "sum" else [mode, speeds, widest_radix(mode, ranks), *sizes]
+    arguments = [mode, speeds, *sizes] if mode == "sum" else [mode, speeds, widest_radix(ranks), *sizes]
     rows = []
     for line in smpirun(build, ranks, scenario, arguments, algorithm).splitlines():
         _, size, name, seconds = line.split()
@@ -104,13 +101,13 @@ def simulate(build, mode, scenario, ranks, sizes, algorithm=None):
     return rows
 
 
-def tasks(mode, options, ranks_list, sizes):
+def tasks(options, ranks_list, sizes):
     """Arguments of simulate(), one size at a time where it takes long, so that the processor's cores share the work."""
     for scenario in options.scenarios:
         for ranks in options.ranks or sorted(set(ranks_list) & set(SCENARIOS[scenario]["ranks"])):
             some = options.sizes or sizes_for(ranks, sizes)
             for group in [[size] for size in some] if ranks > 64 else [some]:
-                yield mode, scenario, ranks, group
+                yield "adasum", scenario, ranks, group
             for algorithm in MPI_ALGORITHMS:
                 wanted = [size for size in some if algorithm in algorithms(ranks, size)]
                 if wanted:
@@ -171,7 +168,6 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--row-sums", action="store_true")
     parser.add_argument("--constants", action="store_true")
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS)
     parser.add_argument("--scenarios", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
@@ -190,9 +186,8 @@ def main():
     speeds = subprocess.run(kernels, capture_output=True, text=True, check=True).stdout
     (build / "kernel_speeds.txt").write_text(speeds)
 
-    ranks_list, sizes = ((QUICK_RANKS, QUICK_SIZES) if options.quick else
-                         (ROW_SUMS_RANKS, ROW_SUMS_SIZES) if options.row_sums else (RANKS, SIZES))
-    work = list(tasks("row_sums" if options.row_sums else "adasum", options, ranks_list, sizes))
+    ranks_list, sizes = (QUICK_RANKS, QUICK_SIZES) if options.quick else (RANKS, SIZES)
+    work = list(tasks(options, ranks_list, sizes))
     print(f"Simulating: {len(work)} runs")
     rows, left_out = run_all(build, work, options.seconds)
     results = {

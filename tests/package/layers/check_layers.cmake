@@ -12,7 +12,7 @@ foreach(layer IN LISTS layers)
 endforeach()
 list(APPEND detail_may_include rules)
 list(APPEND comm_may_include detail/references)
-list(APPEND detail/local_may_include detail/references)
+list(APPEND detail/local_may_include rules detail/references)
 list(APPEND detail/collective_may_include schedule detail/references detail/local)
 
 # The layer that a header belongs to: the folder of that name, however deep the header lies in it. Empty for the root.

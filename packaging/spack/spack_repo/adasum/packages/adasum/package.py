@@ -26,7 +26,7 @@ class Adasum(CMakePackage, CudaPackage):
     variant("eigen", default=True, description="The rules that need Eigen")
     variant("kokkos", default=False, description="The execution space of Kokkos")
     variant("nccl", default=False, when="+cuda", description="The communicator over NCCL")
-    variant("compiled", default=False, description="A static library of the usual kernels")
+    variant("compiled", default=False, description="The engine and kernels in a static library")
     variant("c", default=False, when="+mpi", description="The C library")
     variant("fortran", default=False, when="+c", description="The Fortran module")
 
