@@ -88,13 +88,6 @@ constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
   }
 }
 
-/// The same, as they are.
-template <class Type>
-std::vector<double> parameters_of(const Type& type) {
-  return with_parameters_of(type,
-                            [](std::span<const double> all) { return std::vector<double>(all.begin(), all.end()); });
-}
-
 /// The name of the rule that runs: what it stands for, if it says so.
 template <rule R>
 constexpr std::string_view name_of(const R& rule) {
@@ -118,6 +111,13 @@ constexpr std::size_t fallbacks_of(const R& rule) {
 }
 
 namespace detail {
+
+/// What a rule or a schedule was made with.
+template <class Type>
+std::vector<double> parameters_of(const Type& type) {
+  return with_parameters_of(type,
+                            [](std::span<const double> all) { return std::vector<double>(all.begin(), all.end()); });
+}
 
 /// Whether one set of weights serves all segments.
 template <rule R>
