@@ -91,7 +91,8 @@ class level_tree {
   /// @param ranks   at least 1
   /// @param radix   the most ranks that meet at a level; a prime factor of their number that is larger and kept is a level
   ///                all the same
-  /// @param shares  of the gradient, at most as many as ranks; 0: each level cuts by itself what its ranks hold
+  /// @param shares  of the gradient, at most as many as ranks, where primes are kept; 0: each level cuts by itself what its
+  ///                ranks hold
   level_tree(std::size_t ranks, std::size_t radix, large_primes wide = large_primes::folded, std::size_t shares = 0)
       : levels_(levels_of(ranks, radix, wide == large_primes::kept ? ranks : widest_prime)),
         radix_(radix),
