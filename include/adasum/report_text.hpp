@@ -152,7 +152,7 @@ inline std::string to_csv(const report& r, long long step) {
 ///     rule, schedule        names; the schedule is "" for a local combination
 ///     wire                  "same", "bfloat16" or "binary16"
 ///     wire_overflowed, wire_vanished
-///                           elements that were lost on the way, on all ranks; null where not known
+///                           elements that this rank lost when it rounded them; null where not known
 ///     contributions         number of gradients, n
 ///     bytes_sent, recombined_segments, fallbacks
 ///                           this rank's counters
