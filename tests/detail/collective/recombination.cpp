@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/detail/local/combine_window.hpp>
 
 #include "support/disagreements.hpp"
 #include "support/played_plans.hpp"

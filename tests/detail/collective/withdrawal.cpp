@@ -12,6 +12,9 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/detail/collective/transport/meeting.hpp>
+#include <adasum/detail/collective/transport/shared_access.hpp>
+#include <adasum/detail/collective/transport/shared_blocks.hpp>
 
 #include "support/disagreements.hpp"
 #include "support/random_gradients.hpp"
