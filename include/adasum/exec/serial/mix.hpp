@@ -239,7 +239,7 @@ struct mix_few {
     std::size_t x = from_boundary ? elements_to_boundary<step * sizeof(T)>(out) : 0;
     const std::size_t distance = prefetch_distance<T>(from_memory);
     const auto write_until = [&](std::size_t limit, auto ask, auto past) __attribute__((always_inline)) {
-      for (std::size_t times = (limit - x) / (2 * step); times > 0; --times, x += 2 * step) {
+      for (std::size_t times = limit < x ? 0 : (limit - x) / (2 * step); times > 0; --times, x += 2 * step) {
         if constexpr (ask) {
           prefetch<2 * step * sizeof(T)>(a + x + distance);
           if constexpr (Count == 2) prefetch<2 * step * sizeof(T)>(b + x + distance);

@@ -84,13 +84,14 @@ void windows<Mode>::measure_pair(const pair_kernels& use, const slice& window, c
   const auto measure_run = [&](index_range* remaining) {
     use.measure_short(vectors[0], vectors[n - 1], packed, &window, remaining, gram);
   };
-  for_each_piece(window, use.measure_short != nullptr, measure_run, [&](std::size_t k, index_range piece) {
-    const void* const at[] = {element_at(vectors[0], piece.begin, use.element_bytes),
-                              element_at(vectors[n - 1], piece.begin, use.element_bytes)};
-    double alone[packed_size(2)] = {};
-    use.measure(at, piece.size(), from_memory, n == 2 ? gram + k * packed : alone, 0);
-    if (n == 1) gram[k] = alone[0];
-  });
+  for_each_piece(window, use.measure_short != nullptr, measure_run,
+                 [&](std::size_t k, index_range piece) __attribute__((always_inline)) {
+                   const void* const at[] = {element_at(vectors[0], piece.begin, use.element_bytes),
+                                             element_at(vectors[n - 1], piece.begin, use.element_bytes)};
+                   double alone[packed_size(2)] = {};
+                   use.measure(at, piece.size(), from_memory, n == 2 ? gram + k * packed : alone, 0);
+                   if (n == 1) gram[k] = alone[0];
+                 });
 }
 
 template <class Mode>
