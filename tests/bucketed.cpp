@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/core/interruption.hpp>
 
 #include "support/allocations.hpp"
 #include "support/disagreements.hpp"
