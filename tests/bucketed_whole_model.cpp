@@ -71,22 +71,22 @@ ended_pass pass_of(Buckets& buckets, std::vector<double> mine, std::uint64_t see
 }
 
 /// How often this thread has measured or mixed.
-thread_local std::size_t kernels = 0;
+thread_local std::size_t kernel_calls = 0;
 
 struct counting_space : adasum::serial_space {
   template <class T>
   void measure(const adasum::slice& part, std::span<const T* const> vectors, double* gram) const {
-    ++kernels;
+    ++kernel_calls;
     adasum::serial_space::measure(part, vectors, gram);
   }
   template <class T>
   void measure(const adasum::slice& part, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    ++kernels;
+    ++kernel_calls;
     adasum::serial_space::measure(part, vectors, gram, bytes);
   }
   template <class T>
   void mix(const adasum::slice& part, std::span<const T* const> vectors, const double* weights, T* out) const {
-    ++kernels;
+    ++kernel_calls;
     adasum::serial_space::mix(part, vectors, weights, out);
   }
 };
@@ -254,16 +254,16 @@ TEST_CASE("a pass begins when the last gradient is ready, and allocates nothing 
     CHECK(buckets.location_of(7).elements == adasum::index_range{model.offset(7), model.offset(8)});
     for (int pass = 0; pass < 4; ++pass) {
       const auto before = allocations();
-      const auto so_far = kernels;
+      const auto so_far = kernel_calls;
       for (std::size_t i = model.size(); i-- > 0;) {
         std::ranges::fill(buckets.gradient(i), comm.rank() + 1.0);
         if (i > 0) buckets.ready(i);
         CHECK_FALSE(buckets.test());
       }
-      CHECK(kernels == so_far);
+      CHECK(kernel_calls == so_far);
       buckets.ready(0);
       buckets.wait();
-      CHECK(kernels > so_far);
+      CHECK(kernel_calls > so_far);
       if (pass > 1) CHECK(allocations() == before);
     }
     return 0;
