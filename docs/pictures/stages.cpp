@@ -54,7 +54,11 @@ std::string sends(const stage& one, const adasum::detail::transfers& all) {
   std::vector<std::string> found;
   for (const auto& message : all.sends)
     if (!message.elements.empty())
-      found.push_back("[" + std::to_string(one.members[message.member]) + ", " + cells_of(message.elements) + "]");
+      found.push_back(std::string(1, '[')
+                          .append(std::to_string(one.members[message.member]))
+                          .append(", ")
+                          .append(cells_of(message.elements))
+                          .append("]"));
   return list(found, [](const std::string& text) { return text; });
 }
 

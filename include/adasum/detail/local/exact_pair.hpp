@@ -60,7 +60,7 @@ class exact_pair {
     const bool is_rescaled = is_multiplied && is_finite;
     if (is_rescaled) bring_near_one();
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    double weights[2] = {nan, nan}, terms[2];
+    double weights[2] = {nan, nan}, terms[2] = {};
     int back = 0;  // as an exponent of two, what the rule's weights are multiplied by
     if (is_finite) weigh(is_rescaled, weights, terms, back);
     mix(2, weights);
