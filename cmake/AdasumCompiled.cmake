@@ -5,9 +5,7 @@
 # type. adasum::compiled_mpi adds what the engine calls of an mpi_communicator, for the MPI that it is built with. Built
 # where something links it; installed, as the component `compiled`, where ADASUM_INSTALL_COMPILED is ON.
 
-add_library(adasum_compiled STATIC EXCLUDE_FROM_ALL
-  src/engine.cpp
-  src/serial_kernels.cpp)
+add_library(adasum_compiled STATIC EXCLUDE_FROM_ALL src/engine.cpp)
 add_library(adasum::compiled ALIAS adasum_compiled)
 set_target_properties(adasum_compiled PROPERTIES EXPORT_NAME compiled POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(adasum_compiled PUBLIC adasum)
