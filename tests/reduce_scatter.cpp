@@ -295,8 +295,8 @@ TEST_CASE("plans: moved, empty, their members") {
   plan(gradient);
   CHECK(gradient == std::vector<float>{1, 2, 3});
   CHECK(plan.last_report().contributions() == 1);
-  CHECK_THROWS_WITH_AS(plan.wait(),
-                       "adasum::reduce_scatter_plan::wait: no reduction is in flight; call start() first", adasum::bad_input);
+  CHECK_THROWS_WITH_AS(plan.wait(), "adasum::reduce_scatter_plan::wait: no reduction is in flight; call start() first",
+                       adasum::bad_input);
   gradient.push_back(4);
   CHECK_THROWS_WITH_AS(plan(gradient), doctest::Contains("adasum::reduce_scatter_plan"), adasum::bad_input);
 }

@@ -12,8 +12,8 @@
 // A sum of two vectors is a mix of two. Each figure is the least of several passes over all of them: what else the
 // machine does meanwhile is not the kernel's.
 
-#include <adasum/detail/local/weigh.hpp>
 #include <adasum/adasum.hpp>
+#include <adasum/detail/local/weigh.hpp>
 
 #include <algorithm>
 #include <chrono>

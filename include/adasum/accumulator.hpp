@@ -84,7 +84,7 @@ class accumulator {
       const std::array<const void*, 2> vectors{total_.data(), elements.data()};
       const std::array<std::size_t, 2> leaves{count_, 1};
       detail::combine_vectors(detail::ref_to_space<T>(space_), rule_, vectors, leaves,
-                               reinterpret_cast<std::byte*>(total_.data()), segments_view{offsets_});
+                              reinterpret_cast<std::byte*>(total_.data()), segments_view{offsets_});
     }
     ++count_;
   }

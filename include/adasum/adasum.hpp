@@ -11,10 +11,11 @@
 #include "combine.hpp"
 #include "comm/self.hpp"
 #include "comm/threads.hpp"
-#include "compiled_tables.hpp"                     // IWYU pragma: export
+#include "compiled_tables.hpp"  // IWYU pragma: export
 #include "core/concepts.hpp"
 #include "core/error.hpp"
 #include "core/gradient.hpp"
+#include "core/interruption.hpp"
 #include "core/options.hpp"
 #include "core/parts.hpp"
 #include "core/report.hpp"

@@ -4,8 +4,8 @@
 #include "core/config.hpp"
 
 #include <array>
-#include <cstddef>
 #include <concepts>
+#include <cstddef>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -24,10 +24,9 @@ namespace detail {
 /// Whether calls can be told apart, and a plan for them can outlive them: not where it holds memory of a device, or a
 /// rule's state.
 template <class Space, class Comm, class Rule, class Schedule>
-constexpr bool keeps_plans =
-    plan_keeping_communicator<Comm> && !device_space<Space> && std::is_empty_v<Rule> &&
-    (std::is_empty_v<Space> || std::equality_comparable<Space>) &&
-    (std::is_empty_v<Schedule> || std::equality_comparable<Schedule>);
+constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Space> && std::is_empty_v<Rule> &&
+                             (std::is_empty_v<Space> || std::equality_comparable<Space>) &&
+                             (std::is_empty_v<Schedule> || std::equality_comparable<Schedule>);
 
 /// combine_allreduce for the call that is named in messages.
 /// @param updated  a rule that gets the state which the rule has afterwards; null for none
@@ -52,8 +51,7 @@ report allreduce_once(const char* call, const Space& space, const Comm& comm, co
   // Calls with shards may be alike on one rank, and not on another that has another shard.
   const bool keeps = keeps_plans<Space, Comm, Rule, Schedule> && choices.keep_plan && !mine && comm.size() > 1;
   held_plan_ptr made;
-  report found =
-      run({given, reinterpret_cast<std::byte*>(elements.data()), elements.size(), keeps, make}, made);
+  report found = run({given, reinterpret_cast<std::byte*>(elements.data()), elements.size(), keeps, make}, made);
   if constexpr (std::is_copy_assignable_v<Rule>)
     if (updated && made) *updated = static_cast<plan_of<T, Space, Comm, Rule, Schedule>&>(*made).rule;
   return found;

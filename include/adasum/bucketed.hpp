@@ -25,8 +25,8 @@
 #include "detail/collective/agreement.hpp"
 #include "detail/collective/call_signature.hpp"
 #include "detail/collective/engine_settings.hpp"
-#include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/held_plan.hpp"
+#include "detail/collective/joint_set_up.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 #include "rules/adasum.hpp"
@@ -75,16 +75,15 @@ class bucketed {
            detail::joint_set_up& together)
       : space_(space), parameters_(parameters.size()) {
     // What is weighed as a whole is one bucket.
-    fill_buckets(parameters,
-                 detail::weighs_whole_model(rule) ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
+    fill_buckets(parameters, detail::weighs_whole_model(rule) ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
     if (buckets_.size() > 1 && detail::weighs_whole_model(detail::inner_rule_of(order)))
       together.refuse("adasum::plan_bucketed: the inner rule of the schedule " + std::string(Schedule::name) +
                       " weighs the whole model, but is asked about one bucket at a time: let it weigh segments");
     for (auto& one : buckets_) {
       const auto cut = segments_of(parameters.subspan(one.parameters.begin, one.parameters.size()));
-      plans_.push_back(plan_type(detail::make_plan<T>(together, "adasum::plan_bucketed", space, comm, cut, rule, order,
-                                                      detail::options_of_plan(choices),
-                                                      detail::plan_purpose::of_user)));
+      plans_.push_back(
+          plan_type(detail::make_plan<T>(together, "adasum::plan_bucketed", space, comm, cut, rule, order,
+                                         detail::options_of_plan(choices), detail::plan_purpose::of_user)));
       one.memory = plans_.back().buffer(together);
       one.missing = one.parameters.size();
     }
@@ -191,8 +190,7 @@ class bucketed {
                (length + parameters[first - 1].total()) * sizeof(T) <= std::max(length * sizeof(T), bucket_bytes));
       std::size_t segment = 0, begin = 0;
       for (auto i = first; i < last; ++i) {
-        parameters_[i].at = {
-            buckets_.size(), segment, {begin, begin + parameters[i].total()}, buckets_.size()};
+        parameters_[i].at = {buckets_.size(), segment, {begin, begin + parameters[i].total()}, buckets_.size()};
         segment += parameters[i].size();
         begin += parameters[i].total();
       }

@@ -10,11 +10,11 @@
 #error "define ADASUM_COMPILED for all sources of the program (-DADASUM_COMPILED), not only for this one"
 #endif
 
+#include "compiled_tables.hpp"
 #include "detail/collective/held_plan_definitions.hpp"
 #include "detail/collective/joint_set_up_definitions.hpp"
 #include "detail/collective/reduction_definitions.hpp"
 #include "detail/local/combination_definitions.hpp"
-#include "compiled_tables.hpp"
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
 #include "exec/serial/windows.hpp"

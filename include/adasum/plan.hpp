@@ -205,13 +205,12 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
   const auto& schedule = argument_or<argument::schedule>(usual, as...);
   using rule_type = std::remove_cvref_t<decltype(rule)>;
   using plan_type = Plan<T, Space, Comm, rule_type, std::remove_cvref_t<decltype(schedule)>>;
-  return joint_set_up(call, ref_to_communicator(space, comm), choices.check_agreement)
-      .run([&](joint_set_up& together) {
-        return segments.visit([&](segments_view cut) {
-          return plan_type(make_plan<T>(together, call, space, comm, cut, rule, schedule, choices,
-                                        plan_purpose::of_user, to, find_argument<shard>(as...)));
-        });
-      });
+  return joint_set_up(call, ref_to_communicator(space, comm), choices.check_agreement).run([&](joint_set_up& together) {
+    return segments.visit([&](segments_view cut) {
+      return plan_type(make_plan<T>(together, call, space, comm, cut, rule, schedule, choices, plan_purpose::of_user,
+                                    to, find_argument<shard>(as...)));
+    });
+  });
 }
 
 }  // namespace detail

@@ -56,35 +56,34 @@ inline const std::vector<chosen_schedule>& all_schedules() {
 }
 
 /// Each in the least that it needs. Those that are named twice have parameters by which another branch is taken.
-inline constexpr std::array<std::string_view, 24> all_rules{"adasum",
-                                                            "adasum_linear",
-                                                            "sum",
-                                                            "mean",
-                                                            "unit_mean",
-                                                            "adacons",
-                                                            "adacons:per_segment=yes",
-                                                            "multi_krum",
-                                                            "geometric_median",
-                                                            "centred_clipping",
-                                                            "gradient_agreement_filtering",
-                                                            "pcgrad",
-                                                            "gradvac",
-                                                            "nearest_neighbour_mixing:byzantine=1,rule=geometric_median",
-                                                            "min_norm",
-                                                            "imtl_g",
-                                                            "aligned_mtl",
-                                                            "upgrad",
-                                                            "dualproj",
-                                                            "conflict_free",
-                                                            "cagrad",
-                                                            "nash_mtl",
-                                                            "fairgrad",
-                                                            "multi_krum:per_segment=yes"};
+inline constexpr std::array<std::string_view, 24> all_rules{
+    "adasum",
+    "adasum_linear",
+    "sum",
+    "mean",
+    "unit_mean",
+    "adacons",
+    "adacons:per_segment=yes",
+    "multi_krum",
+    "geometric_median",
+    "centred_clipping",
+    "gradient_agreement_filtering",
+    "pcgrad",
+    "gradvac",
+    "nearest_neighbour_mixing:byzantine=1,rule=geometric_median",
+    "min_norm",
+    "imtl_g",
+    "aligned_mtl",
+    "upgrad",
+    "dualproj",
+    "conflict_free",
+    "cagrad",
+    "nash_mtl",
+    "fairgrad",
+    "multi_krum:per_segment=yes"};
 
 /// Whether it is among the rules for which every call is compiled. The others stand beside these.
-constexpr bool has_every_call(std::string_view rule_name) {
-  return rule_name != "adasum_linear";
-}
+constexpr bool has_every_call(std::string_view rule_name) { return rule_name != "adasum_linear"; }
 
 enum class call_of_ranks {
   combine_allreduce,
@@ -102,8 +101,8 @@ enum class call_of_ranks {
 /// As a program writes it.
 constexpr std::string_view to_string(call_of_ranks call) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(call_of_ranks::count)> names{
-      "combine_allreduce", "plan_allreduce", "start, test, wait",  "plan.buffer", "combine_reduce_scatter",
-      "plan_reduce_scatter", "combine_reduce", "plan_reduce", "plan_bucketed", "delta_allreduce"};
+      "combine_allreduce",   "plan_allreduce", "start, test, wait", "plan.buffer",   "combine_reduce_scatter",
+      "plan_reduce_scatter", "combine_reduce", "plan_reduce",       "plan_bucketed", "delta_allreduce"};
   return names[static_cast<std::size_t>(call)];
 }
 /// Whether each rank gets all of the result.
@@ -151,7 +150,9 @@ struct combination {
 };
 
 inline std::string_view to_string(nonfinite_policy policy) {
-  return policy == nonfinite_policy::propagate ? "propagate" : policy == nonfinite_policy::exclude ? "exclude" : "raise";
+  return policy == nonfinite_policy::propagate ? "propagate"
+         : policy == nonfinite_policy::exclude ? "exclude"
+                                               : "raise";
 }
 
 /// For messages, and for the list of what was run.

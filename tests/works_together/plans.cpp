@@ -25,7 +25,8 @@ trial_result try_plan_by_node(const any_communicator& comm, const setting& where
   return visit_erased(rule_named(one.rule), [&]<class Rule, class Named>(const Rule& rule, const Named&) {
     const trial<float, Rule, Named> here(comm, where, one, rule);
     const auto order = here.by_pairs();
-    return here.judge([&](const auto& mine) { return reduce<float, false>(serial_space{}, comm, one, rule, order, mine); });
+    return here.judge(
+        [&](const auto& mine) { return reduce<float, false>(serial_space{}, comm, one, rule, order, mine); });
   });
 }
 

@@ -37,7 +37,8 @@ inline constexpr refusal pair_by_pair{true, "schedule_for"},
 
 /// @param compiles  whether the rule compiles with the schedule; @param ranks  on so many ranks
 inline std::optional<refusal> refusal_of(const combination& one, const setting& where, bool compiles, int ranks) {
-  const bool works_in_memory_only = std::holds_alternative<schedules::shared_memory>(one.schedule->order) && !one.by_node;
+  const bool works_in_memory_only =
+      std::holds_alternative<schedules::shared_memory>(one.schedule->order) && !one.by_node;
   if (!compiles) return pair_by_pair;
   if (one.choices.wire != wire_format::same && one.type != element::of_float) return of_float_only;
   if (one.has_shard && works_in_memory_only) return shards_by_messages;

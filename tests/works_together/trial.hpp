@@ -30,10 +30,10 @@ namespace adasum::test {
 struct trial_result {
   enum class kind { right, raised, refused, wrong };
   kind came = kind::right;
-  std::string text{};       ///< how it was refused, or what is wrong
-  std::string schedule{};   ///< that ran
-  bool rounded = false;     ///< whether elements travelled in 16 bits
-  std::uint64_t bits = 0;   ///< of a result that is the same on all ranks
+  std::string text{};      ///< how it was refused, or what is wrong
+  std::string schedule{};  ///< that ran
+  bool rounded = false;    ///< whether elements travelled in 16 bits
+  std::uint64_t bits = 0;  ///< of a result that is the same on all ranks
 };
 
 /// One combination on one rank, judged by the definition. @tparam Named  the rule's own type, if Rule stands for it
@@ -68,7 +68,8 @@ class trial {
       if (gives_all(one_.call) && !one_.has_shard) found.bits = bits_of(result);
       return found;
     } catch (const nonfinite_error&) {
-      if (!one_.not_finite || one_.choices.nonfinite != nonfinite_policy::raise || refusal) return {wrong, "nonfinite_error"};
+      if (!one_.not_finite || one_.choices.nonfinite != nonfinite_policy::raise || refusal)
+        return {wrong, "nonfinite_error"};
       return {raised, "nonfinite_error"};
     } catch (const error& problem) {
       if (refusal && says(*refusal, problem.what())) return {refused, refusal->word()};
@@ -124,9 +125,7 @@ class trial {
     if (!one_.not_finite || i != 0 || one_.choices.nonfinite == nonfinite_policy::propagate) return true;
     return one_.call == call_of_ranks::plan_bucketed && k != 0;  // each bucket by itself
   }
-  bool is_nan(std::size_t k) const {
-    return is_concerned(k) && one_.choices.nonfinite == nonfinite_policy::propagate;
-  }
+  bool is_nan(std::size_t k) const { return is_concerned(k) && one_.choices.nonfinite == nonfinite_policy::propagate; }
 
   real_vector expected() const {
     std::vector<real_vector> all;
@@ -140,7 +139,8 @@ class trial {
     if (one_.by_node) combine_pairs(all, leaves);
     const bool follows_nodes = std::holds_alternative<schedules::automatic>(one_.schedule->order) && tree_rule<Rule> &&
                                std::get<schedules::automatic>(one_.schedule->order).follows_nodes && !one_.has_shard;
-    return definition_of(rule_, all, leaves, cut_.whole(), follows_nodes && !one_.by_node ? where_.nodes : std::vector<int>(),
+    return definition_of(rule_, all, leaves, cut_.whole(),
+                         follows_nodes && !one_.by_node ? where_.nodes : std::vector<int>(),
                          [&](std::size_t i, std::size_t k) { return takes_part(i, k); });
   }
   static void combine_pairs(std::vector<real_vector>& all, std::vector<std::size_t>& leaves) {
@@ -176,7 +176,8 @@ class trial {
         range.begin = std::clamp(result.elements.begin, range.begin, range.end);
         range.end = std::clamp(result.elements.end, range.begin, range.end);
       }
-      real square = 0, scale = one_.call == call_of_ranks::delta_allreduce ? 2 * std::sqrt(static_cast<real>(range.size())) : 0;
+      real square = 0,
+           scale = one_.call == call_of_ranks::delta_allreduce ? 2 * std::sqrt(static_cast<real>(range.size())) : 0;
       bool all_nan = true;
       for (auto x = range.begin; x < range.end; ++x, ++at) {
         if (at >= result.values.size()) return "too few elements";

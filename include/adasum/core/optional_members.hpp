@@ -163,7 +163,6 @@ void note_activity(const Comm& comm, reduction_activity activity) {
 
 namespace detail {
 
-
 /// Whether a space keeps sums of vectors of T in double, and measures them there: then it can combine many vectors in
 /// groups, whose results are combined further.
 template <class Space, class T>

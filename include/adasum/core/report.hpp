@@ -126,8 +126,8 @@ class report {
   bool is_excluded(std::size_t i) const { return std::ranges::find(excluded_, static_cast<int>(i)) != excluded_.end(); }
   void require_segment(std::size_t k) const {
     if (k >= segments_)
-      throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " + std::to_string(segments_) +
-                      ", numbered from 0");
+      throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " +
+                      std::to_string(segments_) + ", numbered from 0");
   }
 
   /// Norms are divided by the largest before they are squared, so that nothing overflows.

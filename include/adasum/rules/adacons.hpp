@@ -50,11 +50,11 @@ struct adacons {
     as_published  ///< as in the authors' code: α of gradient k becomes m_j, j being the gradient of the k-th smallest α
   };
 
-  double momentum = 0;    ///< β, in [0, 1); 0.99 in the paper's regression study
-  double epsilon = 1e-8;  ///< ε, relative to the mean norm
-  scaling scale = scaling::none;  ///< how long the result is
-  bool per_segment = false;       ///< weights for each segment by itself, instead of one set for the whole model
-  double guard = 1e-6;            ///< the mean is taken where Σα ≤ guard·Σ|α|
+  double momentum = 0;                 ///< β, in [0, 1); 0.99 in the paper's regression study
+  double epsilon = 1e-8;               ///< ε, relative to the mean norm
+  scaling scale = scaling::none;       ///< how long the result is
+  bool per_segment = false;            ///< weights for each segment by itself, instead of one set for the whole model
+  double guard = 1e-6;                 ///< the mean is taken where Σα ≤ guard·Σ|α|
   unsort unsorting = unsort::inverse;  ///< how averages are given back
 
   /// State: m of each segment (one for the whole model). Save and restore it with the optimizer's.

@@ -102,12 +102,12 @@ class exchange_of_parts {
     for (std::size_t from = 0; from < ranks_.size(); ++from) {
       const auto [begin, end] = elements_of(from);
       if (element < begin || element >= end) continue;
-      const bool near = nodes_.empty() || nodes_[from] == nodes_[to];
+      const bool same_node = nodes_.empty() || nodes_[from] == nodes_[to];
       const auto away = from < to ? to - from : from - to;
-      if (best != nobody && (is_near > near || (is_near == near && distance <= away))) continue;
+      if (best != nobody && (is_near > same_node || (is_near == same_node && distance <= away))) continue;
       best = from;
       distance = away;
-      is_near = near;
+      is_near = same_node;
     }
     if (best == nobody)
       throw bad_input("adasum: after the stages of the schedule, no rank has element " + std::to_string(element) +

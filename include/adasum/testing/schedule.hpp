@@ -51,8 +51,7 @@ class schedule_check {
 
   std::string described() const {
     return counted(size_, "rank") + ", " + counted(input_.length, "element") +
-           (input_.along_tree ? "" : ", a rule not along the tree") +
-           (input_.in_place ? ", in shared memory" : "");
+           (input_.along_tree ? "" : ", a rule not along the tree") + (input_.in_place ? ", in shared memory" : "");
   }
 
   /// Asked again, it answers the same.

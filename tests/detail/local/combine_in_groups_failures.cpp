@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Many vectors along the tree, in groups, where a rule throws or memory runs out: also on a space that works later, as
 // devices do.
+#include <adasum/combine.hpp>
 #include <adasum/detail/local/combine_in_groups.hpp>
 #include <adasum/detail/local/combine_segments.hpp>
 #include <adasum/detail/references/sums_table.hpp>
-#include <adasum/combine.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/tree.hpp>
 

@@ -223,9 +223,10 @@ class agreement {
   void compare_kept_plans(std::span<const call_signature> all) {
     for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
       if (all[r].plan_is_kept != all[0].plan_is_kept)
-        problem_ = "adasum: " + rank_name(all[0].plan_is_kept ? 0 : r) + " has kept a plan of this call, " +
-                   rank_name(all[0].plan_is_kept ? r : 0) +
-                   " has not, because an earlier call failed there alone. All ranks have now dropped theirs: call again";
+        problem_ =
+            "adasum: " + rank_name(all[0].plan_is_kept ? 0 : r) + " has kept a plan of this call, " +
+            rank_name(all[0].plan_is_kept ? r : 0) +
+            " has not, because an earlier call failed there alone. All ranks have now dropped theirs: call again";
   }
 
   std::size_t middle() const { return equal_ + (different_ - equal_) / 2; }

@@ -54,8 +54,8 @@ inline report run_as_before(const single_call& call, kept_plans& kept) {
   reduction* made = nullptr;
   joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
     refuse_bad_gradient(together, given.call, given.space, call.elements, call.count, given.segments);
-    auto* const found = kept.find<call_made_before>(
-        [&](const call_made_before& one) { return one.plan->engine->is_for(given); });
+    auto* const found =
+        kept.find<call_made_before>([&](const call_made_before& one) { return one.plan->engine->is_for(given); });
     if (found) {
       made = found->plan->engine.get();
       made->meet(together);

@@ -35,8 +35,7 @@ class joint_set_up {
   /// @param bytes  of memory that this rank needs to share with others. @return the most that one needs
   /// @throws agreement_error, communication_error  one of them has failed, or they disagree; on all ranks
   /// @throws timeout_error  one of them has not come
-  std::size_t meet(const call_signature& mine, segments_view segments, agreement_memory& memory,
-                   std::size_t bytes = 0);
+  std::size_t meet(const call_signature& mine, segments_view segments, agreement_memory& memory, std::size_t bytes = 0);
   /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input
   [[noreturn]] void refuse(const std::string& problem);
   /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told. Then the plans that

@@ -96,9 +96,7 @@ class lasting_exchanges {
 
  private:
   void make() {
-    attempt_alone([&] {
-      attempt([&] { comm_.exchange(out_, in_); });
-    });
+    attempt_alone([&] { attempt([&] { comm_.exchange(out_, in_); }); });
   }
 
   communicator_ref comm_;

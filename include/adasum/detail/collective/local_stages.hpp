@@ -119,9 +119,9 @@ class local_stages {
       if (gradients_.are_cut()) describe_whole_gradients(found, k, whole_model);
       return found;
     };
-    recombination_.emplace(space_, rule, vectors_of(one), leaf_counts_of(one),
-                           std::span<const std::size_t>(unsettled_), whole_model ? segments_.size() : 1, 0, elements,
-                           std::span(recombine_scratch_), std::move(problem));
+    recombination_.emplace(space_, rule, vectors_of(one), leaf_counts_of(one), std::span<const std::size_t>(unsettled_),
+                           whole_model ? segments_.size() : 1, 0, elements, std::span(recombine_scratch_),
+                           std::move(problem));
   }
   /// @return what is to be added over the ranks next; nothing if all is there, or has failed
   std::span<double> recombine() { return recombination_->advance(); }

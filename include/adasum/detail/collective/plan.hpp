@@ -85,7 +85,9 @@ class plan final : public reduction {
     return *buffer_;
   }
 
-  void meet(joint_set_up& together) override { together.meet(inputs_.signature(), inputs_.segments(), inputs_.memory()); }
+  void meet(joint_set_up& together) override {
+    together.meet(inputs_.signature(), inputs_.segments(), inputs_.memory());
+  }
 
   // ── a run ──
   std::string problem_with(const std::byte* elements, std::size_t count) const override {
@@ -149,7 +151,7 @@ class plan final : public reduction {
         mine.set(mine.location, of_caller);
       chosen.start(elements, posts, mine, inputs_.memory(), std::move(own_problem));
     } else if (own_problem) {
-      chosen.start_refusing(std::move(own_problem), posts);
+      chosen.start_refusing(own_problem, posts);
     } else {
       chosen.start(elements, posts);
     }

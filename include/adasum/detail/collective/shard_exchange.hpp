@@ -56,8 +56,8 @@ class shard_exchange {
         throw bad_input(call_ + ": the shard lists segment " + std::to_string(k) +
                         " as replicated, but the shard has only " + counted(segments.size(), "segment"));
       if (i > 0 && k <= mine.replicated[i - 1])
-        throw bad_input(call_ + ": the replicated segments must be in ascending order: " + std::to_string(k) + " follows " +
-                        std::to_string(mine.replicated[i - 1]));
+        throw bad_input(call_ + ": the replicated segments must be in ascending order: " + std::to_string(k) +
+                        " follows " + std::to_string(mine.replicated[i - 1]));
     }
     entries().resize(static_cast<std::size_t>(comm.size()));
     reserve(entries().size() * sizeof(shard_entry));
@@ -128,9 +128,7 @@ class shard_exchange {
     std::vector<double> lengths{}, received{};
   };
   std::vector<shard_entry>& entries() { return kept_.memory.entries; }
-  void reserve(std::size_t longest) {
-    comm_.reserve(most_messages, longest);
-  }
+  void reserve(std::size_t longest) { comm_.reserve(most_messages, longest); }
 
   std::uint64_t replicated_hash() const {
     std::uint64_t value = hash(mine_.replicated);

@@ -62,10 +62,10 @@ class stage_executor {
   }
   /// Takes no part in a reduction that the other ranks begin; they get a communication_error, and this rank, from
   /// wait(), the given exception.
-  void start_refusing(std::exception_ptr problem, bool posts) {
+  void start_refusing(const std::exception_ptr& problem, bool posts) {
     start(nullptr, posts);
     actions_.take(steps_[at_], 0);
-    fail(std::move(problem));
+    fail(problem);
   }
   /// Goes on as far as it can without waiting. @return whether the run has ended, well or not: wait() will not block
   bool test() { return proceed(false); }
@@ -121,8 +121,8 @@ class stage_executor {
       }
     }
   }
-  void stop(std::exception_ptr problem) noexcept {
-    steps_[at_].kind == step_kind::agree ? end(std::move(problem)) : fail(std::move(problem));
+  void stop(const std::exception_ptr& problem) noexcept {
+    steps_[at_].kind == step_kind::agree ? end(problem) : fail(problem);
   }
   /// The run is over, with an exception if there is one.
   void end(std::exception_ptr problem) {
@@ -132,11 +132,11 @@ class stage_executor {
   }
   /// Something failed: walks through all the steps again, which skips the exchanges that were made and makes the others
   /// with empty messages. Nobody waits for this rank then; what it gets is thrown away.
-  void fail(std::exception_ptr problem) noexcept {
+  void fail(const std::exception_ptr& problem) noexcept {
     if (actions_.withdrawn()) return end(nullptr);
     // Others may have heard of this rank's failure, and failed, before this rank was done with telling them.
     const auto first = actions_.reason_to_give_up();
-    error_ = first ? first : std::move(problem);
+    error_ = first ? first : problem;
     actions_.withdraw();
     go_to(step_kind::exclude);
   }
@@ -153,9 +153,9 @@ class stage_executor {
 
   stage_actions actions_;
   std::vector<step> steps_;
-  std::size_t at_;          // the step
-  std::size_t turn_ = 0;    // how often it has waited
-  bool waits_ = false;      // whether it waits now
+  std::size_t at_;        // the step
+  std::size_t turn_ = 0;  // how often it has waited
+  bool waits_ = false;    // whether it waits now
   std::exception_ptr error_;
 };
 

@@ -55,9 +55,10 @@ struct step {
 
 /// What decides about the steps of a reduction, besides its stages.
 struct step_choices {
-  bool excludes;              ///< whether the ranks tell each other who takes part
-  bool rounds;                ///< whether the result is rounded
-  std::optional<bool> parts;  ///< where every rank gets a part of the result only: whether this one sends or receives parts
+  bool excludes;  ///< whether the ranks tell each other who takes part
+  bool rounds;    ///< whether the result is rounded
+  std::optional<bool>
+      parts;  ///< where every rank gets a part of the result only: whether this one sends or receives parts
 };
 
 /// The steps of a reduction: down the stages as far as this rank survives them, and back. What would have nothing to do

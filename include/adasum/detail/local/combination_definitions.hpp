@@ -21,9 +21,9 @@ ADASUM_INLINE void combine_vectors(const space_ref& space, const rule_ref& rule,
   combine_segments(space, rule, vectors, leaf_counts, out, segments, unobserved);
 }
 
-ADASUM_INLINE report combine_with_report(const space_ref& space, const rule_ref& rule,
-                                         std::vector<const void*> vectors, std::byte* out, segments_view segments,
-                                         const basic_options<true>& choices, const sums_table* sums) {
+ADASUM_INLINE report combine_with_report(const space_ref& space, const rule_ref& rule, std::vector<const void*> vectors,
+                                         std::byte* out, segments_view segments, const basic_options<true>& choices,
+                                         const sums_table* sums) {
   const bool measure = rule.needs_gram() || choices.measure == measuring::always;
   report_writer found(vectors.size(), segments.size(), rule.name(), {});
   found.set_measured(measure);

@@ -65,9 +65,9 @@ class combination_in_groups {
   /// @param leaf_counts  how many gradients each vector already combines
   /// @param segments     all of them
   /// @param in_round     how many of them a round has at most
-  combination_in_groups(const space_ref& space, const sums_table& in_double, const rule_ref& rule,
-                        vector_list vectors, std::span<const std::size_t> leaf_counts, segments_view segments,
-                        std::size_t in_round, const weighing_limits& limits)
+  combination_in_groups(const space_ref& space, const sums_table& in_double, const rule_ref& rule, vector_list vectors,
+                        std::span<const std::size_t> leaf_counts, segments_view segments, std::size_t in_round,
+                        const weighing_limits& limits)
       : space_(space),
         in_double_(in_double),
         rule_(rule),
@@ -116,7 +116,8 @@ class combination_in_groups {
     const auto length = window.range.size();
     keeps_ = length <= capacity_ &&
              (grouping::are_kept(groups_.size(), length) || length <= grouping::part_length(groups_.size()));
-    for (std::size_t i = 0; i < vectors_.size(); ++i) shifted_[i] = space_.at(vectors_[i], window.range.begin - window.origin);
+    for (std::size_t i = 0; i < vectors_.size(); ++i)
+      shifted_[i] = space_.at(vectors_[i], window.range.begin - window.origin);
     std::ranges::fill(of_squares_, weighing::good);
     std::ranges::fill(of_nodes_, weighing::good);
     const slice here{window.segments, window.range, window.range.begin};
@@ -151,7 +152,9 @@ class combination_in_groups {
   }
   /// Sums begin on cache lines.
   static constexpr std::size_t whole_lines(std::size_t length) { return (length + 7) / 8 * 8; }
-  double* sum(std::size_t group, std::size_t length) { return reinterpret_cast<double*>(memory_.data()) + group * whole_lines(length); }
+  double* sum(std::size_t group, std::size_t length) {
+    return reinterpret_cast<double*>(memory_.data()) + group * whole_lines(length);
+  }
   vector_list sums_of(std::size_t length) {
     for (std::size_t g = 0; g < groups_.size(); ++g) sums_[g] = sum(g, length);
     return sums_;
@@ -191,7 +194,8 @@ class combination_in_groups {
   }
 
   /// What scratch_ says of the leaves becomes what is known of the nodes.
-  tree_weighing<const rule_ref> weigh_merges(gram_view gram, std::span<const tree_groups::merge> merges, double* weights) {
+  tree_weighing<const rule_ref> weigh_merges(gram_view gram, std::span<const tree_groups::merge> merges,
+                                             double* weights) {
     tree_weighing<const rule_ref> state{rule_, gram, weights, scratch_, limits_, cancelled_node::needs_vectors};
     for (const auto& m : merges) state(m.first, m.middle, m.last);
     return state;

@@ -36,8 +36,8 @@ inline void recombine_round(const space_ref& space, const rule_ref& rule, const 
   const auto parts = whole_model ? memory.segments() : 1;
   std::vector<double> scratch(recombination::scratch_size(rule, memory.unsettled.size() * parts, vectors.size()));
   recombination run(space, rule, vectors, leaf_counts, memory.unsettled, parts, first_segment, elements, scratch);
-  fence_on_failure guard(space);         // of the copies
-  while (!run.advance().empty()) {       // alone: there is nothing to add
+  fence_on_failure guard(space);    // of the copies
+  while (!run.advance().empty()) {  // alone: there is nothing to add
   }
   finish_recombination(space, run, out, observe, [](index_range) {});
   guard.dismiss();
@@ -92,8 +92,7 @@ inline void combine_segments(const space_ref& space, const rule_ref& rule, vecto
       for_each_settled(arrays, whole_model, [&](std::size_t k) { observe_one(k, outcome_of(arrays, k)); });
       mix_window(space, rule, window, vectors, arrays, out, {}, bytes_of(space, n, segments));
     }
-    if (!unsettled.empty())
-      recombine_round(space, rule, window, vectors, leaf_counts, first, out, arrays, observe_one);
+    if (!unsettled.empty()) recombine_round(space, rule, window, vectors, leaf_counts, first, out, arrays, observe_one);
   }
   space.fence();
   guard.dismiss();

@@ -19,8 +19,8 @@ namespace adasum::detail {
 
 /// One flag for each segment: whether it holds Inf or NaN. Reads the gradient once.
 /// @param gram  room for one double per segment
-inline void find_nonfinite(const space_ref& space, const void* gradient, segments_view segments,
-                           std::span<double> gram, std::span<unsigned char> flags) {
+inline void find_nonfinite(const space_ref& space, const void* gradient, segments_view segments, std::span<double> gram,
+                           std::span<unsigned char> flags) {
   const void* const vector = gradient;
   space.measure(whole(segments), std::span(&vector, 1), gram.data());
   space.fence();

@@ -56,8 +56,8 @@ class recombination {
                 std::span<double> scratch, std::exception_ptr problem = nullptr)
       : space_(space),
         measures_distances_(rule.needs_distances()),
-        merging_(rule, leaf_counts, first_segment,
-                 space.copies_are_double() ? number_format::binary64 : space.format(), space.format()),
+        merging_(rule, leaf_counts, first_segment, space.copies_are_double() ? number_format::binary64 : space.format(),
+                 space.format()),
         vectors_(vectors.size()),
         count_(segments.size()),
         parts_(parts),
@@ -222,7 +222,8 @@ class recombination {
     ask([&](const segment_type& one) { return wanted(one) ? one.parts.size() : 0; }, kernel);
   }
   /// … for one matrix of each, which kernel(segment, to) writes.
-  void measure_whole(function_ref<bool(const segment_type&)> wanted, function_ref<void(segment_type&, double*)> kernel) {
+  void measure_whole(function_ref<bool(const segment_type&)> wanted,
+                     function_ref<void(segment_type&, double*)> kernel) {
     ask([&](const segment_type& one) { return std::size_t{wanted(one)}; }, kernel);
   }
   /// @param matrices  matrices(segment): how many kernel(segment, to) writes

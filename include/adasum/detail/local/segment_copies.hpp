@@ -73,9 +73,7 @@ class segment_copies {
     add(begin, elements.end);
   }
 
-  void mix(vector_list vectors, const double* weights, void* out) const {
-    mix(vectors, {0, length_}, weights, out);
-  }
+  void mix(vector_list vectors, const double* weights, void* out) const { mix(vectors, {0, length_}, weights, out); }
   void mix(vector_list vectors, index_range elements, const double* weights, void* out) const {
     const std::array<std::size_t, 2> offsets{elements.begin, elements.end};
     in_->space.mix(whole(segments_view{offsets}), vectors, weights, out);

@@ -83,9 +83,7 @@ class communicator_ref {
   }
   /// The node of each rank; empty if the communicator does not say.
   std::vector<int> nodes() const { return table_->nodes != nullptr ? table_->nodes(comm_) : std::vector<int>(); }
-  adasum::kept_plans* kept_plans() const {
-    return table_->kept_plans != nullptr ? table_->kept_plans(comm_) : nullptr;
-  }
+  adasum::kept_plans* kept_plans() const { return table_->kept_plans != nullptr ? table_->kept_plans(comm_) : nullptr; }
 
   // ── exchanges that are posted ──
   bool can_post() const { return table_->posting != nullptr; }
@@ -133,9 +131,8 @@ struct functions_of_communicator {
   static constexpr auto reserve() {
     using function = void (*)(const void*, std::size_t, std::size_t);
     if constexpr (requires(std::size_t count) { of(nullptr).reserve(count, count); })
-      return function([](const void* comm, std::size_t messages, std::size_t longest) {
-        of(comm).reserve(messages, longest);
-      });
+      return function(
+          [](const void* comm, std::size_t messages, std::size_t longest) { of(comm).reserve(messages, longest); });
     else
       return function(nullptr);
   }
@@ -238,11 +235,11 @@ struct functions_of_sharing {
       return function(nullptr);
   }
 
-  static constexpr sharing_table table{
-      [](const void* comm, std::size_t bytes) {
-        return any_window(static_cast<const Comm*>(comm)->share(bytes), bytes, window::same_address_space);
-      },
-      all_share_memory(), window::same_address_space};
+  static constexpr sharing_table table{[](const void* comm, std::size_t bytes) {
+                                         return any_window(static_cast<const Comm*>(comm)->share(bytes), bytes,
+                                                           window::same_address_space);
+                                       },
+                                       all_share_memory(), window::same_address_space};
 };
 
 template <class Comm, class Space>
@@ -265,15 +262,15 @@ constexpr const sharing_table* sharing_if_any() {
 /// that they can be compiled elsewhere.
 template <class Comm, class Space, class Functions = functions_of_communicator<Comm, Space>>
 communicator_table table_of_communicator{.exchange = &Functions::exchange,
-                                                          .reserve = Functions::reserve(),
-                                                          .gave_up = Functions::gave_up(),
-                                                          .require_usable = Functions::require_usable(),
-                                                          .reduction_in_flight = Functions::reduction_in_flight(),
-                                                          .note_activity = Functions::note_activity(),
-                                                          .nodes = Functions::nodes(),
-                                                          .kept_plans = Functions::kept_plans(),
-                                                          .posting = posting_if_any<Comm, Space>(),
-                                                          .sharing = sharing_if_any<Comm, Space>()};
+                                         .reserve = Functions::reserve(),
+                                         .gave_up = Functions::gave_up(),
+                                         .require_usable = Functions::require_usable(),
+                                         .reduction_in_flight = Functions::reduction_in_flight(),
+                                         .note_activity = Functions::note_activity(),
+                                         .nodes = Functions::nodes(),
+                                         .kept_plans = Functions::kept_plans(),
+                                         .posting = posting_if_any<Comm, Space>(),
+                                         .sharing = sharing_if_any<Comm, Space>()};
 
 template <class Space, class Comm>
 communicator_ref ref_to_communicator(const Space& space, const Comm& comm) {

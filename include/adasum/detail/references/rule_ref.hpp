@@ -44,7 +44,7 @@ class rule_ref {
  public:
   rule_ref(const rule_table& table, void* rule) : table_(&table), rule_(rule) {}
   template <class Rule>
-    requires rule<std::remove_const_t<Rule>>
+    requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> && rule<std::remove_const_t<Rule>>)
   rule_ref(Rule& rule);
 
   bool is_pairwise() const { return table_->pair != nullptr; }
@@ -141,24 +141,23 @@ struct functions_of_rule {
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
 /// that they can be compiled elsewhere.
 template <rule Rule, class Functions = functions_of_rule<Rule>>
-rule_table table_of_rule{
-    .pair = Functions::pair(),
-    .all = Functions::all(),
-    .left_fold = Functions::left_fold(),
-    .needs_gram = needs_gram<Rule>,
-    .needs_accurate_gram = needs_accurate_gram<Rule>,
-    .needs_distances = needs_distances<Rule>,
-    .leaves_out_nonfinite = leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>,
-    .may_fail_undecided = Functions::may_fail_undecided(),
-    .name = [](const void* rule) { return name_of(Functions::of(rule)); },
-    .whole_model = Functions::whole_model(),
-    .degree = [](const void* rule) { return degree_of(Functions::of(rule)); },
-    .fallbacks = [](const void* rule) { return fallbacks_of(Functions::of(rule)); },
-    .parameters = [](const void* rule) { return parameters_of(Functions::of(rule)); },
-    .copy = [](const void* rule) { return own(Rule(Functions::of(rule))); }};
+rule_table table_of_rule{.pair = Functions::pair(),
+                         .all = Functions::all(),
+                         .left_fold = Functions::left_fold(),
+                         .needs_gram = needs_gram<Rule>,
+                         .needs_accurate_gram = needs_accurate_gram<Rule>,
+                         .needs_distances = needs_distances<Rule>,
+                         .leaves_out_nonfinite = leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>,
+                         .may_fail_undecided = Functions::may_fail_undecided(),
+                         .name = [](const void* rule) { return name_of(Functions::of(rule)); },
+                         .whole_model = Functions::whole_model(),
+                         .degree = [](const void* rule) { return degree_of(Functions::of(rule)); },
+                         .fallbacks = [](const void* rule) { return fallbacks_of(Functions::of(rule)); },
+                         .parameters = [](const void* rule) { return parameters_of(Functions::of(rule)); },
+                         .copy = [](const void* rule) { return own(Rule(Functions::of(rule))); }};
 
 template <class Rule>
-  requires rule<std::remove_const_t<Rule>>
+  requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> && rule<std::remove_const_t<Rule>>)
 rule_ref::rule_ref(Rule& rule)
     : rule_ref(table_of_rule<std::remove_const_t<Rule>>, const_cast<std::remove_const_t<Rule>*>(&rule)) {}
 

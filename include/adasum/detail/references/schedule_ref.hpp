@@ -48,8 +48,9 @@ struct schedule_table {
 class schedule_ref {
  public:
   schedule_ref(const schedule_table& table, const void* schedule) : table_(&table), schedule_(schedule) {}
-  template <schedule Schedule>
-  schedule_ref(const Schedule& schedule);
+  template <class Schedule>
+    requires(!std::is_same_v<Schedule, schedule_ref> && schedule<Schedule>)
+  schedule_ref(const Schedule& order);
 
   std::string_view name() const { return table_->name; }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
@@ -149,7 +150,8 @@ schedule_table table_of_schedule{
     .has_inner = Functions::has_inner,
     .equal = Functions::equal()};
 
-template <schedule Schedule>
-schedule_ref::schedule_ref(const Schedule& schedule) : schedule_ref(table_of_schedule<Schedule>, &schedule) {}
+template <class Schedule>
+  requires(!std::is_same_v<Schedule, schedule_ref> && schedule<Schedule>)
+schedule_ref::schedule_ref(const Schedule& order) : schedule_ref(table_of_schedule<Schedule>, &order) {}
 
 }  // namespace adasum::detail

@@ -265,8 +265,7 @@ space_for_copies copies_of(const void* space) {
               static_cast<const wide*>(to_space)->copy(static_cast<const T*>(from), static_cast<double*>(to), count);
             },
             [](const void* from_space, const void* from, void* to, std::size_t count) {
-              static_cast<const wide*>(from_space)
-                  ->copy(static_cast<const double*>(from), static_cast<T*>(to), count);
+              static_cast<const wide*>(from_space)->copy(static_cast<const double*>(from), static_cast<T*>(to), count);
             }};
   } else {
     return {no_object(), ref_to_space<T>(mine), &functions_of_space<T, Space>::copy,
@@ -316,23 +315,23 @@ constexpr const packing_table* packing_if_any() {
 /// that they can be compiled elsewhere.
 template <scalar T, class Space, class Functions = functions_of_space<T, Space>>
 space_table table_of_space{.name = Space::name,
-                                  .format = format_of<T>,
-                                  .element_size = sizeof(T),
-                                  .is_device = device_space<Space>,
-                                  .round_bytes = Functions::round_bytes(),
-                                  .allocate = &Functions::allocate,
-                                  .measure = &Functions::measure,
-                                  .measure_in_double = Functions::measure_in_double(),
-                                  .mix = &Functions::mix,
-                                  .mix_in_double = Functions::mix_in_double(),
-                                  .copy = &Functions::copy,
-                                  .fence = &Functions::fence,
-                                  .can_reach = Functions::can_reach(),
-                                  .arithmetic = Functions::arithmetic(),
-                                  .equal = Functions::equal(),
-                                  .copies = &copies_of<T, Space>,
-                                  .copies_are_double = recombines_in_double<Space, T>,
-                                  .packing = packing_if_any<T, Space>()};
+                           .format = format_of<T>,
+                           .element_size = sizeof(T),
+                           .is_device = device_space<Space>,
+                           .round_bytes = Functions::round_bytes(),
+                           .allocate = &Functions::allocate,
+                           .measure = &Functions::measure,
+                           .measure_in_double = Functions::measure_in_double(),
+                           .mix = &Functions::mix,
+                           .mix_in_double = Functions::mix_in_double(),
+                           .copy = &Functions::copy,
+                           .fence = &Functions::fence,
+                           .can_reach = Functions::can_reach(),
+                           .arithmetic = Functions::arithmetic(),
+                           .equal = Functions::equal(),
+                           .copies = &copies_of<T, Space>,
+                           .copies_are_double = recombines_in_double<Space, T>,
+                           .packing = packing_if_any<T, Space>()};
 
 template <scalar T, class Space>
 space_ref ref_to_space(const Space& space) {

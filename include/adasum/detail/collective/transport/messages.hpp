@@ -127,8 +127,8 @@ class messages final : public transport {
       std::byte* aside = received_.data();
       for (const auto& one : stage.to_deliver.receives) {
         const auto size = one.elements.size();
-        std::byte* const to = withdrawn() ? std::exchange(aside, space_.at(aside, size))
-                                          : space_.at(gradient, one.elements.begin);
+        std::byte* const to =
+            withdrawn() ? std::exchange(aside, space_.at(aside, size)) : space_.at(gradient, one.elements.begin);
         messenger_.receive(stage.members[one.member], to, size);
       }
     };
@@ -166,10 +166,9 @@ class messages final : public transport {
   /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
   static std::size_t longest(const space_ref& space, const message_sizes& sizes, std::size_t ranks,
                              report_stages& report) {
-    return std::max(
-        {std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * space.element_size(),
-         report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
-         ranks * sizeof(call_signature)});
+    return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * space.element_size(),
+                     report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
+                     ranks * sizeof(call_signature)});
   }
 
   /// One exchange. Between two ranks, elements come before what is known of them.

@@ -113,8 +113,7 @@ class messenger {
     if (is_device_)
       for (auto& buffer : in_) buffer.discarded = withdrawn_ && buffer.where == memory_kind::space;
     bool posted = true;
-    if (posts_)
-      posted = unless_withdrawn([&] { attempt([&] { comm_.post(out_, in_, pending_.get()); }); });
+    if (posts_) posted = unless_withdrawn([&] { attempt([&] { comm_.post(out_, in_, pending_.get()); }); });
     if (scheduled_) ++steps_done_;  // what could not be posted is withheld later
     return posted;
   }

@@ -32,15 +32,15 @@ namespace adasum::detail {
 /// travel by message, or from level to level in that memory, too. Members that stay behind get the result there, and
 /// what is known for the report by message.
 class shared_memory final : public transport {
-
  public:
   /// Collective. @throws shared_memory_error  there is no room; on all ranks
   /// @param published  whether the one stage there is says so
   /// @param sizes      of sums; with record_bytes_of() of all stages
   /// @param signature  tells plans apart that cannot work together
   /// @param bytes      how much memory to ask for, if that is more than this rank needs: see bytes_for
-  shared_memory(const space_ref& space, const communicator_ref& comm, std::size_t length, bool published, shared_sizes sizes,
-                std::uint64_t signature, std::chrono::duration<double> timeout, std::size_t bytes = 0)
+  shared_memory(const space_ref& space, const communicator_ref& comm, std::size_t length, bool published,
+                shared_sizes sizes, std::uint64_t signature, std::chrono::duration<double> timeout,
+                std::size_t bytes = 0)
       : space_(space),
         length_(length),
         result_{0, length},
@@ -53,8 +53,8 @@ class shared_memory final : public transport {
   }
   /// What a rank with these stages needs. Where ranks' stages differ, all of them ask for the most that one needs: in some
   /// communicators, the first one that asks makes the memory of all.
-  static std::size_t bytes_for(const space_ref& space, const communicator_ref& comm, std::size_t length,
-                               bool published, const shared_sizes& sizes) {
+  static std::size_t bytes_for(const space_ref& space, const communicator_ref& comm, std::size_t length, bool published,
+                               const shared_sizes& sizes) {
     return shared_blocks<any_window>::bytes_for(with_gradient(space, comm, sizes, length, published),
                                                 static_cast<std::size_t>(comm.size()));
   }
@@ -292,8 +292,7 @@ class shared_memory final : public transport {
     } else if (stage.group + 1 == groups_.size()) {
       for (std::size_t i = 0; i < shared_.size(); ++i)
         if (i != shared_.self())
-          copy(common(wanted_[static_cast<std::size_t>(shared_.ranks()[i])], range),
-               shared_.published(i));
+          copy(common(wanted_[static_cast<std::size_t>(shared_.ranks()[i])], range), shared_.published(i));
     }
     space_.fence();
   }
