@@ -54,27 +54,18 @@ struct weigh_scratch {
 };
 
 /// Calls visit(first, middle, last) in the order in which a pairwise rule is applied to n vectors.
-/// @param rule  one that is known, or a rule_ref
 ADASUM_CALLS_ITS_ARGUMENT template <class Rule, class Visitor>
-ADASUM_HOST_DEVICE constexpr void for_each_merge_under(const Rule& rule, std::size_t n, Visitor&& visit) {
-  bool is_left_fold = false;
-  if constexpr (requires { rule.is_left_fold(); })
-    is_left_fold = rule.is_left_fold();
-  else
-    is_left_fold = !tree_rule<Rule>;
-  if (is_left_fold)
-    for_each_left_fold(n, visit);
-  else
+ADASUM_HOST_DEVICE constexpr void for_each_merge_under(const Rule&, std::size_t n, Visitor&& visit) {
+  if constexpr (tree_rule<Rule>)
     for_each_merge(n, visit);
+  else
+    for_each_left_fold(n, visit);
 }
 
 /// Whether the rule looks at inner products.
 template <class Rule>
-ADASUM_HOST_DEVICE constexpr bool looks_at_gram(const Rule& rule) {
-  if constexpr (requires { rule.needs_gram(); })
-    return rule.needs_gram();
-  else
-    return needs_gram<Rule>;
+ADASUM_HOST_DEVICE constexpr bool looks_at_gram(const Rule&) {
+  return needs_gram<Rule>;
 }
 
 /// The work of weigh_along_tree. A class, because nvcc heeds ADASUM_CALLS_ITS_ARGUMENT on functions, not on lambdas.
