@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#define ADASUM_MPI_IMPLEMENTATION
 #include <adasum/mpi.hpp>
 
 namespace adasum::detail {

@@ -2,19 +2,24 @@
 #pragma once
 
 /// The library's functions that are compiled once. Without CMake: define ADASUM_COMPILED for all sources of a program
-/// (-DADASUM_COMPILED), and include this in one of them.
-
-#include "core/config.hpp"
+/// (-DADASUM_COMPILED; for what needs MPI, -DADASUM_COMPILED_MPI as well), and include this in one of them, before any other
+/// header of the library.
 
 #if !defined(ADASUM_COMPILED)
 #error "define ADASUM_COMPILED for all sources of the program (-DADASUM_COMPILED), not only for this one"
 #endif
+#if defined(ADASUM_INLINE)
+#error "include <adasum/implementation.hpp> before the other headers of the library"
+#endif
 
-#include "compiled_tables.hpp"
-#include "detail/collective/held_plan_definitions.hpp"
-#include "detail/collective/joint_set_up_definitions.hpp"
-#include "detail/collective/reduction_definitions.hpp"
-#include "detail/local/combination_definitions.hpp"
+#define ADASUM_IMPLEMENTATION
+#if defined(ADASUM_COMPILED_MPI)
+#define ADASUM_MPI_IMPLEMENTATION
+#endif
+
+#include "core/config.hpp"
+
+#include "adasum.hpp"
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
 #include "exec/serial/windows.hpp"

@@ -32,10 +32,31 @@
 /// Behind the name of a function that is also a macro with parameters elsewhere: timeout, in curses.h.
 #define ADASUM_NO_MACRO
 
-/// In front of the engine's functions that calls reach it by. Where ADASUM_COMPILED is defined, for all sources of a program,
-/// they are compiled once: by the library adasum::compiled, or by the one source that includes <adasum/implementation.hpp>.
-#if defined(ADASUM_COMPILED)
-#define ADASUM_INLINE
-#else
+/// Functions that are no templates are defined behind `#if ADASUM_DEFINITIONS`, at the end of the header that declares them, each
+/// with ADASUM_INLINE. By default, every program reads them. Where ADASUM_COMPILED is defined, for all sources of a program, only
+/// the library adasum::compiled does, or the one source that includes <adasum/implementation.hpp>. So what only definitions need
+/// is included behind that line as well.
+#if !defined(ADASUM_COMPILED)
+#define ADASUM_DEFINITIONS 1
 #define ADASUM_INLINE inline
+#else
+#if defined(ADASUM_IMPLEMENTATION)
+#define ADASUM_DEFINITIONS 1
+#else
+#define ADASUM_DEFINITIONS 0
+#endif
+#define ADASUM_INLINE
+#endif
+
+/// The same for what needs MPI, with ADASUM_COMPILED_MPI and adasum::compiled_mpi.
+#if !defined(ADASUM_COMPILED_MPI)
+#define ADASUM_MPI_DEFINITIONS 1
+#define ADASUM_MPI_INLINE inline
+#else
+#if defined(ADASUM_MPI_IMPLEMENTATION)
+#define ADASUM_MPI_DEFINITIONS 1
+#else
+#define ADASUM_MPI_DEFINITIONS 0
+#endif
+#define ADASUM_MPI_INLINE
 #endif

@@ -228,4 +228,10 @@ class plan final : public reduction {
   const report* last_ = nullptr;
 };
 
+#if ADASUM_DEFINITIONS
+ADASUM_INLINE std::unique_ptr<reduction> new_reduction(const plan_arguments& given, joint_set_up& together) {
+  return std::make_unique<plan>(given, together);
+}
+#endif
+
 }  // namespace adasum::detail

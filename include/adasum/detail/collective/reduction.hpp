@@ -77,3 +77,7 @@ class reduction {
 std::unique_ptr<reduction> new_reduction(const plan_arguments& given, joint_set_up& together);
 
 }  // namespace adasum::detail
+
+#if ADASUM_DEFINITIONS
+#include "plan.hpp"  // IWYU pragma: keep
+#endif

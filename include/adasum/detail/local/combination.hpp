@@ -31,6 +31,43 @@ report combine_with_report(const space_ref& space, const rule_ref& rule, std::ve
 
 }  // namespace adasum::detail
 
-#if !defined(ADASUM_COMPILED)
-#include "combination_definitions.hpp"
+#if ADASUM_DEFINITIONS
+#include <limits>
+#include <utility>
+
+#include "../../core/report_writer.hpp"
+#include "combine_segments.hpp"
+#include "participants.hpp"
+
+namespace adasum::detail {
+
+ADASUM_INLINE void combine_vectors(const space_ref& space, const rule_ref& rule, vector_list vectors,
+                                   std::span<const std::size_t> leaf_counts, std::byte* out, segments_view segments) {
+  combine_segments(space, rule, vectors, leaf_counts, out, segments, unobserved);
+}
+
+ADASUM_INLINE report combine_with_report(const space_ref& space, const rule_ref& rule, std::vector<const void*> vectors,
+                                         std::byte* out, segments_view segments, const basic_options<true>& choices,
+                                         const sums_table* sums) {
+  const bool measure = rule.needs_gram() || choices.measure == measuring::always;
+  report_writer found(vectors.size(), segments.size(), rule.name(), {});
+  found.set_measured(measure);
+  local_participants participants(space, vectors, segments);
+  if (choices.nonfinite != nonfinite_policy::propagate)
+    participants.decide(choices.nonfinite == nonfinite_policy::raise, found);
+  const auto fallbacks = rule.fallbacks();
+  const auto observe = [&](std::size_t k, const segment_outcome& outcome) {
+    constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
+    for (std::size_t i = 0; i < vectors.size(); ++i)
+      found.row(i)[k] = {measure ? outcome.norms[i] : unknown, outcome.weights[i]};
+    found.result_norms()[k] = measure ? outcome.result_norm : unknown;
+    if (outcome.recombined) found.count_recombined_segment();
+  };
+  combine_segments(space, rule, vectors, participants.leaf_counts(), out, segments, observe, measure, sums);
+  found.set_fallbacks(rule.fallbacks() - fallbacks);
+  participants.finish(found);
+  return std::move(found).release();
+}
+
+}  // namespace adasum::detail
 #endif
