@@ -58,11 +58,9 @@ class bucketed {
       : space_(space), buckets_(detail::ref_to_space<T>(space_), posting_communicator<Comm, Space>) {
     const std::string name(Schedule::name);
     buckets_.set_up(together, parameters, bucket_bytes, detail::weighs_whole_model(rule),
-                    detail::weighs_whole_model(detail::inner_rule_of(order)) ? &name : nullptr, choices.check_agreement,
-                    [&](detail::joint_set_up& all, segments_view cut) -> detail::held_plan_ptr {
-                      return detail::make_plan<T>(all, "adasum::plan_bucketed", space, comm, cut, rule, order,
-                                                  detail::options_of_plan(choices), detail::plan_purpose::of_user);
-                    });
+                    detail::weighs_whole_model(detail::inner_rule_of(order)) ? &name : nullptr,
+                    detail::arguments_of<T>("adasum::plan_bucketed", space_, comm, rule, order, segments_view{},
+                                            detail::options_of_plan(choices)));
   }
   /// @endcond
   /// In the middle of a pass, does what wait() does, except that it writes to no gradient of the caller's.

@@ -11,7 +11,6 @@
 
 #include "../../core/report.hpp"
 #include "../../core/segments.hpp"
-#include "../references/function_ref.hpp"
 #include "../references/space_ref.hpp"
 #include "held_plan.hpp"
 #include "joint_set_up.hpp"
@@ -29,9 +28,6 @@ struct place_in_bucket {
 /// What a bucketed does, whatever its types; see there.
 class buckets {
  public:
-  /// A plan for one bucket.
-  using plan_maker = function_ref<held_plan_ptr(joint_set_up&, segments_view)>;
-
   /// @param space  must stay where it is
   /// @param posts  whether ready() may go on with reductions: else it would wait for other ranks
   buckets(const space_ref& space, bool posts) : space_(space), posts_(posts) {}
@@ -42,9 +38,9 @@ class buckets {
   /// Once, before all else.
   /// @param rule_weighs_all        whether the rule weighs the whole model: what is weighed as a whole is one bucket
   /// @param schedule_of_inner      the schedule's name if its inner rule does; else null
-  /// @param compares               options::check_agreement
+  /// @param given                  of the plans, but for their segments
   void set_up(joint_set_up& together, std::span<const segments> parameters, std::size_t bucket_bytes,
-              bool rule_weighs_all, const std::string* schedule_of_inner, bool compares, plan_maker make);
+              bool rule_weighs_all, const std::string* schedule_of_inner, const plan_arguments& given);
 
   std::size_t parameters() const { return parameters_.size(); }
   std::size_t count() const { return buckets_.size(); }
@@ -105,7 +101,7 @@ namespace adasum::detail {
 
 ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segments> parameters,
                                    std::size_t bucket_bytes, bool rule_weighs_all, const std::string* schedule_of_inner,
-                                   bool compares, plan_maker make) {
+                                   const plan_arguments& given) {
   parameters_.resize(parameters.size());
   fill(parameters, rule_weighs_all ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
   if (buckets_.size() > 1 && schedule_of_inner != nullptr)
@@ -113,9 +109,12 @@ ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segme
                     " weighs the whole model, but is asked about one bucket at a time: let it weigh segments");
   for (auto& one : buckets_) {
     std::vector<std::size_t> lengths;
-    for (const auto& cut : parameters.subspan(one.parameters.begin, one.parameters.size()))
-      for (std::size_t k = 0; k < cut.size(); ++k) lengths.push_back(cut.length(k));
-    one.plan = make(together, segments(lengths));
+    for (const auto& own : parameters.subspan(one.parameters.begin, one.parameters.size()))
+      for (std::size_t k = 0; k < own.size(); ++k) lengths.push_back(own.length(k));
+    const segments cut(lengths);
+    auto of_bucket = given;
+    of_bucket.segments = cut;
+    one.plan = make_plan(together, of_bucket);
     one.memory = one.plan->engine->buffer(together);
     one.missing = one.parameters.size();
   }
@@ -124,7 +123,7 @@ ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segme
   mine.set(mine.activity, "making buckets");
   mine.length = buckets_.size();
   const std::size_t none[] = {0};
-  agreement_memory memory(compares ? together.size() : 0);
+  agreement_memory memory(given.choices.check_agreement ? together.size() : 0);
   together.meet(mine, segments_view{none}, memory);
 }
 
