@@ -34,14 +34,14 @@ class mixed_gradients {
   /// Of the mixed ones.
   gram_view gram() const { return {products_.data(), n_, distances_.empty() ? nullptr : distances_.data()}; }
   /// Their weights, which a rule writes.
-  std::span<double> weights() { return weights_; }
+  std::span<double> weights() { return {weights_.data(), n_}; }
   /// The weights that a rule for pairs gives them along its tree.
   void weigh(const pairwise_rule_of_any_type& rule);
   /// The same combination as one of the gradients themselves.
   void weigh_unmixed(std::span<double> weights) const;
 
  private:
-  std::span<const std::size_t> nearest(std::size_t i) const { return std::span(nearest_).subspan(i * kept_, kept_); }
+  std::span<const std::size_t> nearest(std::size_t i) const { return {nearest_.data() + i * kept_, kept_}; }
 
   std::size_t n_, kept_;
   std::vector<std::size_t> nearest_;  // of each gradient the n - f nearest, itself included, ascending
