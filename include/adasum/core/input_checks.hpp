@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "error.hpp"
 #include "segments.hpp"
 
 /// What the calls check about gradients and segments before anything changes. `call` begins the message.
@@ -79,10 +80,25 @@ template <class T, class Space>
   require_segments_match(segments, out.size(), call);
 }
 
+/// What is wrong with a gradient for a plan of this length; empty if nothing.
+/// @param space  a space_ref
+template <class Space>
+std::string problem_with_gradient(const Space& space, const std::byte* elements, std::size_t count, std::size_t length,
+                                  const char* plan) {
+  if (count != length)
+    return std::string(plan) + ": the gradient has " + counted(count, "element") + ", the plan is for " +
+           std::to_string(length);
+  if (elements == nullptr && count > 0)
+    return std::string(plan) + ": the gradient is a null pointer with " + counted(count, "element");
+  if (count > 0 && !space.can_reach(elements))
+    return std::string(plan) + ": the gradient does not lie in memory that the execution space \"" +
+           std::string(space.name()) + "\" can reach (" + counted(count, "element") + ")";
+  return {};
+}
+
 }  // namespace adasum::detail
 
 #if ADASUM_DEFINITIONS
-#include "error.hpp"
 
 namespace adasum::detail {
 
@@ -120,22 +136,6 @@ ADASUM_INLINE void refuse_length(const std::string& what, std::size_t count, std
 
 ADASUM_INLINE void refuse_no_gradient(const char* call) {
   throw bad_input(std::string(call) + ": there is no gradient to combine");
-}
-
-/// What is wrong with a gradient for a plan of this length; empty if nothing.
-/// @param space  a space_ref
-template <class Space>
-std::string problem_with_gradient(const Space& space, const std::byte* elements, std::size_t count, std::size_t length,
-                                  const char* plan) {
-  if (count != length)
-    return std::string(plan) + ": the gradient has " + counted(count, "element") + ", the plan is for " +
-           std::to_string(length);
-  if (elements == nullptr && count > 0)
-    return std::string(plan) + ": the gradient is a null pointer with " + counted(count, "element");
-  if (count > 0 && !space.can_reach(elements))
-    return std::string(plan) + ": the gradient does not lie in memory that the execution space \"" +
-           std::string(space.name()) + "\" can reach (" + counted(count, "element") + ")";
-  return {};
 }
 
 }  // namespace adasum::detail

@@ -19,7 +19,7 @@ class node_groups {
   std::size_t size() const { return offsets_.size() - 1; }
   /// The ranks of a node.
   std::span<const int> ranks(std::size_t node) const {
-    return std::span(ranks_).subspan(offsets_[node], offsets_[node + 1] - offsets_[node]);
+    return {ranks_.data() + offsets_[node], offsets_[node + 1] - offsets_[node]};
   }
   /// The first of the nodes that have the most ranks.
   std::size_t largest() const;
@@ -35,7 +35,7 @@ class node_groups {
   position find(int rank) const;
 
   /// All of them, node by node.
-  std::span<const int> ranks() const { return ranks_; }
+  std::span<const int> ranks() const { return {ranks_.data(), ranks_.size()}; }
 
  private:
   std::vector<int> ranks_;

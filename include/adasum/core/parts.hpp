@@ -60,7 +60,7 @@ class parts {
   index_range of_rank(std::size_t rank) const { return {offsets_[rank], offsets_[rank + 1]}; }
 
   /// size() + 1 boundaries.
-  std::span<const std::size_t> offsets() const { return offsets_; }
+  std::span<const std::size_t> offsets() const { return {offsets_.data(), offsets_.size()}; }
 
   friend bool operator==(const parts&, const parts&) = default;
 

@@ -60,7 +60,7 @@ class report {
   double orthogonality() const { return ratio(0, segments_); }
 
   /// Whether every gradient was finite. If measured() is false, only those that were left out are known not to be.
-  bool finite() const { return nonfinite().empty(); }
+  bool finite() const;
   /// The gradients that were left out because they were not finite (nonfinite_policy::exclude). Their weights are 0, and
   /// their norms Inf in the segments that were not finite, 0 in the others.
   const std::vector<int>& excluded() const { return excluded_; }
@@ -140,6 +140,8 @@ ADASUM_INLINE double report::orthogonality(std::size_t k) const {
   require_segment(k);
   return ratio(k, k + 1);
 }
+
+ADASUM_INLINE bool report::finite() const { return nonfinite().empty(); }
 
 ADASUM_INLINE std::vector<nonfinite_input> report::nonfinite() const {
   std::vector<nonfinite_input> found;

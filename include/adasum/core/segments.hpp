@@ -45,7 +45,7 @@ class segments_view {
   constexpr index_range all() const { return {offsets_.front(), offsets_.back()}; }
   /// The segments [first, first + count), at the positions that they have in the whole vector.
   constexpr segments_view part(std::size_t first, std::size_t count) const {
-    return segments_view{offsets_.subspan(first, count + 1)};
+    return segments_view{{offsets_.data() + first, count + 1}};
   }
   /// The boundaries, one more than there are segments.
   constexpr std::span<const std::size_t> offsets() const { return offsets_; }
@@ -135,7 +135,7 @@ class segments {
   std::size_t offset(std::size_t k) const { return offsets_[k]; }
 
   /// Converts to a view, for calls that take one.
-  operator segments_view() const { return segments_view{offsets_}; }
+  operator segments_view() const { return segments_view{{offsets_.data(), offsets_.size()}}; }
   friend bool operator==(const segments&, const segments&) = default;
 
  private:

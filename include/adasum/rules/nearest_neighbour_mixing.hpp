@@ -32,16 +32,16 @@ class mixed_gradients {
   mixed_gradients(gram_view gram, std::size_t byzantine, bool needs_distances);
 
   /// Of the mixed ones.
-  gram_view gram() const { return {products_.data(), n_, distances_.empty() ? nullptr : distances_.data()}; }
+  gram_view gram() const;
   /// Their weights, which a rule writes.
-  std::span<double> weights() { return {weights_.data(), n_}; }
+  std::span<double> weights();
   /// The weights that a rule for pairs gives them along its tree.
   void weigh(const pairwise_rule_of_any_type& rule);
   /// The same combination as one of the gradients themselves.
   void weigh_unmixed(std::span<double> weights) const;
 
  private:
-  std::span<const std::size_t> nearest(std::size_t i) const { return {nearest_.data() + i * kept_, kept_}; }
+  std::span<const std::size_t> nearest(std::size_t i) const;
 
   std::size_t n_, kept_;
   std::vector<std::size_t> nearest_;  // of each gradient the n - f nearest, itself included, ascending
@@ -97,7 +97,7 @@ struct nearest_neighbour_mixing {
   std::vector<double> parameters() const {
     return with_parameters_of(rule, [&](std::span<const double> inner) {
       std::vector<double> all{static_cast<double>(byzantine)};
-      all.insert(all.end(), inner.begin(), inner.end());
+      for (const double one : inner) all.push_back(one);
       return all;
     });
   }
@@ -178,6 +178,16 @@ ADASUM_INLINE mixed_gradients::mixed_gradients(gram_view gram, std::size_t byzan
       const bool same = std::equal(nearest(i).begin(), nearest(i).end(), nearest(j).begin());
       square = same ? 0 : std::max(0.0, square - own / 2);
     }
+}
+
+ADASUM_INLINE gram_view mixed_gradients::gram() const {
+  return {products_.data(), n_, distances_.empty() ? nullptr : distances_.data()};
+}
+
+ADASUM_INLINE std::span<double> mixed_gradients::weights() { return weights_; }
+
+ADASUM_INLINE std::span<const std::size_t> mixed_gradients::nearest(std::size_t i) const {
+  return std::span(nearest_).subspan(i * kept_, kept_);
 }
 
 ADASUM_INLINE void mixed_gradients::weigh(const pairwise_rule_of_any_type& rule) {
