@@ -11,7 +11,8 @@
 //
 // speeds: its constants for arithmetic, in the form in which adasum_scale_kernel_speeds prints measured ones.
 
-#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/cheapest.hpp>
+#include <adasum/schedule/choice.hpp>
 #include <adasum/schedule/cost.hpp>
 
 #include <cstddef>

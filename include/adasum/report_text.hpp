@@ -3,20 +3,63 @@
 
 #include "core/config.hpp"
 
-#include <algorithm>
-#include <charconv>
-#include <cstddef>
 #include <iosfwd>
 #include <string>
-#include <string_view>
-#include <type_traits>
 
-#include "core/float_bits.hpp"
-#include "core/options.hpp"
 #include "core/report.hpp"
 
 /// A report as text: for people, as CSV and as JSON for logs. Numbers are written without regard to the locale, with as
 /// many digits as it takes to read back the same double.
+namespace adasum {
+
+/// For people: a line about the whole, what was not finite, and a line for each segment.
+std::string to_text(const report& r);
+
+/// The names of the columns that to_csv writes; ends with a newline.
+std::string csv_header();
+
+/// One line for each gradient in each segment. What was lost on the wire is counted for the whole reduction, so it is the
+/// same on each line; the field is empty if it is not known. @param step the caller's, to tell runs apart
+std::string to_csv(const report& r, long long step);
+
+/// Everything, as one object on one line (JSON Lines); ends with a newline. Numbers that are not finite become null.
+///
+///     key                   value
+///     step                  the caller's
+///     rule, schedule        names; the schedule is "" for a local combination
+///     wire                  "same", "bfloat16" or "binary16"
+///     wire_overflowed, wire_vanished
+///                           elements that this rank lost when it rounded them; null where not known
+///     contributions         number of gradients, n
+///     bytes_sent, recombined_segments, fallbacks
+///                           this rank's counters
+///     orthogonality         of all segments together
+///     orthogonalities       [segment]
+///     result_norms          [segment]
+///     norms, weights        [segment][gradient]: one array of n numbers for each segment
+///     nonfinite             [{"contribution": gradient, "segment": segment}, …]
+///     excluded              [gradient, …]
+std::string to_json(const report& r, long long step);
+
+/// to_text.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, const report& r) {
+  return out << to_text(r);
+}
+
+}  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+#include "core/error.hpp"
+#include "core/float_bits.hpp"
+#include "core/options.hpp"
+
 namespace adasum {
 
 namespace detail {
@@ -87,8 +130,7 @@ void append_json_array(std::string& text, std::size_t count, Value&& value) {
 
 }  // namespace detail
 
-/// For people: a line about the whole, what was not finite, and a line for each segment.
-inline std::string to_text(const report& r) {
+ADASUM_INLINE std::string to_text(const report& r) {
   std::string text;
   detail::append_all(text, r.rule(), " of ", detail::counted(r.contributions(), "gradient"), ", ",
                      detail::counted(r.segments(), "segment"));
@@ -113,7 +155,7 @@ inline std::string to_text(const report& r) {
                        detail::brief(r.orthogonality(k)), "; weight × norm of each:");
     for (std::size_t i = 0; i < r.contributions(); ++i) {
       detail::append(text, i == 0 ? " " : ", ");
-      if (std::ranges::find(r.excluded(), static_cast<int>(i)) != r.excluded().end())
+      if (std::find(r.excluded().begin(), r.excluded().end(), static_cast<int>(i)) != r.excluded().end())
         detail::append(text, "left out");
       else
         detail::append_all(text, detail::brief(r.weight(i, k)), " × ", detail::brief(r.norm(i, k)));
@@ -123,15 +165,12 @@ inline std::string to_text(const report& r) {
   return text;
 }
 
-/// The names of the columns that to_csv writes; ends with a newline.
-inline std::string csv_header() {
+ADASUM_INLINE std::string csv_header() {
   return "step,rule,schedule,segment,contribution,norm,weight,result_norm,orthogonality,wire_overflowed,"
          "wire_vanished\n";
 }
 
-/// One line for each gradient in each segment. What was lost on the wire is counted for the whole reduction, so it is the
-/// same on each line; the field is empty if it is not known. @param step the caller's, to tell runs apart
-inline std::string to_csv(const report& r, long long step) {
+ADASUM_INLINE std::string to_csv(const report& r, long long step) {
   std::string text, lost = ",,";
   if (const auto& known = r.lost_on_wire()) {
     lost.clear();
@@ -145,24 +184,7 @@ inline std::string to_csv(const report& r, long long step) {
   return text;
 }
 
-/// Everything, as one object on one line (JSON Lines); ends with a newline. Numbers that are not finite become null.
-///
-///     key                   value
-///     step                  the caller's
-///     rule, schedule        names; the schedule is "" for a local combination
-///     wire                  "same", "bfloat16" or "binary16"
-///     wire_overflowed, wire_vanished
-///                           elements that this rank lost when it rounded them; null where not known
-///     contributions         number of gradients, n
-///     bytes_sent, recombined_segments, fallbacks
-///                           this rank's counters
-///     orthogonality         of all segments together
-///     orthogonalities       [segment]
-///     result_norms          [segment]
-///     norms, weights        [segment][gradient]: one array of n numbers for each segment
-///     nonfinite             [{"contribution": gradient, "segment": segment}, …]
-///     excluded              [gradient, …]
-inline std::string to_json(const report& r, long long step) {
+ADASUM_INLINE std::string to_json(const report& r, long long step) {
   std::string text;
   detail::append_all(text, "{\"step\":", step, ",\"rule\":");
   detail::append_json_string(text, r.rule());
@@ -203,10 +225,5 @@ inline std::string to_json(const report& r, long long step) {
   return text;
 }
 
-/// to_text.
-template <class Traits>
-std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, const report& r) {
-  return out << to_text(r);
-}
-
 }  // namespace adasum
+#endif

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/schedule/all_to_all.hpp>
 #include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/cheapest.hpp>
+#include <adasum/schedule/choice.hpp>
+#include <adasum/schedule/cost.hpp>
+#include <adasum/schedule/in_place_cost.hpp>
+#include <adasum/schedule/recursive_doubling.hpp>
+#include <adasum/schedule/recursive_halving.hpp>
+#include <adasum/schedule/shared_memory.hpp>
 
 #include <doctest/doctest.h>
 

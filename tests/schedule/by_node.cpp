@@ -8,7 +8,13 @@
 #include <string>
 #include <vector>
 
+#include <adasum/schedule/all_to_all.hpp>
 #include <adasum/schedule/automatic.hpp>
+#include <adasum/schedule/cheapest.hpp>
+#include <adasum/schedule/choice.hpp>
+#include <adasum/schedule/cost.hpp>
+#include <adasum/schedule/recursive_doubling.hpp>
+#include <adasum/schedule/recursive_halving.hpp>
 #include <adasum/testing/schedule.hpp>
 
 #include "support/arrangements.hpp"

@@ -5,12 +5,13 @@
 
 #include <array>
 #include <cstddef>
-#include <ranges>
+#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "eigen_gradient.hpp"
+#include "ranges.hpp"
 #include "scalar.hpp"
 
 /// What the public calls accept as a gradient.
@@ -45,12 +46,13 @@ auto flattened(E* first, std::size_t count) {
 
 /// std::vector, std::span, std::array, T[n], T[n][m], …
 template <class A>
-  requires(!detail::eigen_object<A>) && std::ranges::contiguous_range<A> && std::ranges::sized_range<A>
+  requires(!detail::eigen_object<A>) && requires(A& array) { std::span(array); }
 struct gradient_traits<A> {
   /// Its elements, one after the other.
   template <class R>
   static auto span(R&& range) {
-    return detail::flattened(std::ranges::data(range), static_cast<std::size_t>(std::ranges::size(range)));
+    const std::span all(range);
+    return detail::flattened(all.data(), all.size());
   }
 };
 
@@ -87,7 +89,8 @@ concept mutable_gradient = gradient<A> && !std::is_const_v<typename detail::span
 
 /// Several gradients of one element type: std::vector<std::vector<float>>, std::array<std::span<double>, 4>, …
 template <class A>
-concept gradient_list = std::ranges::forward_range<A> && gradient<std::ranges::range_reference_t<A>>;
+concept gradient_list = detail::input_range<A> && std::forward_iterator<detail::iterator_of<A>> &&
+                        gradient<std::iter_reference_t<detail::iterator_of<A>>>;
 
 namespace detail {
 

@@ -7,9 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "error.hpp"
-#include "waiting_time.hpp"
-
 namespace adasum {
 
 /// When the Gram matrix is measured.
@@ -92,16 +89,6 @@ struct basic_options {
   friend constexpr bool operator==(const basic_options&, const basic_options&) = default;
 };
 
-/// For the check that all ranks made the same choices.
-template <bool CheckedByDefault>
-std::string describe(const basic_options<CheckedByDefault>& choices) {
-  std::string text = choices.measure == measuring::always ? "measured" : "not measured";
-  if (choices.nonfinite == nonfinite_policy::exclude) text += ", exclude";
-  if (choices.nonfinite == nonfinite_policy::raise) text += ", raise";
-  if (choices.wire != wire_format::same) text.append(", ").append(to_string(choices.wire));
-  return text;
-}
-
 namespace detail {
 
 /// Options of one type in builds with NDEBUG and without.
@@ -111,21 +98,18 @@ basic_options<true> options_of_plan(const basic_options<Checked>& choices) {
           choices.timeout,         choices.keep_plan};
 }
 
+std::string describe_options(const basic_options<true>& choices);
+
 /// @throws bad_input  the timeout is not positive, or an option has a value that its enumeration does not have
-template <bool CheckedByDefault>
-void require_valid(const basic_options<CheckedByDefault>& choices, const char* call) {
-  if (!(choices.timeout.count() > 0))  // nor NaN
-    throw bad_input(std::string(call) + ": options::timeout is " + text_of(choices.timeout) + "; it must be positive");
-  const auto require_below = [&](auto value, int count, const char* option) {
-    if (const auto number = static_cast<int>(value); number < 0 || number >= count)
-      throw bad_input(std::string(call) + ": options::" + option + " has no value " + std::to_string(number));
-  };
-  require_below(choices.measure, 2, "measure");
-  require_below(choices.nonfinite, 3, "nonfinite");
-  require_below(choices.wire, 3, "wire");
-}
+void require_valid(const basic_options<true>& choices, const char* call);
 
 }  // namespace detail
+
+/// For the check that all ranks made the same choices.
+template <bool CheckedByDefault>
+std::string describe(const basic_options<CheckedByDefault>& choices) {
+  return detail::describe_options(detail::options_of_plan(choices));
+}
 
 #ifdef NDEBUG
 using options = basic_options<false>;
@@ -135,3 +119,32 @@ using options = basic_options<true>;
 #endif
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include "error.hpp"
+#include "waiting_time.hpp"
+
+namespace adasum::detail {
+
+ADASUM_INLINE std::string describe_options(const basic_options<true>& choices) {
+  std::string text = choices.measure == measuring::always ? "measured" : "not measured";
+  if (choices.nonfinite == nonfinite_policy::exclude) text += ", exclude";
+  if (choices.nonfinite == nonfinite_policy::raise) text += ", raise";
+  if (choices.wire != wire_format::same) text.append(", ").append(to_string(choices.wire));
+  return text;
+}
+
+ADASUM_INLINE void require_valid(const basic_options<true>& choices, const char* call) {
+  if (!(choices.timeout.count() > 0))  // nor NaN
+    throw bad_input(std::string(call) + ": options::timeout is " + text_of(choices.timeout) + "; it must be positive");
+  const auto require_below = [&](int number, int count, const char* option) {
+    if (number < 0 || number >= count)
+      throw bad_input(std::string(call) + ": options::" + option + " has no value " + std::to_string(number));
+  };
+  require_below(static_cast<int>(choices.measure), 2, "measure");
+  require_below(static_cast<int>(choices.nonfinite), 3, "nonfinite");
+  require_below(static_cast<int>(choices.wire), 3, "wire");
+}
+
+}  // namespace adasum::detail
+#endif

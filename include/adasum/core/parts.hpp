@@ -7,15 +7,12 @@
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
-#include <limits>
-#include <ranges>
 #include <span>
-#include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "error.hpp"
+#include "ranges.hpp"
 #include "segments.hpp"
 
 namespace adasum {
@@ -50,9 +47,10 @@ class parts {
   }
 
   /// @throws bad_input as above.
-  template <std::ranges::input_range Range>
-    requires(std::integral<std::ranges::range_value_t<Range>> && !std::same_as<std::remove_cvref_t<Range>, parts>)
-  explicit parts(Range&& lengths) : parts(std::ranges::begin(lengths), std::ranges::end(lengths)) {}
+  template <class Range>
+    requires(!std::same_as<std::remove_cvref_t<Range>, parts> && detail::range_of_lengths<Range>)
+  explicit parts(Range&& lengths)
+      : parts(detail::range_access::begin_of(lengths), detail::range_access::end_of(lengths)) {}
 
   /// How many: one for each rank.
   std::size_t size() const { return offsets_.size() - 1; }
@@ -62,19 +60,13 @@ class parts {
   index_range of_rank(std::size_t rank) const { return {offsets_[rank], offsets_[rank + 1]}; }
 
   /// size() + 1 boundaries.
-  std::span<const std::size_t> offsets() const { return offsets_; }
+  std::span<const std::size_t> offsets() const { return {offsets_.data(), offsets_.size()}; }
 
   friend bool operator==(const parts&, const parts&) = default;
 
  private:
   void append(std::integral auto length) {
-    const auto rank = std::to_string(size());
-    if (std::cmp_less(length, 0))
-      throw bad_input("adasum::parts: the part of rank " + rank + " has the negative length " + std::to_string(length));
-    const auto count = static_cast<std::size_t>(length);
-    if (count > std::numeric_limits<std::size_t>::max() - total())
-      throw bad_input("adasum::parts: the total length overflows at the part of rank " + rank);
-    offsets_.push_back(total() + count);
+    detail::append_length(offsets_, length, "adasum::parts", "the part of rank");
   }
 
   std::vector<std::size_t> offsets_{0};

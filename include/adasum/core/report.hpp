@@ -3,7 +3,6 @@
 
 #include "config.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -11,8 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "error.hpp"
-#include "float_bits.hpp"
 #include "options.hpp"
 #include "wire_losses.hpp"
 
@@ -53,37 +50,24 @@ class report {
   /// The weight cᵢ of gradient i in segment k: the result is Σ cᵢ gᵢ.
   double weight(std::size_t i, std::size_t k) const { return at(i, k).weight; }
   /// ‖segment k of the result‖₂, from inner products.
-  double result_norm(std::size_t k) const {
-    require_segment(k);
-    return result_norms_[k];
-  }
+  double result_norm(std::size_t k) const;
 
   /// ‖result‖² / Σᵢ‖gᵢ‖² of segment k: 1 where the gradients are orthogonal, 1/n where they are equal (under Adasum). 1 if
   /// all of them are zero; NaN if a gradient that takes part is not finite, or if none takes part. Maleki et al., MLSys 2021,
   /// section 4.
-  double orthogonality(std::size_t k) const {
-    require_segment(k);
-    return ratio(k, k + 1);
-  }
+  double orthogonality(std::size_t k) const;
   /// The same over all segments together.
   double orthogonality() const { return ratio(0, segments_); }
 
   /// Whether every gradient was finite. If measured() is false, only those that were left out are known not to be.
-  bool finite() const { return nonfinite().empty(); }
+  bool finite() const;
   /// The gradients that were left out because they were not finite (nonfinite_policy::exclude). Their weights are 0, and
   /// their norms Inf in the segments that were not finite, 0 in the others.
   const std::vector<int>& excluded() const { return excluded_; }
   /// Whether no gradient is left; then the result is 0 and the orthogonality is NaN.
   bool all_excluded() const { return contributions_ > 0 && excluded_.size() == contributions_; }
   /// The gradients and segments that held Inf or NaN, as far as finite() knows them, ordered by segment and then rank.
-  std::vector<nonfinite_input> nonfinite() const {
-    std::vector<nonfinite_input> found;
-    for (std::size_t k = 0; k < segments_; ++k)
-      for (std::size_t i = 0; i < contributions_; ++i)
-        if (!detail::is_finite(at(i, k).norm) && (measured_ || is_excluded(i)))
-          found.push_back({static_cast<int>(i), k});
-    return found;
-  }
+  std::vector<nonfinite_input> nonfinite() const;
 
   /// How often this rank combined a segment vector by vector, because inner products had lost too much.
   std::size_t recombined_segments() const { return recombined_segments_; }
@@ -108,49 +92,14 @@ class report {
   friend class detail::report_writer;
 
   /// An empty report with room for everything.
-  report(std::size_t contributions, std::size_t segments, std::string_view rule, std::string_view schedule)
-      : contributions_(contributions),
-        segments_(segments),
-        entries_(contributions * segments),
-        result_norms_(segments),
-        rule_(rule),
-        schedule_(schedule) {}
+  report(std::size_t contributions, std::size_t segments, std::string_view rule, std::string_view schedule);
 
-  const entry& at(std::size_t i, std::size_t k) const {
-    require_segment(k);
-    if (i >= contributions_)
-      throw bad_input("adasum::report: there is no contribution " + std::to_string(i) + ", only " +
-                      std::to_string(contributions_) + ", numbered from 0");
-    return entries_[i * segments_ + k];
-  }
-  bool is_excluded(std::size_t i) const { return std::ranges::find(excluded_, static_cast<int>(i)) != excluded_.end(); }
-  void require_segment(std::size_t k) const {
-    if (k >= segments_)
-      throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " +
-                      std::to_string(segments_) + ", numbered from 0");
-  }
+  const entry& at(std::size_t i, std::size_t k) const;
+  bool is_excluded(std::size_t i) const;
+  void require_segment(std::size_t k) const;
 
   /// Norms are divided by the largest before they are squared, so that nothing overflows.
-  double ratio(std::size_t first, std::size_t last) const {
-    if (!measured_ || all_excluded()) return std::numeric_limits<double>::quiet_NaN();
-    double largest = 0, result = 0, inputs = 0;
-    const auto for_each_input = [&](auto&& visit) {
-      for (std::size_t i = 0; i < contributions_; ++i)
-        if (!is_excluded(i))
-          for (auto k = first; k < last; ++k) visit(at(i, k).norm);
-    };
-    const auto square = [&](double norm) { return (norm / largest) * (norm / largest); };
-    bool finite = true;
-    for_each_input([&](double norm) {
-      finite &= detail::is_finite(norm);
-      largest = std::max(largest, norm);
-    });
-    if (!finite) return std::numeric_limits<double>::quiet_NaN();
-    if (largest == 0) return 1;
-    for_each_input([&](double norm) { inputs += square(norm); });
-    for (auto k = first; k < last; ++k) result += square(result_norms_[k]);
-    return result / inputs;
-  }
+  double ratio(std::size_t first, std::size_t last) const;
 
   std::size_t contributions_ = 0, segments_ = 0;
   std::vector<entry> entries_;
@@ -164,3 +113,82 @@ class report {
 };
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+
+#include "error.hpp"
+#include "float_bits.hpp"
+
+namespace adasum {
+
+ADASUM_INLINE report::report(std::size_t contributions, std::size_t segments, std::string_view rule,
+                             std::string_view schedule)
+    : contributions_(contributions),
+      segments_(segments),
+      entries_(contributions * segments),
+      result_norms_(segments),
+      rule_(rule),
+      schedule_(schedule) {}
+
+ADASUM_INLINE double report::result_norm(std::size_t k) const {
+  require_segment(k);
+  return result_norms_[k];
+}
+
+ADASUM_INLINE double report::orthogonality(std::size_t k) const {
+  require_segment(k);
+  return ratio(k, k + 1);
+}
+
+ADASUM_INLINE bool report::finite() const { return nonfinite().empty(); }
+
+ADASUM_INLINE std::vector<nonfinite_input> report::nonfinite() const {
+  std::vector<nonfinite_input> found;
+  for (std::size_t k = 0; k < segments_; ++k)
+    for (std::size_t i = 0; i < contributions_; ++i)
+      if (!detail::is_finite(at(i, k).norm) && (measured_ || is_excluded(i))) found.push_back({static_cast<int>(i), k});
+  return found;
+}
+
+ADASUM_INLINE const report::entry& report::at(std::size_t i, std::size_t k) const {
+  require_segment(k);
+  if (i >= contributions_)
+    throw bad_input("adasum::report: there is no contribution " + std::to_string(i) + ", only " +
+                    std::to_string(contributions_) + ", numbered from 0");
+  return entries_[i * segments_ + k];
+}
+
+ADASUM_INLINE bool report::is_excluded(std::size_t i) const {
+  return std::find(excluded_.begin(), excluded_.end(), static_cast<int>(i)) != excluded_.end();
+}
+
+ADASUM_INLINE void report::require_segment(std::size_t k) const {
+  if (k >= segments_)
+    throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " + std::to_string(segments_) +
+                    ", numbered from 0");
+}
+
+ADASUM_INLINE double report::ratio(std::size_t first, std::size_t last) const {
+  if (!measured_ || all_excluded()) return std::numeric_limits<double>::quiet_NaN();
+  double largest = 0, result = 0, inputs = 0;
+  const auto for_each_input = [&](auto&& visit) {
+    for (std::size_t i = 0; i < contributions_; ++i)
+      if (!is_excluded(i))
+        for (auto k = first; k < last; ++k) visit(at(i, k).norm);
+  };
+  const auto square = [&](double norm) { return (norm / largest) * (norm / largest); };
+  bool finite = true;
+  for_each_input([&](double norm) {
+    finite &= detail::is_finite(norm);
+    largest = std::max(largest, norm);
+  });
+  if (!finite) return std::numeric_limits<double>::quiet_NaN();
+  if (largest == 0) return 1;
+  for_each_input([&](double norm) { inputs += square(norm); });
+  for (auto k = first; k < last; ++k) result += square(result_norms_[k]);
+  return result / inputs;
+}
+
+}  // namespace adasum
+#endif

@@ -3,7 +3,6 @@
 
 #include "config.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -32,15 +31,15 @@ class report_writer {
   /// Gradient i's entries, one per segment; the rows of consecutive gradients lie one after the other.
   std::span<report::entry> row(std::size_t i) { return rows(i, i + 1); }
   std::span<report::entry> rows(std::size_t first, std::size_t last) {
-    return std::span(report_.entries_).subspan(first * report_.segments_, (last - first) * report_.segments_);
+    return {report_.entries_.data() + first * report_.segments_, (last - first) * report_.segments_};
   }
-  std::span<double> result_norms() { return report_.result_norms_; }
+  std::span<double> result_norms() { return {report_.result_norms_.data(), report_.result_norms_.size()}; }
   void set_measured(bool measured) { report_.measured_ = measured; }
   /// Not all norms are known: none is told.
   void forget_norms() {
     constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
     for (auto& one : report_.entries_) one.norm = unknown;
-    std::ranges::fill(report_.result_norms_, unknown);
+    for (double& norm : report_.result_norms_) norm = unknown;
   }
   /// A new run: what is counted and collected during a run starts from nothing.
   void begin() {
@@ -71,11 +70,11 @@ class report_writer {
 
   /// Rows are written in the order of leaves; row i becomes that of gradient gradient_of_leaf[i].
   void reorder(std::span<const int> gradient_of_leaf) {
-    const auto written = rows(0, report_.contributions_);
-    by_leaf_.assign(written.begin(), written.end());
-    for (std::size_t leaf = 0; leaf < report_.contributions_; ++leaf)
-      std::ranges::copy(std::span(by_leaf_).subspan(leaf * report_.segments_, report_.segments_),
-                        row(static_cast<std::size_t>(gradient_of_leaf[leaf])).begin());
+    by_leaf_ = report_.entries_;
+    for (std::size_t leaf = 0; leaf < report_.contributions_; ++leaf) {
+      const auto to = row(static_cast<std::size_t>(gradient_of_leaf[leaf]));
+      for (std::size_t k = 0; k < to.size(); ++k) to[k] = by_leaf_[leaf * report_.segments_ + k];
+    }
   }
 
  private:

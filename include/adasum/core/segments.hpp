@@ -3,20 +3,17 @@
 
 #include "config.hpp"
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
-#include <limits>
-#include <ranges>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "error.hpp"
+#include "ranges.hpp"
 
 namespace adasum {
 
@@ -48,7 +45,7 @@ class segments_view {
   constexpr index_range all() const { return {offsets_.front(), offsets_.back()}; }
   /// The segments [first, first + count), at the positions that they have in the whole vector.
   constexpr segments_view part(std::size_t first, std::size_t count) const {
-    return segments_view{offsets_.subspan(first, count + 1)};
+    return segments_view{{offsets_.data() + first, count + 1}};
   }
   /// The boundaries, one more than there are segments.
   constexpr std::span<const std::size_t> offsets() const { return offsets_; }
@@ -56,6 +53,39 @@ class segments_view {
  private:
   std::span<const std::size_t> offsets_;
 };
+
+namespace detail {
+
+/// Where the next part, of the given length, ends.
+/// @param is_negative  the length is, and was converted to std::size_t
+/// @param owner, part  for messages: "adasum::segments", "segment"
+/// @throws bad_input   naming the part
+void append_length(std::vector<std::size_t>& offsets, std::size_t length, bool is_negative, const char* owner,
+                   const char* part);
+
+/// The same for any integer.
+template <std::integral Length>
+void append_length(std::vector<std::size_t>& offsets, Length length, const char* owner, const char* part) {
+  append_length(offsets, static_cast<std::size_t>(length), std::cmp_less(length, 0), owner, part);
+}
+
+template <class Range>
+concept range_of_lengths = input_range<Range> && std::integral<std::iter_value_t<iterator_of<Range>>>;
+
+/// How many boundaries, which do not decrease, are at most x.
+constexpr std::size_t boundaries_up_to(std::span<const std::size_t> offsets, std::size_t x) {
+  std::size_t begin = 0, end = offsets.size();
+  while (begin < end) {
+    const auto middle = begin + (end - begin) / 2;
+    if (offsets[middle] <= x)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin;
+}
+
+}  // namespace detail
 
 /// How a flat gradient is cut into segments, for example one for each layer or tensor. Rules weigh each segment separately.
 /// Segments may be empty.
@@ -87,9 +117,10 @@ class segments {
   }
 
   /// @throws bad_input as above.
-  template <std::ranges::input_range Range>
-    requires(std::integral<std::ranges::range_value_t<Range>> && !std::same_as<std::remove_cvref_t<Range>, segments>)
-  explicit segments(Range&& lengths) : segments(std::ranges::begin(lengths), std::ranges::end(lengths)) {}
+  template <class Range>
+    requires(!std::same_as<std::remove_cvref_t<Range>, segments> && detail::range_of_lengths<Range>)
+  explicit segments(Range&& lengths)
+      : segments(detail::range_access::begin_of(lengths), detail::range_access::end_of(lengths)) {}
 
   /// One segment of the given length.
   static segments whole(std::size_t length) { return {length}; }
@@ -104,19 +135,11 @@ class segments {
   std::size_t offset(std::size_t k) const { return offsets_[k]; }
 
   /// Converts to a view, for calls that take one.
-  operator segments_view() const { return segments_view{offsets_}; }
+  operator segments_view() const { return segments_view{{offsets_.data(), offsets_.size()}}; }
   friend bool operator==(const segments&, const segments&) = default;
 
  private:
-  void append(std::integral auto length) {
-    const auto k = std::to_string(size());
-    if (std::cmp_less(length, 0))
-      throw bad_input("adasum::segments: segment " + k + " has the negative length " + std::to_string(length));
-    const auto count = static_cast<std::size_t>(length);
-    if (count > std::numeric_limits<std::size_t>::max() - total())
-      throw bad_input("adasum::segments: the total length overflows at segment " + k);
-    offsets_.push_back(total() + count);
-  }
+  void append(std::integral auto length) { detail::append_length(offsets_, length, "adasum::segments", "segment"); }
 
   std::vector<std::size_t> offsets_{0};
 };
@@ -131,14 +154,12 @@ struct slice {
   /// The part of segment k that lies in the window, counted from the origin; possibly empty.
   constexpr index_range local(std::size_t k) const {
     const auto [begin, end] = segments.range(k);
-    const auto clip = [this](std::size_t x) { return std::clamp(x, range.begin, range.end) - origin; };
-    return {clip(begin), clip(end)};
+    return {clip(begin) - origin, clip(end) - origin};
   }
 
   /// The window's elements that belong to the segments [first, first + count).
   constexpr slice part(std::size_t first, std::size_t count) const {
     const auto some = segments.part(first, count);
-    const auto clip = [this](std::size_t x) { return std::clamp(x, range.begin, range.end); };
     return {some, {clip(some.all().begin), clip(some.all().end)}, origin};
   }
 
@@ -147,9 +168,14 @@ struct slice {
     if (range.empty()) return {0, 0};
     if (range == segments.all()) return {0, segments.size()};  // the usual case, without searching
     const auto offsets = segments.offsets();
-    const auto first = std::upper_bound(offsets.begin(), offsets.end(), range.begin) - offsets.begin() - 1;
-    const auto last = std::lower_bound(offsets.begin(), offsets.end(), range.end) - offsets.begin();
-    return {static_cast<std::size_t>(first), static_cast<std::size_t>(last)};
+    return {detail::boundaries_up_to(offsets, range.begin) - 1, detail::boundaries_up_to(offsets, range.end - 1)};
+  }
+
+ private:
+  /// The place in the window that is nearest to x.
+  constexpr std::size_t clip(std::size_t x) const {
+    if (x < range.begin) return range.begin;
+    return x > range.end ? range.end : x;
   }
 };
 
@@ -157,3 +183,23 @@ struct slice {
 constexpr slice whole(segments_view segments) { return {segments, segments.all(), 0}; }
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <limits>
+#include <string>
+
+namespace adasum::detail {
+
+ADASUM_INLINE void append_length(std::vector<std::size_t>& offsets, std::size_t length, bool is_negative,
+                                 const char* owner, const char* part) {
+  const auto which = [&] { return std::string(part) + " " + std::to_string(offsets.size() - 1); };
+  if (is_negative)
+    throw bad_input(std::string(owner) + ": " + which() + " has the negative length " +
+                    std::to_string(static_cast<std::ptrdiff_t>(length)));
+  if (length > std::numeric_limits<std::size_t>::max() - offsets.back())
+    throw bad_input(std::string(owner) + ": the total length overflows at " + which());
+  offsets.push_back(offsets.back() + length);
+}
+
+}  // namespace adasum::detail
+#endif

@@ -3,7 +3,6 @@
 
 #include "config.hpp"
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -95,11 +94,24 @@ bool is_one_stage_of_all(const std::vector<Stage>& stages, int size) {
 
 /// Whether two lists of a rank's stages are alike but for the elements: then ranks with gradients of either length meet each
 /// other as they should.
-inline bool meet_alike(std::span<const stage> a, std::span<const stage> b) {
-  return std::ranges::equal(a, b, [](const stage& one, const stage& other) {
+bool meet_alike(std::span<const stage> a, std::span<const stage> b);
+
+}  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+
+namespace adasum {
+
+ADASUM_INLINE bool meet_alike(std::span<const stage> a, std::span<const stage> b) {
+  const auto alike = [](const stage& one, const stage& other) {
     return one.members == other.members && one.self == other.self && one.leaf_offsets == other.leaf_offsets &&
            one.survivors == other.survivors && one.sum_over == other.sum_over && one.inner == other.inner;
-  });
+  };
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!alike(a[i], b[i])) return false;
+  return true;
 }
 
 }  // namespace adasum
+#endif

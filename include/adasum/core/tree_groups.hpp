@@ -3,9 +3,7 @@
 
 #include "config.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <vector>
 
@@ -35,44 +33,45 @@ class tree_groups {
       if (last - first <= most) end_of[first] = last;
     });
     std::vector<std::size_t> group_of(leaves + 1);
-    for (std::size_t leaf = 0; leaf < leaves; leaf = end_of[leaf]) {
-      group_of[leaf] = groups_.size();
-      groups_.push_back({{leaf, end_of[leaf]}, {}});
+    for (std::size_t first = 0; first < leaves; first = end_of[first]) {
+      for (auto leaf = first; leaf < end_of[first]; ++leaf) group_of[leaf] = size();
+      groups_.push_back({first, end_of[first]});
     }
-    group_of[leaves] = groups_.size();
+    group_of[leaves] = size();
+    within_.resize(leaves - size());
+    std::vector<std::size_t> next(size());  // how many of a group's nodes are there
     for_each_merge(leaves, [&](std::size_t first, std::size_t middle, std::size_t last) {
       if (last - first > most) {
         above_.push_back({group_of[first], group_of[middle], group_of[last]});
         return;
       }
-      // Its first leaf may lie in the middle of the group.
-      auto& group =
-          *std::prev(std::ranges::upper_bound(groups_, first, {}, [](const auto& g) { return g.leaves.begin; }));
-      const auto from = group.leaves.begin;
-      group.merges.push_back({first - from, middle - from, last - from});
+      const auto group = group_of[first];
+      const auto from = groups_[group].begin;
+      within_[before(group) + next[group]++] = {first - from, middle - from, last - from};
     });
   }
 
   std::size_t size() const { return groups_.size(); }
-  index_range leaves(std::size_t group) const { return groups_[group].leaves; }
+  index_range leaves(std::size_t group) const { return groups_[group]; }
   /// The nodes of a group, children before parents; leaves are counted from its first one.
-  std::span<const merge> within(std::size_t group) const { return groups_[group].merges; }
+  std::span<const merge> within(std::size_t group) const {
+    return {within_.data() + before(group), groups_[group].size() - 1};
+  }
   /// Those above; groups are counted as leaves.
-  std::span<const merge> above() const { return above_; }
+  std::span<const merge> above() const { return {above_.data(), above_.size()}; }
 
   std::size_t largest() const {
     std::size_t most = 0;
-    for (const auto& group : groups_) most = std::max(most, group.leaves.size());
+    for (const auto group : groups_) most = group.size() > most ? group.size() : most;
     return most;
   }
 
  private:
-  struct subtree {
-    index_range leaves;
-    std::vector<merge> merges;
-  };
-  std::vector<subtree> groups_;
-  std::vector<merge> above_;
+  /// How many nodes the groups before this one have: each has one node less than leaves.
+  std::size_t before(std::size_t group) const { return groups_[group].begin - group; }
+
+  std::vector<index_range> groups_;
+  std::vector<merge> within_, above_;
 };
 
 }  // namespace adasum::detail

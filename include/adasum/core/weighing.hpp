@@ -3,7 +3,6 @@
 
 #include "config.hpp"
 
-#include <algorithm>
 #include <cstddef>
 
 #include "float_bits.hpp"
@@ -58,7 +57,7 @@ constexpr weighing_limits limits_for(number_format format, std::size_t n, bool e
   // Two vectors may be measured and mixed in float lanes, to 2⁻²⁴ of what is added. That may show as much as a few
   // roundings of the result do.
   const double share = 0x1p-24 / (8 * unit_roundoff(format));
-  return {node, std::max(share * share, vanishing_threshold), largest};
+  return {node, share * share > vanishing_threshold ? share * share : vanishing_threshold, largest};
 }
 
 /// What the squares alone say, before any rule is asked.

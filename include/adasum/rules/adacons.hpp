@@ -3,16 +3,12 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
 
 namespace adasum::rules {
@@ -73,52 +69,66 @@ struct adacons {
             static_cast<double>(unsorting)};
   }
 
-  void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
-    const auto n = g.size();
-    const auto count = static_cast<double>(n);
-    double mean_norm = 0;
-    const auto norm = [&](std::size_t i) { return std::sqrt(g(i, i)); };
-    for (std::size_t i = 0; i < n; ++i) mean_norm += norm(i) / count;
-    const double least = epsilon * mean_norm;
-    for (std::size_t i = 0; i < n; ++i) {
-      double row_sum = 0;
-      for (std::size_t j = 0; j < n; ++j) row_sum += g(i, j);
-      weights[i] = row_sum / count / (norm(i) + least);
-    }
-    smooth(weights, segment);
-
-    double sum = 0, absolute = 0;
-    for (const double alpha : weights) sum += alpha, absolute += std::abs(alpha);
-    if (!detail::is_finite(sum) || sum <= guard * absolute) {
-      ++fallbacks;
-      std::ranges::fill(weights, 1 / count);
-      return;
-    }
-    const double s = scale == scaling::mean_norm ? mean_norm : 1;
-    for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (norm(i) + least);
-  }
+  void operator()(gram_view g, std::span<double> weights, std::size_t segment);
 
  private:
   /// Step 2. The average starts anew when the number of gradients changes.
-  void smooth(std::span<double> alpha, std::size_t segment) {
-    if (momentum == 0 && unsorting == unsort::inverse) return;
-    if (sorted_average.size() <= segment) sorted_average.resize(segment + 1);
-    auto& average = sorted_average[segment];
-    std::vector<std::size_t> order(alpha.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return alpha[i]; });
-    const bool first = average.size() != alpha.size();
-    average.resize(alpha.size());
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      const double sorted = alpha[order[k]];
-      average[k] = first ? sorted : momentum * average[k] + (1 - momentum) * sorted;
-    }
-    for (std::size_t k = 0; k < order.size(); ++k)
-      if (unsorting == unsort::inverse)
-        alpha[order[k]] = average[k];
-      else
-        alpha[k] = average[order[k]];
-  }
+  void smooth(std::span<double> alpha, std::size_t segment);
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <cmath>
+
+#include "../core/float_bits.hpp"
+#include "ascending_order.hpp"
+
+namespace adasum::rules {
+
+ADASUM_INLINE void adacons::operator()(gram_view g, std::span<double> weights, std::size_t segment) {
+  const auto n = g.size();
+  const auto count = static_cast<double>(n);
+  double mean_norm = 0;
+  const auto norm = [&](std::size_t i) { return std::sqrt(g(i, i)); };
+  for (std::size_t i = 0; i < n; ++i) mean_norm += norm(i) / count;
+  const double least = epsilon * mean_norm;
+  for (std::size_t i = 0; i < n; ++i) {
+    double row_sum = 0;
+    for (std::size_t j = 0; j < n; ++j) row_sum += g(i, j);
+    weights[i] = row_sum / count / (norm(i) + least);
+  }
+  smooth(weights, segment);
+
+  double sum = 0, absolute = 0;
+  for (const double alpha : weights) sum += alpha, absolute += std::abs(alpha);
+  if (!detail::is_finite(sum) || sum <= guard * absolute) {
+    ++fallbacks;
+    std::fill(weights.begin(), weights.end(), 1 / count);
+    return;
+  }
+  const double s = scale == scaling::mean_norm ? mean_norm : 1;
+  for (std::size_t i = 0; i < n; ++i) weights[i] *= s / sum / (norm(i) + least);
+}
+
+ADASUM_INLINE void adacons::smooth(std::span<double> alpha, std::size_t segment) {
+  if (momentum == 0 && unsorting == unsort::inverse) return;
+  if (sorted_average.size() <= segment) sorted_average.resize(segment + 1);
+  auto& average = sorted_average[segment];
+  const auto order = ascending_order(alpha);
+  const bool first = average.size() != alpha.size();
+  average.resize(alpha.size());
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const double sorted = alpha[order[k]];
+    average[k] = first ? sorted : momentum * average[k] + (1 - momentum) * sorted;
+  }
+  for (std::size_t k = 0; k < order.size(); ++k)
+    if (unsorting == unsort::inverse)
+      alpha[order[k]] = average[k];
+    else
+      alpha[k] = average[order[k]];
+}
+
+}  // namespace adasum::rules
+#endif

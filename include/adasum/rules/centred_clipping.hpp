@@ -3,15 +3,12 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "../core/gram.hpp"
-#include "span_vector.hpp"
 
 namespace adasum::rules {
 
@@ -45,22 +42,35 @@ struct centred_clipping {
     return {radius, static_cast<double>(iterations), static_cast<double>(per_segment)};
   }
 
-  void operator()(gram_view g, std::span<double> weights) const {
-    const auto n = g.size();
-    const double limit = radius * median_length(g);
-    span_vector z(g);
-    std::vector<double> shares(n);
-    for (std::size_t round = 0; round < std::max<std::size_t>(iterations, 1); ++round) {
-      double sum = 0;
-      for (std::size_t i = 0; i < n; ++i) {
-        const double distance = z.distance(i);
-        sum += shares[i] = (distance > limit ? limit / distance : 1) / static_cast<double>(n);
-      }
-      z.multiply(1 - sum);
-      for (std::size_t i = 0; i < n; ++i) z.add(shares[i], i);
-    }
-    std::ranges::copy(z.coefficients(), weights.begin());
-  }
+  void operator()(gram_view g, std::span<double> weights) const;
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <vector>
+
+#include "span_vector.hpp"
+
+namespace adasum::rules {
+
+ADASUM_INLINE void centred_clipping::operator()(gram_view g, std::span<double> weights) const {
+  const auto n = g.size();
+  const double limit = radius * median_length(g);
+  span_vector z(g);
+  std::vector<double> shares(n);
+  for (std::size_t round = 0; round < std::max<std::size_t>(iterations, 1); ++round) {
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double distance = z.distance(i);
+      sum += shares[i] = (distance > limit ? limit / distance : 1) / static_cast<double>(n);
+    }
+    z.multiply(1 - sum);
+    for (std::size_t i = 0; i < n; ++i) z.add(shares[i], i);
+  }
+  std::copy(z.coefficients().begin(), z.coefficients().end(), weights.begin());
+}
+
+}  // namespace adasum::rules
+#endif

@@ -3,15 +3,12 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "../core/gram.hpp"
-#include "span_vector.hpp"
 
 namespace adasum::rules {
 
@@ -47,31 +44,46 @@ struct geometric_median {
     return {smoothing, static_cast<double>(iterations), static_cast<double>(per_segment)};
   }
 
-  void operator()(gram_view g, std::span<double> weights) const {
-    const auto n = g.size();
-    const double median = median_length(g), least = smoothing * median;
-    if (median == 0) return take_zeros(g, weights);
-    span_vector z(g);
-    std::vector<double> beta(n);
-    for (std::size_t round = 0; round < std::max<std::size_t>(iterations, 1); ++round) {
-      double sum = 0;
-      for (std::size_t i = 0; i < n; ++i) sum += beta[i] = 1 / std::max(least, z.distance(i));
-      span_vector next(g), move(g);
-      for (std::size_t i = 0; i < n; ++i) next.add(beta[i] / sum, i);
-      for (std::size_t i = 0; i < n; ++i) move.add(next.coefficients()[i] - z.coefficients()[i], i);
-      z = next;
-      if (round > 0 && move.length() <= 1e-9 * median) break;
-    }
-    std::ranges::copy(z.coefficients(), weights.begin());
-  }
+  void operator()(gram_view g, std::span<double> weights) const;
 
  private:
   /// The mean of the gradients that are zero.
-  static void take_zeros(gram_view g, std::span<double> weights) {
-    double zeros = 0;
-    for (std::size_t i = 0; i < g.size(); ++i) zeros += g(i, i) == 0;
-    for (std::size_t i = 0; i < g.size(); ++i) weights[i] = g(i, i) == 0 ? 1 / zeros : 0;
-  }
+  static void take_zeros(gram_view g, std::span<double> weights);
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <vector>
+
+#include "span_vector.hpp"
+
+namespace adasum::rules {
+
+ADASUM_INLINE void geometric_median::operator()(gram_view g, std::span<double> weights) const {
+  const auto n = g.size();
+  const double median = median_length(g), least = smoothing * median;
+  if (median == 0) return take_zeros(g, weights);
+  span_vector z(g);
+  std::vector<double> beta(n);
+  for (std::size_t round = 0; round < std::max<std::size_t>(iterations, 1); ++round) {
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += beta[i] = 1 / std::max(least, z.distance(i));
+    span_vector next(g), move(g);
+    for (std::size_t i = 0; i < n; ++i) next.add(beta[i] / sum, i);
+    for (std::size_t i = 0; i < n; ++i) move.add(next.coefficients()[i] - z.coefficients()[i], i);
+    z = next;
+    if (round > 0 && move.length() <= 1e-9 * median) break;
+  }
+  std::copy(z.coefficients().begin(), z.coefficients().end(), weights.begin());
+}
+
+ADASUM_INLINE void geometric_median::take_zeros(gram_view g, std::span<double> weights) {
+  double zeros = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) zeros += g(i, i) == 0;
+  for (std::size_t i = 0; i < g.size(); ++i) weights[i] = g(i, i) == 0 ? 1 / zeros : 0;
+}
+
+}  // namespace adasum::rules
+#endif

@@ -3,15 +3,12 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string_view>
 
 #include "../core/gram.hpp"
-#include "span_vector.hpp"
 
 namespace adasum::rules {
 
@@ -37,39 +34,53 @@ struct gradient_agreement_filtering {
     halves,  ///< z ← (z + gᵢ)/2, as in the authors' code
   };
 
-  double threshold = 1;  ///< τ, in [0, 2]; the authors recommend 0.9 to 1
+  double threshold = 1;                 ///< τ, in [0, 2]; the authors recommend 0.9 to 1
   averages averaging = averages::mean;  ///< what is made of the gradients that agree
-  bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
-  std::size_t skipped = 0;   ///< how often the result was 0 because nothing agreed with the first gradient
+  bool per_segment = false;             ///< weights for each segment by itself, instead of one set for the whole model
+  std::size_t skipped = 0;              ///< how often the result was 0 because nothing agreed with the first gradient
 
   bool whole_model() const { return !per_segment; }
   std::array<double, 3> parameters() const {
     return {threshold, static_cast<double>(averaging), static_cast<double>(per_segment)};
   }
 
-  void operator()(gram_view g, std::span<double> weights) {
-    const auto n = g.size();
-    span_vector z(g);
-    std::size_t taken = 0, nonzero = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (g(i, i) == 0) continue;
-      ++nonzero;
-      if (taken > 0 && !agrees(z, g, i)) continue;
-      ++taken;
-      const double share = taken == 1 ? 1 : averaging == averages::mean ? 1 / static_cast<double>(taken) : 0.5;
-      z.multiply(1 - share);
-      z.add(share, i);
-    }
-    const bool skip = taken == 1 && nonzero > 1;
-    if (skip) ++skipped;
-    for (std::size_t i = 0; i < n; ++i) weights[i] = skip ? 0 : z.coefficients()[i];
-  }
+  void operator()(gram_view g, std::span<double> weights);
 
  private:
-  bool agrees(const span_vector& z, gram_view g, std::size_t i) const {
-    const double length = z.length();
-    return length > 0 && 1 - z.dot(i) / length / std::sqrt(g(i, i)) <= threshold;
-  }
+  bool agrees(const class span_vector& z, gram_view g, std::size_t i) const;
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <cmath>
+
+#include "span_vector.hpp"
+
+namespace adasum::rules {
+
+ADASUM_INLINE void gradient_agreement_filtering::operator()(gram_view g, std::span<double> weights) {
+  const auto n = g.size();
+  span_vector z(g);
+  std::size_t taken = 0, nonzero = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (g(i, i) == 0) continue;
+    ++nonzero;
+    if (taken > 0 && !agrees(z, g, i)) continue;
+    ++taken;
+    const double share = taken == 1 ? 1 : averaging == averages::mean ? 1 / static_cast<double>(taken) : 0.5;
+    z.multiply(1 - share);
+    z.add(share, i);
+  }
+  const bool skip = taken == 1 && nonzero > 1;
+  if (skip) ++skipped;
+  for (std::size_t i = 0; i < n; ++i) weights[i] = skip ? 0 : z.coefficients()[i];
+}
+
+ADASUM_INLINE bool gradient_agreement_filtering::agrees(const span_vector& z, gram_view g, std::size_t i) const {
+  const double length = z.length();
+  return length > 0 && 1 - z.dot(i) / length / std::sqrt(g(i, i)) <= threshold;
+}
+
+}  // namespace adasum::rules
+#endif

@@ -3,9 +3,7 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,8 +11,6 @@
 #include <vector>
 
 #include "../core/gram.hpp"
-#include "shared_order.hpp"
-#include "span_vector.hpp"
 
 namespace adasum::rules {
 
@@ -62,34 +58,50 @@ struct gradvac {
             static_cast<double>(per_segment)};
   }
 
-  void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
-    const auto n = g.size();
-    shared_order order(seed, count_call(calls, segment), segment);
-    if (targets.size() <= segment) targets.resize(segment + 1);
-    auto& wanted = targets[segment];
-    if (wanted.size() != n * n) wanted.assign(n * n, target);
-    std::ranges::fill(weights, 0.0);
-    for (std::size_t i = 0; i < n; ++i) {
-      span_vector z(g);
-      z.add(1, i);
-      for (const auto j : order(n))
-        if (j != i) turn(z, j, std::sqrt(g(j, j)), wanted[i * n + j]);
-      for (std::size_t k = 0; k < n; ++k) weights[k] += z.coefficients()[k] / (average ? static_cast<double>(n) : 1);
-    }
-  }
+  void operator()(gram_view g, std::span<double> weights, std::size_t segment);
 
  private:
   /// One pair: z and gradient j, of the given length.
-  void turn(span_vector& z, std::size_t j, double length, double& wanted) const {
-    const double own = z.length();
-    if (own == 0 || length == 0) return;
-    const double cosine = std::clamp(z.dot(j) / own / length, -1.0, 1.0);
-    if (cosine < wanted) {
-      const double sine = std::max(epsilon, std::sqrt(std::max(0.0, 1 - wanted * wanted)));
-      z.add(own / length * (wanted * std::sqrt(1 - cosine * cosine) - cosine * sine) / sine, j);
-    }
-    wanted = (1 - beta) * wanted + beta * cosine;
-  }
+  void turn(class span_vector& z, std::size_t j, double length, double& wanted) const;
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <cmath>
+
+#include "shared_order.hpp"
+#include "span_vector.hpp"
+
+namespace adasum::rules {
+
+ADASUM_INLINE void gradvac::operator()(gram_view g, std::span<double> weights, std::size_t segment) {
+  const auto n = g.size();
+  shared_order order(seed, count_call(calls, segment), segment);
+  if (targets.size() <= segment) targets.resize(segment + 1);
+  auto& wanted = targets[segment];
+  if (wanted.size() != n * n) wanted.assign(n * n, target);
+  std::fill(weights.begin(), weights.end(), 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    span_vector z(g);
+    z.add(1, i);
+    for (const auto j : order(n))
+      if (j != i) turn(z, j, std::sqrt(g(j, j)), wanted[i * n + j]);
+    for (std::size_t k = 0; k < n; ++k) weights[k] += z.coefficients()[k] / (average ? static_cast<double>(n) : 1);
+  }
+}
+
+ADASUM_INLINE void gradvac::turn(span_vector& z, std::size_t j, double length, double& wanted) const {
+  const double own = z.length();
+  if (own == 0 || length == 0) return;
+  const double cosine = std::clamp(z.dot(j) / own / length, -1.0, 1.0);
+  if (cosine < wanted) {
+    const double sine = std::max(epsilon, std::sqrt(std::max(0.0, 1 - wanted * wanted)));
+    z.add(own / length * (wanted * std::sqrt(1 - cosine * cosine) - cosine * sine) / sine, j);
+  }
+  wanted = (1 - beta) * wanted + beta * cosine;
+}
+
+}  // namespace adasum::rules
+#endif

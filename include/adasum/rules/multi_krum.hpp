@@ -3,14 +3,10 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "../core/gram.hpp"
 
@@ -66,32 +62,47 @@ struct multi_krum {
   }
   bool whole_model() const { return !per_segment; }
 
-  void operator()(gram_view g, std::span<double> weights) const {
-    const auto n = g.size();
-    const auto m = std::clamp<std::size_t>(selected, 1, n);
-    // At least the nearest neighbour counts, where there is one.
-    const std::size_t others = neighbours == neighbourhood::krum ? 2 : 1;
-    const auto counted = n < 2 ? 0 : std::max<std::size_t>(1, n > byzantine + others ? n - byzantine - others : 0);
-    std::vector<double> score(n), distances;
-    for (std::size_t i = 0; i < n; ++i) {
-      distances.clear();
-      for (std::size_t j = 0; j < n; ++j)
-        if (j != i) distances.push_back(between(g, i, j));
-      std::ranges::sort(distances);
-      score[i] = std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(counted), 0.0);
-    }
-    std::vector<std::size_t> order(n);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return score[i]; });
-    std::ranges::fill(weights, 0.0);
-    for (std::size_t k = 0; k < m; ++k) weights[order[k]] = 1 / static_cast<double>(m);
-  }
+  void operator()(gram_view g, std::span<double> weights) const;
 
  private:
-  double between(gram_view g, std::size_t i, std::size_t j) const {
-    const double square = g.squared_distance(i, j);
-    return distance == metric::squared ? square : std::sqrt(square);
-  }
+  double between(gram_view g, std::size_t i, std::size_t j) const;
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "ascending_order.hpp"
+
+namespace adasum::rules {
+
+ADASUM_INLINE void multi_krum::operator()(gram_view g, std::span<double> weights) const {
+  const auto n = g.size();
+  const auto m = std::clamp<std::size_t>(selected, 1, n);
+  // At least the nearest neighbour counts, where there is one.
+  const std::size_t others = neighbours == neighbourhood::krum ? 2 : 1;
+  const auto counted = n < 2 ? 0 : std::max<std::size_t>(1, n > byzantine + others ? n - byzantine - others : 0);
+  std::vector<double> score(n), distances;
+  for (std::size_t i = 0; i < n; ++i) {
+    distances.clear();
+    for (std::size_t j = 0; j < n; ++j)
+      if (j != i) distances.push_back(between(g, i, j));
+    std::sort(distances.begin(), distances.end());
+    score[i] = std::accumulate(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(counted), 0.0);
+  }
+  const auto order = ascending_order(score);
+  std::fill(weights.begin(), weights.end(), 0.0);
+  for (std::size_t k = 0; k < m; ++k) weights[order[k]] = 1 / static_cast<double>(m);
+}
+
+ADASUM_INLINE double multi_krum::between(gram_view g, std::size_t i, std::size_t j) const {
+  const double square = g.squared_distance(i, j);
+  return distance == metric::squared ? square : std::sqrt(square);
+}
+
+}  // namespace adasum::rules
+#endif

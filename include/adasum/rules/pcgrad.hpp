@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +11,6 @@
 #include <vector>
 
 #include "../core/gram.hpp"
-#include "shared_order.hpp"
-#include "span_vector.hpp"
 
 namespace adasum::rules {
 
@@ -47,18 +44,31 @@ struct pcgrad {
             static_cast<double>(per_segment)};
   }
 
-  void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
-    const auto n = g.size();
-    shared_order order(seed, count_call(calls, segment), segment);
-    std::ranges::fill(weights, 0.0);
-    for (std::size_t i = 0; i < n; ++i) {
-      span_vector z(g);
-      z.add(1, i);
-      for (const auto j : order(n))
-        if (j != i && z.dot(j) < 0) z.add(-z.dot(j) / g(j, j), j);
-      for (std::size_t k = 0; k < n; ++k) weights[k] += z.coefficients()[k] / (average ? static_cast<double>(n) : 1);
-    }
-  }
+  void operator()(gram_view g, std::span<double> weights, std::size_t segment);
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+
+#include "shared_order.hpp"
+#include "span_vector.hpp"
+
+namespace adasum::rules {
+
+ADASUM_INLINE void pcgrad::operator()(gram_view g, std::span<double> weights, std::size_t segment) {
+  const auto n = g.size();
+  shared_order order(seed, count_call(calls, segment), segment);
+  std::fill(weights.begin(), weights.end(), 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    span_vector z(g);
+    z.add(1, i);
+    for (const auto j : order(n))
+      if (j != i && z.dot(j) < 0) z.add(-z.dot(j) / g(j, j), j);
+    for (std::size_t k = 0; k < n; ++k) weights[k] += z.coefficients()[k] / (average ? static_cast<double>(n) : 1);
+  }
+}
+
+}  // namespace adasum::rules
+#endif

@@ -45,7 +45,7 @@ class shared_order {
 
 /// How often a rule has been called for each segment. @return how often before this call
 inline std::uint64_t count_call(std::vector<std::uint64_t>& calls, std::size_t segment) {
-  if (calls.size() <= segment) calls.resize(segment + 1, 0);
+  if (calls.size() <= segment) calls.resize(segment + 1);
   return calls[segment]++;
 }
 

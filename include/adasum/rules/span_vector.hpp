@@ -70,7 +70,7 @@ inline double median_length(gram_view gram) {
   std::vector<double> squares(gram.size());
   for (std::size_t i = 0; i < squares.size(); ++i) squares[i] = gram(i, i);
   const auto middle = squares.begin() + static_cast<std::ptrdiff_t>((squares.size() - 1) / 2);
-  std::ranges::nth_element(squares, middle);
+  std::nth_element(squares.begin(), middle, squares.end());
   return std::sqrt(*middle);
 }
 

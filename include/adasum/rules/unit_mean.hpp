@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -20,10 +19,20 @@ struct unit_mean {
 
   int degree() const { return 0; }
 
-  void operator()(gram_view g, std::span<double> weights) const {
-    const auto n = static_cast<double>(g.size());
-    for (std::size_t i = 0; i < g.size(); ++i) weights[i] = g(i, i) > 0 ? 1 / (n * std::sqrt(g(i, i))) : 0;
-  }
+  void operator()(gram_view g, std::span<double> weights) const;
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include <cmath>
+
+namespace adasum::rules {
+
+ADASUM_INLINE void unit_mean::operator()(gram_view g, std::span<double> weights) const {
+  const auto n = static_cast<double>(g.size());
+  for (std::size_t i = 0; i < g.size(); ++i) weights[i] = g(i, i) > 0 ? 1 / (n * std::sqrt(g(i, i))) : 0;
+}
+
+}  // namespace adasum::rules
+#endif

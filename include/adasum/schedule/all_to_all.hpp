@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "../core/stage.hpp"
-#include "levels.hpp"
 
 namespace adasum::schedules {
 
@@ -19,9 +18,19 @@ struct all_to_all {
   static constexpr std::string_view name = "all_to_all";
   static constexpr bool supports_gram_rules = true;
 
-  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return detail::stages_by_levels(rank, size, input.length, detail::one_level);
-  }
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const;
 };
 
 }  // namespace adasum::schedules
+
+#if ADASUM_DEFINITIONS
+#include "levels.hpp"
+
+namespace adasum::schedules {
+
+ADASUM_INLINE std::vector<stage> all_to_all::stages(int rank, int size, const schedule_input& input) const {
+  return detail::stages_by_levels(rank, size, input.length, detail::one_level);
+}
+
+}  // namespace adasum::schedules
+#endif

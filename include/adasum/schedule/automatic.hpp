@@ -4,14 +4,10 @@
 #include "../core/config.hpp"
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "../core/error.hpp"
-#include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
-#include "cheapest.hpp"
 #include "machine.hpp"
 
 namespace adasum::schedules {
@@ -39,48 +35,71 @@ struct automatic {
   /// Copying a gradient to shared memory and back is less work than messages, whose bytes are copied too. But making
   /// that memory takes longer than one reduction, so a single call sends messages. In plan.buffer() nothing is copied.
   /// On several nodes, the ranks of each can work in place in plan.buffer().
-  shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
-    if (!in_place || !follows_nodes) return shared_memory_use::none;
-    if (const auto chosen = detail::choose_schedule(size, as_followed(input), on); chosen.by_node)
-      return chosen.by_node == carried::shard ? shared_memory_use::buffer : shared_memory_use::none;
-    return !input.once && detail::pays_in_place(size, input, on) ? shared_memory_use::preferred
-                                                                 : shared_memory_use::buffer_if_all;
-  }
+  shared_memory_use uses_shared_memory(int size, const schedule_input& input) const;
 
   /// @throws bad_input  a constant of the machine is negative or not finite
-  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    if (const auto bad = on ? bad_constant_of(*on) : std::string(); !bad.empty())
-      throw bad_input("adasum::schedules::automatic: the machine's " + bad + " is negative or not finite");
-    return detail::choose_schedule(size, as_followed(input.of_whole()), on).stages(rank, size, input);
-  }
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const;
 
   /// See the concept schedule.
-  std::vector<double> parameters() const {
-    std::vector<double> all{in_place ? 1. : 0., follows_nodes ? 1. : 0.};
-    if (!on) return all;
-    for (const double one : constants_of(*on)) all.push_back(one);
-    return all;
-  }
+  std::vector<double> parameters() const;
 
   /// The schedule that runs.
-  std::string_view chosen_name(int size, const schedule_input& input) const {
-    return detail::choose_schedule(size, as_followed(input), on).name();
-  }
+  std::string_view chosen_name(int size, const schedule_input& input) const;
 
   /// Which rank's gradient is which leaf: node by node.
-  std::vector<int> leaf_ranks(int, const schedule_input& input) const {
-    const auto known = as_followed(input);
-    return known.along_tree && !known.nodes.empty() ? node_leaves(node_groups(known.nodes)).ranks()
-                                                    : std::vector<int>();
-  }
+  std::vector<int> leaf_ranks(int size, const schedule_input& input) const;
 
  private:
-  schedule_input as_followed(schedule_input input) const {
-    if (follows_nodes) return input;
-    input.nodes = {};
-    input.apart = false;
-    return input;
-  }
+  schedule_input as_followed(schedule_input input) const;
 };
 
 }  // namespace adasum::schedules
+
+#if ADASUM_DEFINITIONS
+#include <string>
+
+#include "../core/error.hpp"
+#include "../core/node_groups.hpp"
+#include "cheapest.hpp"
+
+namespace adasum::schedules {
+
+ADASUM_INLINE shared_memory_use automatic::uses_shared_memory(int size, const schedule_input& input) const {
+  if (!in_place || !follows_nodes) return shared_memory_use::none;
+  if (const auto chosen = detail::choose_schedule(size, as_followed(input), on); chosen.by_node)
+    return chosen.by_node == carried::shard ? shared_memory_use::buffer : shared_memory_use::none;
+  return !input.once && detail::pays_in_place(size, input, on) ? shared_memory_use::preferred
+                                                               : shared_memory_use::buffer_if_all;
+}
+
+ADASUM_INLINE std::vector<stage> automatic::stages(int rank, int size, const schedule_input& input) const {
+  if (const auto bad = on ? bad_constant_of(*on) : std::string(); !bad.empty())
+    throw bad_input("adasum::schedules::automatic: the machine's " + bad + " is negative or not finite");
+  return detail::choose_schedule(size, as_followed(input.of_whole()), on).stages(rank, size, input);
+}
+
+ADASUM_INLINE std::vector<double> automatic::parameters() const {
+  std::vector<double> all{in_place ? 1. : 0., follows_nodes ? 1. : 0.};
+  if (!on) return all;
+  for (const double one : constants_of(*on)) all.push_back(one);
+  return all;
+}
+
+ADASUM_INLINE std::string_view automatic::chosen_name(int size, const schedule_input& input) const {
+  return detail::choose_schedule(size, as_followed(input), on).name();
+}
+
+ADASUM_INLINE std::vector<int> automatic::leaf_ranks(int, const schedule_input& input) const {
+  const auto known = as_followed(input);
+  return known.along_tree && !known.nodes.empty() ? node_leaves(node_groups(known.nodes)).ranks() : std::vector<int>();
+}
+
+ADASUM_INLINE schedule_input automatic::as_followed(schedule_input input) const {
+  if (follows_nodes) return input;
+  input.nodes = {};
+  input.apart = false;
+  return input;
+}
+
+}  // namespace adasum::schedules
+#endif

@@ -3,20 +3,39 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
-#include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "../core/concepts.hpp"
-#include "../core/error.hpp"
-#include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
 #include "automatic.hpp"
-#include "by_node.hpp"
 #include "shared_memory.hpp"
+
+namespace adasum {
+class node_leaves;
+}
+
+namespace adasum::detail {
+
+/// A schedules::hierarchical whose rule and schedule across the nodes may be of any type.
+struct two_levels {
+  std::span<const int> node_of_rank;
+  std::size_t radix;
+  bool is_pairwise, follows_tree;  ///< the rule inside the nodes
+  const void* outer;               ///< the schedule across the nodes, and its members
+  std::vector<stage> (*stages_across)(const void* outer, int node, int nodes, const schedule_input& among_nodes);
+  std::vector<int> (*leaves_across)(const void* outer, int nodes, const schedule_input& among_nodes);  ///< may be null
+
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const;
+  std::vector<int> leaf_ranks(int size, const schedule_input& input) const;
+
+  /// The nodes are leaves in the order of the schedule across them.
+  node_leaves leaves(int size, schedule_input input) const;
+};
+
+}  // namespace adasum::detail
 
 namespace adasum::schedules {
 
@@ -62,16 +81,7 @@ struct hierarchical {
 
   /// @throws bad_input  if node_of_rank does not name a node for each rank, or the radix is less than 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    const auto groups = groups_of(size);
-    detail::require_radix(radix, "hierarchical");
-    // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
-    const bool only_stage = groups.size() == 1 && input.along_tree;
-    const inside_node inside{.by_inner_rule = true,
-                             .even_alone = only_stage || !pairwise_rule<Inner>,
-                             .radix = tree_rule<Inner> ? radix : detail::one_level};
-    return stages_by_node(
-        leaves_of(groups, input), rank, input, inside,
-        [&](int node, int nodes, const schedule_input& among_nodes) { return outer.stages(node, nodes, among_nodes); });
+    return levels().stages(rank, size, input);
   }
 
   /// In a plan's own buffer, ranks of one node that share memory work there in place.
@@ -80,30 +90,27 @@ struct hierarchical {
   /// The radix, and those of the schedule across the nodes; the inner rule and the nodes are compared separately.
   std::vector<double> parameters() const {
     std::vector<double> all{static_cast<double>(radix)};
-    if constexpr (requires { outer.parameters(); }) std::ranges::copy(outer.parameters(), std::back_inserter(all));
+    if constexpr (requires { outer.parameters(); }) {
+      for (const double one : outer.parameters()) all.push_back(one);
+    }
     return all;
   }
 
   /// Which rank's gradient is which leaf.
-  std::vector<int> leaf_ranks(int size, const schedule_input& input) const {
-    return leaves_of(groups_of(size), input).ranks();
-  }
+  std::vector<int> leaf_ranks(int size, const schedule_input& input) const { return levels().leaf_ranks(size, input); }
 
  private:
-  node_groups groups_of(int size) const {
-    if (node_of_rank.size() != static_cast<std::size_t>(size))
-      throw bad_input("adasum::schedules::hierarchical: nodes are given for " +
-                      detail::counted(node_of_rank.size(), "rank") + ", the communicator has " + std::to_string(size));
-    return node_groups(node_of_rank);
-  }
-
-  /// The nodes are leaves in the outer schedule's order.
-  node_leaves leaves_of(const node_groups& groups, schedule_input input) const {
-    input.nodes = {};
-    if constexpr (requires { outer.leaf_ranks(1, input); })
-      return node_leaves(groups, outer.leaf_ranks(static_cast<int>(groups.size()), input));
-    else
-      return node_leaves(groups);
+  detail::two_levels levels() const {
+    const auto stages_across = [](const void* order, int node, int nodes,
+                                  const schedule_input& among_nodes) -> std::vector<stage> {
+      return static_cast<const Outer*>(order)->stages(node, nodes, among_nodes);
+    };
+    detail::two_levels all{node_of_rank, radix, pairwise_rule<Inner>, tree_rule<Inner>, &outer, stages_across, nullptr};
+    if constexpr (requires(const schedule_input& among_nodes) { outer.leaf_ranks(1, among_nodes); })
+      all.leaves_across = [](const void* order, int nodes, const schedule_input& among_nodes) -> std::vector<int> {
+        return static_cast<const Outer*>(order)->leaf_ranks(nodes, among_nodes);
+      };
+    return all;
   }
 };
 
@@ -117,3 +124,40 @@ hierarchical(std::vector<int>, Inner, Outer, std::size_t) -> hierarchical<Inner,
 /// @endcond
 
 }  // namespace adasum::schedules
+
+#if ADASUM_DEFINITIONS
+#include <string>
+
+#include "../core/error.hpp"
+#include "../core/node_groups.hpp"
+#include "by_node.hpp"
+#include "levels.hpp"
+
+namespace adasum::detail {
+
+ADASUM_INLINE node_leaves two_levels::leaves(int size, schedule_input input) const {
+  if (node_of_rank.size() != static_cast<std::size_t>(size))
+    throw bad_input("adasum::schedules::hierarchical: nodes are given for " + counted(node_of_rank.size(), "rank") +
+                    ", the communicator has " + std::to_string(size));
+  const node_groups groups(node_of_rank);
+  if (leaves_across == nullptr) return node_leaves(groups);
+  input.nodes = {};
+  return node_leaves(groups, leaves_across(outer, static_cast<int>(groups.size()), input));
+}
+
+ADASUM_INLINE std::vector<stage> two_levels::stages(int rank, int size, const schedule_input& input) const {
+  const auto known = leaves(size, input);
+  require_radix(radix, "hierarchical");
+  // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
+  const bool only_stage = known.groups().size() == 1 && input.along_tree;
+  const schedules::inside_node inside{
+      .by_inner_rule = true, .even_alone = only_stage || !is_pairwise, .radix = follows_tree ? radix : one_level};
+  return stages_by_node(known, rank, input, inside, {outer, stages_across});
+}
+
+ADASUM_INLINE std::vector<int> two_levels::leaf_ranks(int size, const schedule_input& input) const {
+  return leaves(size, input).ranks();
+}
+
+}  // namespace adasum::detail
+#endif

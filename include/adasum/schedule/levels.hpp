@@ -63,8 +63,6 @@ inline std::vector<level> levels_of(std::size_t ranks, std::size_t radix, std::s
   return levels;
 }
 
-/// As many parts as there are ranks. One part: vectors are never cut.
-inline constexpr std::size_t any_number_of_parts = std::numeric_limits<std::size_t>::max();
 /// A radix that makes one level of any number of ranks.
 inline constexpr std::size_t one_level = std::numeric_limits<std::size_t>::max();
 

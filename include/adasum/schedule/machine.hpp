@@ -123,7 +123,15 @@ inline constexpr std::array<named_constant, 15> constant_names{{{"across.latency
 constexpr bool is_constant(double value) { return adasum::detail::is_finite(value) && value >= 0; }
 
 /// The name of the first constant that cannot be one; empty if there is none.
-inline std::string bad_constant_of(const machine& on) {
+std::string bad_constant_of(const machine& on);
+
+}  // namespace adasum::schedules
+
+#if ADASUM_DEFINITIONS
+
+namespace adasum::schedules {
+
+ADASUM_INLINE std::string bad_constant_of(const machine& on) {
   const auto numbers = constants_of(on);
   for (const auto& [name, first, count] : constant_names)
     for (auto i = first; i < first + count; ++i)
@@ -132,3 +140,4 @@ inline std::string bad_constant_of(const machine& on) {
 }
 
 }  // namespace adasum::schedules
+#endif

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "../core/stage.hpp"
-#include "levels.hpp"
 
 namespace adasum::schedules {
 
@@ -27,10 +26,20 @@ struct recursive_doubling {
   friend constexpr bool operator==(const recursive_doubling&, const recursive_doubling&) = default;
 
   /// @throws bad_input if the radix is less than 2
-  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    detail::require_radix(radix, "recursive_doubling");
-    return detail::stages_by_levels(rank, size, input.length, radix, 1);
-  }
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const;
 };
 
 }  // namespace adasum::schedules
+
+#if ADASUM_DEFINITIONS
+#include "levels.hpp"
+
+namespace adasum::schedules {
+
+ADASUM_INLINE std::vector<stage> recursive_doubling::stages(int rank, int size, const schedule_input& input) const {
+  detail::require_radix(radix, "recursive_doubling");
+  return detail::stages_by_levels(rank, size, input.length, radix, 1);
+}
+
+}  // namespace adasum::schedules
+#endif

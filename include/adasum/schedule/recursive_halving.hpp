@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../core/error.hpp"
 #include "../core/stage.hpp"
-#include "levels.hpp"
+#include "partition.hpp"
 
 namespace adasum::schedules {
 
@@ -41,11 +40,22 @@ struct recursive_halving {
   friend constexpr bool operator==(const recursive_halving&, const recursive_halving&) = default;
 
   /// @throws bad_input if the radix is less than 2, or there is to be no part
-  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    detail::require_radix(radix, "recursive_halving");
-    if (most_parts < 1) throw bad_input("adasum::schedules::recursive_halving: most_parts is 0; it must be at least 1");
-    return detail::stages_by_levels(rank, size, input.length, radix, most_parts);
-  }
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const;
 };
 
 }  // namespace adasum::schedules
+
+#if ADASUM_DEFINITIONS
+#include "../core/error.hpp"
+#include "levels.hpp"
+
+namespace adasum::schedules {
+
+ADASUM_INLINE std::vector<stage> recursive_halving::stages(int rank, int size, const schedule_input& input) const {
+  detail::require_radix(radix, "recursive_halving");
+  if (most_parts < 1) throw bad_input("adasum::schedules::recursive_halving: most_parts is 0; it must be at least 1");
+  return detail::stages_by_levels(rank, size, input.length, radix, most_parts);
+}
+
+}  // namespace adasum::schedules
+#endif

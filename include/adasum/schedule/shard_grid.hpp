@@ -62,14 +62,15 @@ class shard_grid {
   std::size_t shards() const { return shards_; }
   int rank_at(shard_place place) const { return rank_at_[slot(place)]; }
   /// The ranks that have one replica's gradient, shard by shard.
-  std::span<const int> ranks_of(int replica) const { return std::span(rank_at_).subspan(slot({replica, 0}), shards_); }
+  std::span<const int> ranks_of(int replica) const { return {rank_at_.data() + slot({replica, 0}), shards_}; }
 
   /// A stage of the schedule among replicas, for the rank that has the given shard.
   stage widen(stage one, int index) const {
     for (int& member : one.members) member = rank_at({member, index});
     std::vector<int> all;
     all.reserve(one.sum_over.size() * shards_);
-    for (const int replica : one.sum_over) all.insert(all.end(), ranks_of(replica).begin(), ranks_of(replica).end());
+    for (const int replica : one.sum_over)
+      for (const int rank : ranks_of(replica)) all.push_back(rank);
     one.sum_over = std::move(all);
     return one;
   }

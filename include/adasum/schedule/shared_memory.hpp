@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "../core/stage.hpp"
-#include "levels.hpp"
 
 namespace adasum::schedules {
 
@@ -52,18 +51,28 @@ struct shared_memory {
   }
 
   /// @throws bad_input if the radix is less than 2
-  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    detail::require_radix(radix, "shared_memory");
-    const bool all_at_once = is_short(size, input) || !input.along_tree;
-    auto all =
-        detail::stages_by_levels(rank, size, input.length, all_at_once ? detail::one_level : radix,
-                                 is_short(size, input) ? 1 : detail::any_number_of_parts, detail::large_primes::kept);
-    if (is_short(size, input)) all.front().published = true;
-    return all;
-  }
+  std::vector<stage> stages(int rank, int size, const schedule_input& input) const;
 
   /// See the concept schedule: stages of short gradients do not tell radices apart.
   std::array<double, 1> parameters() const { return {static_cast<double>(radix)}; }
 };
 
 }  // namespace adasum::schedules
+
+#if ADASUM_DEFINITIONS
+#include "levels.hpp"
+
+namespace adasum::schedules {
+
+ADASUM_INLINE std::vector<stage> shared_memory::stages(int rank, int size, const schedule_input& input) const {
+  detail::require_radix(radix, "shared_memory");
+  const bool all_at_once = is_short(size, input) || !input.along_tree;
+  auto all =
+      detail::stages_by_levels(rank, size, input.length, all_at_once ? detail::one_level : radix,
+                               is_short(size, input) ? 1 : detail::any_number_of_parts, detail::large_primes::kept);
+  if (is_short(size, input)) all.front().published = true;
+  return all;
+}
+
+}  // namespace adasum::schedules
+#endif

@@ -16,7 +16,6 @@
 #include "../../core/input_checks.hpp"
 #include "../../core/node_groups.hpp"
 #include "../../core/options.hpp"
-#include "../../core/options_text.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/shard.hpp"
 #include "../../core/stage.hpp"
