@@ -104,10 +104,11 @@ std::string describe(const basic_options<CheckedByDefault>& choices) {
 
 namespace detail {
 
-/// Options of one type in builds with NDEBUG and without. Plans ignore keep_plan.
+/// Options of one type in builds with NDEBUG and without.
 template <bool Checked>
 basic_options<true> options_of_plan(const basic_options<Checked>& choices) {
-  return {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout};
+  return {choices.check_agreement, choices.measure,  choices.nonfinite, choices.wire,
+          choices.timeout,         choices.keep_plan};
 }
 
 /// @throws bad_input  the timeout is not positive, or an option has a value that its enumeration does not have

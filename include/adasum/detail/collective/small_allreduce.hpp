@@ -43,11 +43,13 @@ class small_allreduce {
   /// In the order of the parts, this rank's own among them.
   void add_received() {
     const auto others = std::exchange(parts_received_, 0);
-    for (std::size_t x = 0; x < values_.size(); ++x) {
+    const auto count = values_.size();
+    for (std::size_t x = 0; x < count; ++x) {
+      const double* const part = scratch_.data() + x;
       double sum = 0;
-      for (std::size_t i = 0; i < own_part_; ++i) sum += received(i)[x];
+      for (std::size_t i = 0; i < own_part_; ++i) sum += part[i * count];
       sum += values_[x];
-      for (std::size_t i = own_part_; i < others; ++i) sum += received(i)[x];
+      for (std::size_t i = own_part_; i < others; ++i) sum += part[i * count];
       values_[x] = sum;
     }
   }

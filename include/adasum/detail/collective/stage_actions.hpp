@@ -132,8 +132,8 @@ class stage_actions {
   }
 
   auto note_in_report(const bound_stage& stage) {
-    return [this, &stage](std::size_t k, const segment_outcome& outcome) {
-      report_.note(stage, k, outcome, local_.is_measured(stage));
+    return [this, &stage, measured = local_.is_measured(stage)](std::size_t k, const segment_outcome& outcome) {
+      report_.note(stage, k, outcome, measured);
     };
   }
   /// Tells the transport of the stage what has been written of the result, counted from the beginning of this rank's part.
