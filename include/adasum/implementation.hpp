@@ -22,14 +22,12 @@
 #include "adasum.hpp"
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
-#include "exec/serial/windows.hpp"
 
 namespace adasum::detail::serial {
 template struct kernel_tables<number_format::binary64>;
 template struct kernel_tables<number_format::binary32>;
 template struct kernel_tables<number_format::binary16>;
 template struct kernel_tables<number_format::bfloat16>;
-template struct windows<>;
 }  // namespace adasum::detail::serial
 
 namespace adasum::detail {

@@ -168,7 +168,7 @@ class serial_space {
   /// @endcond
 
  protected:
-  using windows = detail::serial::windows<>;
+  using windows = detail::serial::windows;
   template <scalar T>
   using tables = detail::serial::kernel_tables<format_of<T>>;
   std::size_t place() const { return detail::serial::place_of(instructions_); }
