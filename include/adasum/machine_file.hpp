@@ -25,11 +25,9 @@
 #include "core/concepts.hpp"
 #include "core/error.hpp"
 #include "core/number_text.hpp"
-#include "detail/collective/agreement.hpp"
+#include "detail/collective/call_signature.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
-#include "detail/collective/left_to_messages.hpp"
-#include "detail/collective/timed_exchanges.hpp"
 #include "schedule/machine.hpp"
 
 /// Machines as text, so that what measure_machine found in one run serves the next. A line has a key and its numbers; the

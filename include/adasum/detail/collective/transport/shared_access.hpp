@@ -25,7 +25,6 @@
 #include "../../references/shared_window_ref.hpp"
 #include "meeting.hpp"
 #include "shared_blocks.hpp"
-#include "time_limit.hpp"
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
