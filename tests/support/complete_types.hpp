@@ -143,7 +143,7 @@ class complete_space {
 /// The mean, pair by pair in the order of the gradients. Falls back each time.
 struct complete_pairwise_rule {
   static constexpr std::string_view name = "complete pairwise rule";
-  static constexpr bool needs_gram = false;
+  static constexpr inner_products needs = inner_products::none;
   static constexpr bool left_fold = true;
   question_counts asked;
   std::size_t fallbacks = 0;
@@ -170,9 +170,7 @@ struct complete_pairwise_rule {
 /// The mean, one set of weights for the whole model. Falls back at every other call, not the first, and notes the segments' numbers.
 struct complete_gram_rule {
   static constexpr std::string_view name = "complete gram rule";
-  static constexpr bool needs_gram = true;
-  static constexpr bool needs_accurate_gram = true;
-  static constexpr bool needs_distances = true;
+  static constexpr inner_products needs = inner_products::distances;
   static constexpr bool leaves_out_nonfinite = true;
   question_counts asked;
   bool per_segment = false;

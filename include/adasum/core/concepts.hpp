@@ -52,17 +52,12 @@ namespace adasum {
 ///
 /// Optional members:
 ///
-/// - `static constexpr bool needs_gram = false`: the rule uses no inner products (a sum, for example); it may then be given
-///   zeros.
+/// - `static constexpr inner_products needs`: how good inner products must be, or that it uses none (core/gram.hpp); without
+///   it, `usual`.
 /// - `static constexpr bool left_fold = true`: a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not along the
 ///   tree.
 /// - `bool whole_model() const`: whether one set of weights, from the Gram matrix of all segments together, serves every
 ///   segment.
-/// - `static constexpr bool needs_accurate_gram = true`: the rule looks at differences of nearly equal numbers, such as a
-///   matrix's small eigenvalues: |error of gᵢ·gⱼ| is then a few times 2⁻⁵³‖gᵢ‖‖gⱼ‖, if the space supports that.
-/// - `static constexpr bool needs_distances = true`: for rules of n vectors that compare gram.squared_distance(i, j), even if
-///   distances are short compared with the vectors. If inner products are not accurate enough, differences of vectors are
-///   measured. Implies needs_accurate_gram.
 /// - `static constexpr bool leaves_out_nonfinite = true`: for rules of n vectors: vectors that hold Inf or NaN get weight 0,
 ///   and so do those whose norms are beyond 2^400 (2^126 for elements narrower than double) if others' are not. The rule is
 ///   asked about the other vectors.

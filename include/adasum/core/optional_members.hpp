@@ -20,38 +20,26 @@ namespace adasum {
 
 // ── rules ──
 
+/// How good inner products must be for a rule.
+template <rule R>
+constexpr inner_products needs_of = [] {
+  if constexpr (requires { R::needs; })
+    return inner_products{R::needs};
+  else
+    return inner_products::usual;
+}();
+
 /// Whether a rule looks at inner products at all.
 template <rule R>
-constexpr bool needs_gram = [] {
-  if constexpr (requires {
-                  { R::needs_gram } -> std::convertible_to<bool>;
-                })
-    return static_cast<bool>(R::needs_gram);
-  else
-    return true;
-}();
+constexpr bool needs_gram = needs_of<R> != inner_products::none;
 
 /// Whether a rule of n vectors compares their distances.
 template <rule R>
-constexpr bool needs_distances = [] {
-  if constexpr (!pairwise_rule<R> && requires {
-                  { R::needs_distances } -> std::convertible_to<bool>;
-                })
-    return static_cast<bool>(R::needs_distances);
-  else
-    return false;
-}();
+constexpr bool needs_distances = !pairwise_rule<R> && needs_of<R> == inner_products::distances;
 
 /// Whether inner products are to be made in double for a rule.
 template <rule R>
-constexpr bool needs_accurate_gram = [] {
-  if constexpr (requires {
-                  { R::needs_accurate_gram } -> std::convertible_to<bool>;
-                })
-    return static_cast<bool>(R::needs_accurate_gram) || needs_distances<R>;
-  else
-    return needs_distances<R>;
-}();
+constexpr bool needs_accurate_gram = needs_of<R> == inner_products::accurate || needs_distances<R>;
 
 /// Whether vectors that are not finite are left out under a rule.
 template <rule R>
