@@ -3,7 +3,7 @@
 # adasum::compiled is adasum::adasum with its engine and kernels in a static library: sources that link it compile in much
 # less time, and get optimised code whatever their own flags. It serves every rule, schedule, space, communicator and element
 # type. adasum::compiled_mpi adds what the engine calls of an mpi_communicator, for the MPI that it is built with. Built
-# where something links it; installed, as the component `compiled`, where ADASUM_INSTALL_COMPILED is ON.
+# where something links them; installed, as components of these names, unless ADASUM_INSTALL_COMPILED is OFF.
 
 add_library(adasum_compiled STATIC EXCLUDE_FROM_ALL src/engine.cpp)
 add_library(adasum::compiled ALIAS adasum_compiled)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, torch, cuda, nccl, compiled, c and fortran
-# add adasum::mpi, adasum::eigen and so on; pkg-config knows adasum (the headers), adasum-c and adasum-fortran. Installing takes
+# find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, torch, cuda, nccl, compiled, compiled_mpi, c and
+# fortran add adasum::mpi, adasum::eigen and so on; pkg-config knows adasum (the headers), adasum-compiled, adasum-c and adasum-fortran. Installing takes
 # CMake 3.25, as building does; a project that uses what is installed takes CMake 3.15.
 
 include(CMakePackageConfigHelpers)
@@ -30,11 +30,13 @@ foreach(component IN ITEMS mpi eigen kokkos torch cuda nccl)
   install(TARGETS adasum_${component} EXPORT adasum-${component}-targets ${headers})
   adasum_export(adasum-${component}-targets)
 endforeach()
-if(ADASUM_INSTALL_COMPILED)
-  set_target_properties(adasum_compiled PROPERTIES EXCLUDE_FROM_ALL OFF)
-  install(TARGETS adasum_compiled EXPORT adasum-compiled-targets)
-  adasum_export(adasum-compiled-targets)
-endif()
+foreach(component IN ITEMS compiled compiled_mpi)
+  if(ADASUM_INSTALL_COMPILED AND TARGET adasum_${component})
+    set_target_properties(adasum_${component} PROPERTIES EXCLUDE_FROM_ALL OFF)
+    install(TARGETS adasum_${component} EXPORT adasum-${component}-targets)
+    adasum_export(adasum-${component}-targets)
+  endif()
+endforeach()
 if(ADASUM_C)
   install(TARGETS adasum_c EXPORT adasum-c-targets LIBRARY COMPONENT c NAMELINK_COMPONENT development)
   adasum_export(adasum-c-targets)
@@ -76,6 +78,9 @@ function(adasum_install_pc package folder)
   install(FILES "${PROJECT_BINARY_DIR}/${package}.pc" DESTINATION "${folder}")
 endfunction()
 adasum_install_pc(adasum "${CMAKE_INSTALL_DATADIR}/pkgconfig")
+if(ADASUM_INSTALL_COMPILED)
+  adasum_install_pc(adasum-compiled "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
 if(ADASUM_C)
   adasum_install_pc(adasum-c "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endif()

@@ -3,14 +3,10 @@
 
 #include "core/config.hpp"
 
-#include <array>
-#include <concepts>
 #include <cstddef>
-#include <span>
 #include <type_traits>
 #include <utility>
 
-#include "core/kept_plans.hpp"
 #include "core/report.hpp"
 #include "detail/arguments.hpp"
 #include "detail/collective/destination.hpp"
@@ -21,57 +17,27 @@
 namespace adasum {
 namespace detail {
 
-/// Whether calls can be told apart, and a plan for them can outlive them: not where it holds memory of a device, or a
-/// rule's state.
-template <class Space, class Comm, class Rule, class Schedule>
-constexpr bool keeps_plans = plan_keeping_communicator<Comm> && !device_space<Space> && std::is_empty_v<Rule> &&
-                             (std::is_empty_v<Space> || std::equality_comparable<Space>) &&
-                             (std::is_empty_v<Schedule> || std::equality_comparable<Schedule>);
-
-/// combine_allreduce for the call that is named in messages.
-/// @param updated  a rule that gets the state which the rule has afterwards; null for none
-/// @param to       which ranks get the result
-/// @param mine     this rank's shard; null if it has a gradient of its own
-template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
-report allreduce_once(const char* call, const Space& space, const Comm& comm, const Rule& rule, std::span<T> elements,
-                      segments_view segments, const Schedule& schedule, const basic_options<Checked>& choices,
-                      std::type_identity_t<Rule>* updated = nullptr, const destination& to = {},
-                      const shard* mine = nullptr) {
-  const auto make = [&](joint_set_up& together, plan_purpose purpose) -> held_plan_ptr {
-    const auto with = [&](const Comm& among) {
-      return make_plan<T>(together, call, space, among, segments, rule, schedule, options_of_plan(choices), purpose, to,
-                          mine);
-    };
-    if constexpr (plan_keeping_communicator<Comm>)
-      if (purpose == plan_purpose::kept) return with(comm.without_kept_plans());
-    return with(comm);
-  };
-  auto given = arguments_of<T>(call, space, comm, rule, schedule, segments, options_of_plan(choices));
-  given.to = to;
-  // Calls with shards may be alike on one rank, and not on another that has another shard.
-  const bool keeps = keeps_plans<Space, Comm, Rule, Schedule> && choices.keep_plan && !mine && comm.size() > 1;
-  held_plan_ptr made;
-  report found = run({given, reinterpret_cast<std::byte*>(elements.data()), elements.size(), keeps, make}, made);
-  if constexpr (std::is_copy_assignable_v<Rule>)
-    if (updated && made) *updated = static_cast<plan_of<T, Space, Comm, Rule, Schedule>&>(*made).rule;
-  return found;
-}
-
 /// A single call with the arguments that follow its data: the combination under the rule that is among them, or else
 /// under rules::adasum. A rule with state is updated where it is not const.
 template <class Space, class Comm, class Gradient, class... As>
 report combine_once(const char* call, const Space& space, const Comm& comm, Gradient& gradient, const destination& to,
                     As&... as) {
   const auto elements = span_of(gradient);
-  const std::array<std::size_t, 2> whole{0, elements.size()};
+  const std::size_t whole[] = {0, elements.size()};
   rules::adasum adaptive;
+  const schedules::automatic usual;
   auto& rule = argument_or<argument::rule>(adaptive, as...);
-  std::remove_const_t<std::remove_reference_t<decltype(rule)>>* updated = nullptr;
-  if constexpr (!std::is_const_v<std::remove_reference_t<decltype(rule)>>) updated = &rule;
-  return allreduce_once<element_t<Gradient>>(call, space, comm, std::as_const(rule), elements,
-                                             segments_or(segments_view{whole}, as...),
-                                             argument_or<argument::schedule>(schedules::automatic{}, as...),
-                                             options_among(call, as...), updated, to, find_argument<shard>(as...));
+  auto given = arguments_of<element_t<Gradient>>(
+      call, space, comm, std::as_const(rule), argument_or<argument::schedule>(usual, as...),
+      segments_or(segments_view{whole}, as...), options_of_plan(options_among(call, as...)));
+  given.to = to;
+  given.mine = find_argument<shard>(as...);
+  held_plan_ptr made;
+  report found = run_once(given, reinterpret_cast<std::byte*>(elements.data()), elements.size(), made);
+  using rule_type = std::remove_reference_t<decltype(rule)>;
+  if constexpr (!std::is_const_v<rule_type> && std::is_copy_assignable_v<rule_type> && !std::is_empty_v<rule_type>)
+    if (made) rule = *static_cast<const rule_type*>(made->rule.get());
+  return found;
 }
 
 /// Whether the data and the other arguments of a call among ranks are what they must be; if not, the compiler says why.

@@ -45,8 +45,6 @@ class mpi_communicator;
 template <scalar T, class Space = serial_space, class Comm = mpi_communicator, class Rule = rules::adasum,
           class Schedule = schedules::automatic>
 class allreduce_plan {
-  using held_type = detail::plan_of<T, Space, Comm, Rule, Schedule>;
-
  public:
   /// An empty plan: every call except is_empty(), is_in_flight() and assignment throws bad_input.
   allreduce_plan() = default;
@@ -133,11 +131,11 @@ class allreduce_plan {
   /// The segments into which it is cut.
   segments_view segments() const { return engine("segments").segments(); }
   /// The execution space, a copy of the one that was given.
-  const Space& space() const { return held("space").space; }
+  const Space& space() const { return *static_cast<const Space*>(held("space").space.get()); }
   /// What the last run found; an empty report before the first.
   const report& last_report() const { return engine("last_report").last_report(); }
   /// The rule in use, with its state if it has any.
-  Rule& current_rule() { return held("current_rule").rule; }
+  Rule& current_rule() { return *static_cast<Rule*>(held("current_rule").rule.get()); }
 
   /// @cond internal
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
@@ -154,8 +152,7 @@ class allreduce_plan {
   }
 
   /// What plan_allreduce and the single calls make.
-  explicit allreduce_plan(std::unique_ptr<held_type, detail::plan_deleter> held)
-      : held_(std::move(held)), to_(held_->engine->to().what()) {}
+  explicit allreduce_plan(detail::held_plan_ptr held) : held_(std::move(held)), to_(held_->engine->to().what()) {}
   /// @endcond
 
  protected:
@@ -167,7 +164,7 @@ class allreduce_plan {
   /// @endcond
 
  private:
-  held_type& held(const char* call) const {
+  detail::held_plan& held(const char* call) const {
     if (!held_) {
       const auto names = detail::destination::names_of(to_);
       throw bad_input(std::string(names.member) + call + ": the plan is empty; " + names.maker + " makes one");
@@ -188,7 +185,7 @@ class allreduce_plan {
     }
   }
 
-  std::unique_ptr<held_type, detail::plan_deleter> held_;
+  detail::held_plan_ptr held_;
   detail::destination::kind to_ = detail::destination::kind::every_rank;
 };
 
@@ -198,19 +195,16 @@ namespace detail {
 template <scalar T, template <class, class, class, class, class> class Plan, class Space, class Comm, class... As>
 auto plan_for(const char* call, const Space& space, const Comm& comm, const segments_or_length& segments,
               const destination& to, As&... as) {
-  const auto choices = options_of_plan(options_among(call, as...));
   const rules::adasum adaptive;
   const schedules::automatic usual;
   const auto& rule = argument_or<argument::rule>(adaptive, as...);
   const auto& schedule = argument_or<argument::schedule>(usual, as...);
-  using rule_type = std::remove_cvref_t<decltype(rule)>;
-  using plan_type = Plan<T, Space, Comm, rule_type, std::remove_cvref_t<decltype(schedule)>>;
-  return joint_set_up(call, ref_to_communicator(space, comm), choices.check_agreement).run([&](joint_set_up& together) {
-    return segments.visit([&](segments_view cut) {
-      return plan_type(make_plan<T>(together, call, space, comm, cut, rule, schedule, choices, plan_purpose::of_user,
-                                    to, find_argument<shard>(as...)));
-    });
-  });
+  auto given =
+      arguments_of<T>(call, space, comm, rule, schedule, segments_view{}, options_of_plan(options_among(call, as...)));
+  given.to = to;
+  given.mine = find_argument<shard>(as...);
+  return Plan<T, Space, Comm, std::remove_cvref_t<decltype(rule)>, std::remove_cvref_t<decltype(schedule)>>(
+      set_up_plan(given, segments));
 }
 
 }  // namespace detail

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# cmake -DPKG_CONFIG=... -DPREFIX=... -DVERSION=... -DCOMPILER=... -DSOURCE=... -DPROGRAM=... -P pkg_config.cmake
+# cmake -DPKG_CONFIG=... -DPREFIX=... -DLIBDIR=... -DPACKAGE=... -DVERSION=... -DCOMPILER=... -DSOURCE=... -DPROGRAM=...
+#   -P pkg_config.cmake
 # Builds and runs a program with no more than pkg-config says about the installed library.
 cmake_minimum_required(VERSION 3.25)
 
-set(ENV{PKG_CONFIG_PATH} "${PREFIX}/share/pkgconfig")
-execute_process(COMMAND "${PKG_CONFIG}" --modversion adasum OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE
+set(ENV{PKG_CONFIG_PATH} "${PREFIX}/share/pkgconfig:${PREFIX}/${LIBDIR}/pkgconfig")
+execute_process(COMMAND "${PKG_CONFIG}" --modversion ${PACKAGE} OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
 if(NOT version STREQUAL VERSION)
-  message(FATAL_ERROR "pkg-config says that adasum is version ${version}, not ${VERSION}")
+  message(FATAL_ERROR "pkg-config says that ${PACKAGE} is version ${version}, not ${VERSION}")
 endif()
 
-execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs adasum OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
+execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs ${PACKAGE} OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(flags UNIX_COMMAND "${flags}")
 execute_process(COMMAND "${COMPILER}" -std=c++20 "${SOURCE}" ${flags} -o "${PROGRAM}" COMMAND_ERROR_IS_FATAL ANY)

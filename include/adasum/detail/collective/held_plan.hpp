@@ -11,8 +11,9 @@
 #include "../../core/concepts.hpp"
 #include "../../core/options.hpp"
 #include "../../core/report.hpp"
+#include "../arguments.hpp"
 #include "../references/communicator_ref.hpp"
-#include "../references/function_ref.hpp"
+#include "../references/owned_object.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/schedule_ref.hpp"
 #include "../references/space_ref.hpp"
@@ -23,39 +24,19 @@
 /// From the arguments of a call to a plan, and a single call.
 namespace adasum::detail {
 
-/// A plan and, in a class that derives from this, what it refers to.
+/// A plan, and what it refers to: copies of the call's arguments. The engine goes first.
 struct held_plan {
-  virtual ~held_plan() = default;
+  owned_object space, comm, rule, schedule;
   std::unique_ptr<reduction> engine;
 };
 
 /// Destroys a plan, if nothing uses its memory any more (plan::must_stay).
 struct plan_deleter {
-  void operator()(held_plan* held) const noexcept {
-    if (held->engine) {
-      held->engine->abandon();
-      if (held->engine->must_stay()) return;
-      held->engine.reset();
-    }
-    delete held;
-  }
+  void operator()(held_plan* held) const noexcept;
 };
 using held_plan_ptr = std::unique_ptr<held_plan, plan_deleter>;
 
-/// What a plan refers to: copies of the call's arguments.
-template <scalar T, class Space, class Comm, class Rule, class Schedule>
-struct plan_of final : held_plan {
-  plan_of(Space with_space, Comm among, Rule with_rule, Schedule in_order)
-      : space(std::move(with_space)),
-        comm(std::move(among)),
-        rule(std::move(with_rule)),
-        schedule(std::move(in_order)) {}
-
-  Space space;
-  Comm comm;
-  Rule rule;
-  Schedule schedule;
-};
+// ── from the arguments of a call ──
 
 /// Whether a schedule says at compile time that it works in shared memory only; of others, the plan finds out.
 template <class Schedule>
@@ -81,21 +62,11 @@ plan_arguments arguments_of(const char* call, const Space& space, const Comm& co
   return {call, ref_to_space<T>(space), ref_to_communicator(space, comm), rule_ref(rule), schedule, segments, choices};
 }
 
-/// A plan for the call that is named in messages, as a part of a larger set-up.
-/// @param to, mine  see plan_arguments
-template <scalar T, class Space, class Comm, class Rule, class Schedule>
-auto make_plan(joint_set_up& together, const char* call, const Space& space, const Comm& comm, segments_view segments,
-               const Rule& rule, const Schedule& schedule, const basic_options<true>& choices, plan_purpose purpose,
-               const destination& to = {}, const shard* mine = nullptr) {
-  using type = plan_of<T, Space, Comm, Rule, Schedule>;
-  std::unique_ptr<type, plan_deleter> made(new type(space, comm, rule, schedule));
-  auto arguments = arguments_of<T>(call, made->space, made->comm, made->rule, made->schedule, segments, choices);
-  arguments.purpose = purpose;
-  arguments.to = to;
-  arguments.mine = mine;
-  made->engine = new_reduction(arguments, together);
-  return made;
-}
+/// A plan as a part of a larger set-up. @throws what plan_allreduce throws
+held_plan_ptr make_plan(joint_set_up& together, const plan_arguments& given);
+
+/// A plan of the user's, for these segments in place of those of the arguments. @throws what plan_allreduce throws
+held_plan_ptr set_up_plan(const plan_arguments& given, const segments_or_length& segments);
 
 // ── single calls ──
 
@@ -104,19 +75,10 @@ auto make_plan(joint_set_up& together, const char* call, const Space& space, con
 void refuse_bad_gradient(joint_set_up& together, const char* call, const space_ref& space, const std::byte* elements,
                          std::size_t count, segments_view segments);
 
-/// A single call.
-struct single_call {
-  const plan_arguments& given;
-  std::byte* elements;
-  std::size_t count;
-  bool keeps_plan;  ///< where the communicator keeps plans, which then outlive the call
-  /// make(together, purpose): the plan of given.
-  function_ref<held_plan_ptr(joint_set_up&, plan_purpose)> make;
-};
-
-/// Runs it: by a plan that is kept with the communicator, or by one of its own.
-/// @param made  receives the latter
-report run(const single_call& call, held_plan_ptr& made);
+/// Runs a single call: by a plan that is kept with the communicator, or by one of its own. A plan is kept for calls that can be
+/// told apart and that a plan can outlive: not if it would hold memory of a device or a rule's state.
+/// @param made  receives the plan of its own
+report run_once(const plan_arguments& given, std::byte* elements, std::size_t count, held_plan_ptr& made);
 
 }  // namespace adasum::detail
 
@@ -141,51 +103,82 @@ ADASUM_INLINE void refuse_bad_gradient(joint_set_up& together, const char* call,
   if (!problem.empty()) together.refuse(problem);
 }
 
+ADASUM_INLINE void plan_deleter::operator()(held_plan* held) const noexcept {
+  if (held->engine) {
+    held->engine->abandon();
+    if (held->engine->must_stay()) return;
+    held->engine.reset();
+  }
+  delete held;
+}
+
+ADASUM_INLINE held_plan_ptr make_plan(joint_set_up& together, const plan_arguments& given) {
+  // A plan that is kept with a communicator does not keep that.
+  held_plan_ptr made(new held_plan{given.space.copy_of_space(), given.comm.copy(given.purpose != plan_purpose::kept),
+                                   given.rule.copy_of_rule(), given.schedule.copy(), nullptr});
+  auto of_copies = given;
+  of_copies.space = given.space.to(made->space);
+  of_copies.comm = given.comm.to(made->comm, made->space);
+  of_copies.rule = given.rule.to(made->rule);
+  of_copies.schedule = given.schedule.to(made->schedule);
+  made->engine = new_reduction(of_copies, together);
+  return made;
+}
+
+ADASUM_INLINE held_plan_ptr set_up_plan(const plan_arguments& given, const segments_or_length& segments) {
+  held_plan_ptr made;
+  joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
+    segments.visit([&](segments_view cut) {
+      auto of_segments = given;
+      of_segments.segments = cut;
+      made = make_plan(together, of_segments);
+    });
+  });
+  return made;
+}
+
 /// A single call that was made before, and its plan.
 struct call_made_before final : kept_plans::call {
   explicit call_made_before(std::size_t bytes) : kept_plans::call(std::type_identity<call_made_before>{}, bytes) {}
   held_plan_ptr plan;
 };
 
-/// Runs it by a plan of its own.
-/// @param made  receives the plan
-inline report run_once(const single_call& call, held_plan_ptr& made) {
-  const auto& given = call.given;
-  joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
-    refuse_bad_gradient(together, given.call, given.space, call.elements, call.count, given.segments);
-    made = call.make(together, plan_purpose::one_call);
-  });
-  auto& plan = *made->engine;
-  return plan.run(call.elements, call.count, plan.problem_with(call.elements, call.count));
+inline bool can_be_kept(const plan_arguments& given) {
+  // Calls with shards may be alike on one rank, and not on another that has another shard.
+  return given.choices.keep_plan && given.mine == nullptr && given.comm.size() > 1 && !given.space.is_device() &&
+         given.space.is_comparable() && given.schedule.is_comparable() && !given.rule.has_state();
 }
 
-/// Runs it by a plan that is kept with the communicator. All ranks that make the same calls keep the same plans: what is
-/// kept changes only where all of them have set something up together, or all have failed to. Should one have a plan that
-/// another has not, they find that they are about to do different things, and forget all of them.
-inline report run_as_before(const single_call& call, kept_plans& kept) {
-  const auto& given = call.given;
-  reduction* made = nullptr;
+/// All ranks that make the same calls keep the same plans: what is kept changes only where all of them have set something up
+/// together, or all have failed to. Should one have a plan that another has not, they find that they are about to do different
+/// things, and forget all of them.
+ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, std::size_t count,
+                              held_plan_ptr& made) {
+  auto* const kept = can_be_kept(given) ? given.comm.kept_plans() : nullptr;
+  reduction* plan = nullptr;
   joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
-    refuse_bad_gradient(together, given.call, given.space, call.elements, call.count, given.segments);
+    refuse_bad_gradient(together, given.call, given.space, elements, count, given.segments);
+    auto once = given;
+    once.purpose = kept ? plan_purpose::kept : plan_purpose::one_call;
+    if (!kept) {
+      made = make_plan(together, once);
+      plan = made->engine.get();
+      return;
+    }
     auto* const found =
-        kept.find<call_made_before>([&](const call_made_before& one) { return one.plan->engine->is_for(given); });
+        kept->find<call_made_before>([&](const call_made_before& one) { return one.plan->engine->is_for(given); });
     if (found) {
-      made = found->plan->engine.get();
-      made->meet(together);
+      plan = found->plan->engine.get();
+      plan->meet(together);
       return;
     }
     // Before the ranks have met for the last time: after that, nothing can fail.
-    auto now = std::make_unique<call_made_before>(call.count * given.space.element_size());
-    now->plan = call.make(together, plan_purpose::kept);
-    made = now->plan->engine.get();
-    kept.add(std::move(now));
+    auto now = std::make_unique<call_made_before>(count * given.space.element_size());
+    now->plan = make_plan(together, once);
+    plan = now->plan->engine.get();
+    kept->add(std::move(now));
   });
-  return made->run(call.elements, call.count, made->problem_with(call.elements, call.count));
-}
-
-ADASUM_INLINE report run(const single_call& call, held_plan_ptr& made) {
-  auto* const kept = call.keeps_plan ? call.given.comm.kept_plans() : nullptr;
-  return kept ? run_as_before(call, *kept) : run_once(call, made);
+  return plan->run(elements, count, plan->problem_with(elements, count));
 }
 
 }  // namespace adasum::detail

@@ -10,9 +10,11 @@
 #include "../../core/error.hpp"
 #include "../../core/segments.hpp"
 #include "../references/communicator_ref.hpp"
-#include "call_signature.hpp"
 
 namespace adasum::detail {
+
+struct call_signature;
+struct agreement_memory;
 
 /// What all ranks set up together: a plan, its buffer. Where they meet in it, and that a rank on which something fails
 /// tells the others at the next of these points, so that all of them throw and none waits for another.
@@ -74,6 +76,7 @@ class joint_set_up {
 
 #include "../../core/kept_plans.hpp"
 #include "agreement.hpp"
+#include "call_signature.hpp"
 #include "one_in_flight.hpp"
 
 namespace adasum::detail {

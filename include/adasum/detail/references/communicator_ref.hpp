@@ -49,6 +49,7 @@ struct communicator_table {
   void (*note_activity)(const void* comm, reduction_activity what);
   std::vector<int> (*nodes)(const void* comm);
   adasum::kept_plans* (*kept_plans)(const void* comm);
+  owned_object (*copy)(const void* comm, bool keeps_plans);
   const posting_table* posting;
   const sharing_table* sharing;  ///< null, too, where the memory cannot hold gradients of the space
 };
@@ -83,6 +84,12 @@ class communicator_ref {
   }
   /// The node of each rank; empty if the communicator does not say.
   std::vector<int> nodes() const { return table_->nodes != nullptr ? table_->nodes(comm_) : std::vector<int>(); }
+  /// A copy of the communicator, for whoever outlives it, and the reference to that, for a copy of the space.
+  /// @param keeps_plans  whether it still has kept_plans()
+  owned_object copy(bool keeps_plans) const { return table_->copy(comm_, keeps_plans); }
+  communicator_ref to(const owned_object& copied, const owned_object& space) const {
+    return {*table_, copied.get(), space.get(), rank_, size_};
+  }
   adasum::kept_plans* kept_plans() const { return table_->kept_plans != nullptr ? table_->kept_plans(comm_) : nullptr; }
 
   // ── exchanges that are posted ──
@@ -188,10 +195,15 @@ struct functions_of_communicator {
     else
       return function(nullptr);
   }
+  static owned_object copy(const void* comm, bool keeps_plans) {
+    if constexpr (plan_keeping_communicator<Comm>)
+      if (!keeps_plans) return own(Comm(of(comm).without_kept_plans()));
+    return own(Comm(of(comm)));
+  }
 };
 
 template <class Comm, class Space>
-  requires posting_communicator<Comm, Space>
+requires posting_communicator<Comm, Space>
 struct functions_of_posting {
   using pending = typename Comm::pending;
   static pending& of(void* held) { return *static_cast<pending*>(held); }
@@ -207,7 +219,9 @@ struct functions_of_posting {
   }
 
   static constexpr posting_table table{
-      []() -> owned_object { return {new pending(), [](void* held) { delete static_cast<pending*>(held); }}; },
+      []() -> owned_object {
+        return {new pending(), [](void* held) { delete static_cast<pending*>(held); }};
+      },
       [](const void* comm, const void* space, std::span<const outgoing> out, std::span<const incoming> in, void* held) {
         static_cast<const Comm*>(comm)->post(*static_cast<const Space*>(space), out, in, of(held));
       },
@@ -269,6 +283,7 @@ communicator_table table_of_communicator{.exchange = &Functions::exchange,
                                          .note_activity = Functions::note_activity(),
                                          .nodes = Functions::nodes(),
                                          .kept_plans = Functions::kept_plans(),
+                                         .copy = &Functions::copy,
                                          .posting = posting_if_any<Comm, Space>(),
                                          .sharing = sharing_if_any<Comm, Space>()};
 

@@ -16,8 +16,7 @@ template <class Result, class... As>
 class function_ref<Result(As...)> {
  public:
   template <class Function>
-    requires(!std::is_same_v<std::remove_cvref_t<Function>, function_ref>)
-  function_ref(Function&& function)
+  requires(!std::is_same_v<std::remove_cvref_t<Function>, function_ref>) function_ref(Function&& function)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
         call_([](void* object, As... as) -> Result {
           return (*static_cast<std::remove_reference_t<Function>*>(object))(as...);

@@ -36,6 +36,7 @@ struct rule_table {
   int (*degree)(const void* rule);
   std::size_t (*fallbacks)(const void* rule);
   std::vector<double> (*parameters)(const void* rule);
+  bool has_state;  ///< or parameters
   owned_object (*copy)(const void* rule);
 };
 
@@ -44,8 +45,8 @@ class rule_ref {
  public:
   rule_ref(const rule_table& table, void* rule) : table_(&table), rule_(rule) {}
   template <class Rule>
-    requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> && rule<std::remove_const_t<Rule>>)
-  rule_ref(Rule& rule);
+  requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> && rule<std::remove_const_t<Rule>>)
+      rule_ref(Rule& rule);
 
   bool is_pairwise() const { return table_->pair != nullptr; }
   bool is_left_fold() const { return table_->left_fold; }
@@ -62,9 +63,12 @@ class rule_ref {
   int degree() const { return table_->degree(rule_); }
   std::size_t fallbacks() const { return table_->fallbacks(rule_); }
   std::vector<double> parameters() const { return table_->parameters(rule_); }
+  bool has_state() const { return table_->has_state; }
   bool is_of_type(const rule_ref& other) const { return table_ == other.table_; }
   /// The rule as it is now, with its state.
   class owned_rule copy() const;
+  owned_object copy_of_rule() const { return table_->copy(rule_); }
+  rule_ref to(const owned_object& copied) const { return {*table_, copied.get()}; }
 
   /// @pre is_pairwise()
   pair_weights operator()(const pair_gram& gram) const { return table_->pair(rule_, gram); }
@@ -154,11 +158,12 @@ rule_table table_of_rule{.pair = Functions::pair(),
                          .degree = [](const void* rule) { return degree_of(Functions::of(rule)); },
                          .fallbacks = [](const void* rule) { return fallbacks_of(Functions::of(rule)); },
                          .parameters = [](const void* rule) { return parameters_of(Functions::of(rule)); },
+                         .has_state = !std::is_empty_v<Rule>,
                          .copy = [](const void* rule) { return own(Rule(Functions::of(rule))); }};
 
 template <class Rule>
-  requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> && rule<std::remove_const_t<Rule>>)
-rule_ref::rule_ref(Rule& rule)
+requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> &&
+         rule<std::remove_const_t<Rule>>) rule_ref::rule_ref(Rule& rule)
     : rule_ref(table_of_rule<std::remove_const_t<Rule>>, const_cast<std::remove_const_t<Rule>*>(&rule)) {}
 
 }  // namespace adasum::detail

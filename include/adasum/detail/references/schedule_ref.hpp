@@ -11,6 +11,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/stage.hpp"
+#include "owned_object.hpp"
 #include "rule_ref.hpp"
 
 /// A schedule, as the engine sees it: a table of functions. The engine is no template.
@@ -42,6 +43,7 @@ struct schedule_table {
   rule_ref (*inner)(const void* schedule);
   bool has_inner;
   bool (*equal)(const void* a, const void* b);
+  owned_object (*copy)(const void* schedule);
 };
 
 /// A schedule of the caller's. Whoever holds it sees to it that the schedule lives.
@@ -49,8 +51,7 @@ class schedule_ref {
  public:
   schedule_ref(const schedule_table& table, const void* schedule) : table_(&table), schedule_(schedule) {}
   template <class Schedule>
-    requires(!std::is_same_v<Schedule, schedule_ref> && schedule<Schedule>)
-  schedule_ref(const Schedule& order);
+  requires(!std::is_same_v<Schedule, schedule_ref> && schedule<Schedule>) schedule_ref(const Schedule& order);
 
   std::string_view name() const { return table_->name; }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
@@ -71,6 +72,11 @@ class schedule_ref {
   bool has_inner_rule() const { return table_->has_inner; }
   /// The rule of inner stages; no_inner_rule if it has none.
   rule_ref inner_rule() const { return table_->inner(schedule_); }
+  /// A copy of the schedule, for whoever outlives it, and the reference to that.
+  owned_object copy() const { return table_->copy(schedule_); }
+  schedule_ref to(const owned_object& copied) const { return {*table_, copied.get()}; }
+  /// Whether schedules of this type can be compared.
+  bool is_comparable() const { return table_->equal != nullptr; }
   /// Whether both do the same.
   bool equals(const schedule_ref& other) const {
     return table_ == other.table_ && table_->equal != nullptr && table_->equal(schedule_, other.schedule_);
@@ -148,10 +154,12 @@ schedule_table table_of_schedule{
     .parameters = [](const void* schedule) { return parameters_of(Functions::of(schedule)); },
     .inner = &Functions::inner,
     .has_inner = Functions::has_inner,
-    .equal = Functions::equal()};
+    .equal = Functions::equal(),
+    .copy = [](const void* schedule) { return own(Schedule(Functions::of(schedule))); }};
 
 template <class Schedule>
-  requires(!std::is_same_v<Schedule, schedule_ref> && schedule<Schedule>)
-schedule_ref::schedule_ref(const Schedule& order) : schedule_ref(table_of_schedule<Schedule>, &order) {}
+requires(!std::is_same_v<Schedule, schedule_ref> &&
+         schedule<Schedule>) schedule_ref::schedule_ref(const Schedule& order)
+    : schedule_ref(table_of_schedule<Schedule>, &order) {}
 
 }  // namespace adasum::detail

@@ -104,16 +104,20 @@ class any_window {
 
 /// Whether any address of one rank is valid on the others.
 template <class Memory>
-constexpr bool shares_addresses(const Memory&) {
-  return Memory::same_address_space;
+constexpr bool shares_addresses(const Memory& memory) {
+  if constexpr (requires { memory.shares_addresses(); })  // any_window, and what derives from it
+    return memory.shares_addresses();
+  else
+    return Memory::same_address_space;
 }
-inline bool shares_addresses(const any_window& memory) { return memory.shares_addresses(); }
 
 /// How often a rank looks at what another one writes there, before it offers the processor (spinning.hpp).
 template <class Memory>
-constexpr unsigned looks_at(const Memory&) {
-  return most_looks<Memory>;
+constexpr unsigned looks_at(const Memory& memory) {
+  if constexpr (requires { memory.looks(); })
+    return memory.looks();
+  else
+    return most_looks<Memory>;
 }
-inline unsigned looks_at(const any_window& memory) { return memory.looks(); }
 
 }  // namespace adasum::detail

@@ -75,6 +75,7 @@ struct space_table {
   std::string (*arithmetic)(const void* space);
   bool (*equal)(const void* a, const void* b);
   space_for_copies (*copies)(const void* space);
+  owned_object (*copy_of_space)(const void* space);
   bool copies_are_double;  ///< whether elements of these copies are double
   const packing_table* packing;
 };
@@ -92,6 +93,9 @@ class space_ref {
   const packing_table* packing() const { return table_->packing; }
   bool copies_are_double() const { return table_->copies_are_double; }
   const void* object() const { return space_; }
+  /// A copy of the space, for whoever outlives it, and the reference to that.
+  owned_object copy_of_space() const { return table_->copy_of_space(space_); }
+  space_ref to(const owned_object& copied) const { return {*table_, copied.get()}; }
   const space_table& table() const { return *table_; }
 
   // Addresses of elements.
@@ -128,6 +132,8 @@ class space_ref {
     if (table_->arithmetic != nullptr) text += " " + table_->arithmetic(space_);
     return text;
   }
+  /// Whether spaces of this type can be compared.
+  bool is_comparable() const { return table_->equal != nullptr; }
   /// Whether both do the same.
   bool equals(const space_ref& other) const {
     return table_ == other.table_ && table_->equal != nullptr && table_->equal(space_, other.space_);
@@ -275,7 +281,7 @@ space_for_copies copies_of(const void* space) {
 
 /// See packing_table.
 template <scalar T, class Space>
-  requires packs<Space, T>
+requires packs<Space, T>
 inline constexpr packing_table packing_of{
     [](const void* space, std::size_t count) {
       return space_memory::of(static_cast<const Space*>(space)->template allocate<packed_bfloat16>(count));
@@ -330,6 +336,7 @@ space_table table_of_space{.name = Space::name,
                            .arithmetic = Functions::arithmetic(),
                            .equal = Functions::equal(),
                            .copies = &copies_of<T, Space>,
+                           .copy_of_space = [](const void* space) { return own(Space(Functions::of(space))); },
                            .copies_are_double = recombines_in_double<Space, T>,
                            .packing = packing_if_any<T, Space>()};
 

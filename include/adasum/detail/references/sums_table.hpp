@@ -25,7 +25,7 @@ struct sums_table {
 // ── from the concept to the table ──
 
 template <scalar T, class Space>
-  requires combines_in_groups<Space, T>
+requires combines_in_groups<Space, T>
 inline constexpr sums_table sums_of_space{
     &functions_of_space<double, Space>::allocate,
     [](const void* space, const slice& window, vector_list vectors, const double* weights, void* sum) {
