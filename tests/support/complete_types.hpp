@@ -41,8 +41,6 @@ enum class asked_for {
   degree,
   all_share_memory,
   has_left,
-  alive,
-  bytes,
   progress,
   timeout,
   gave_up,
@@ -205,16 +203,12 @@ class complete_communicator : public minimal_posting_communicator {
   class window : public minimal_sharing_communicator<true>::window {
    public:
     window(std::shared_ptr<post_office::memory> block, int ranks, question_counts asked)
-        : minimal_sharing_communicator<true>::window(block, ranks), bytes_(block->bytes()), asked_(std::move(asked)) {}
-    static constexpr unsigned most_looks = 10;
+        : minimal_sharing_communicator<true>::window(block, ranks), asked_(std::move(asked)) {}
     bool has_left(std::size_t) const { return asked_.note(asked_for::has_left), false; }
-    bool alive() const { return asked_.note(asked_for::alive), true; }
-    std::size_t bytes() const { return asked_.note(asked_for::bytes), bytes_; }
     void progress() const { asked_.note(asked_for::progress); }
     std::chrono::duration<double> timeout() const { return asked_.note(asked_for::timeout), no_timeout; }
 
    private:
-    std::size_t bytes_;
     question_counts asked_;
   };
   window share(std::size_t bytes) const { return {office()->share((*shares_)++, bytes), size(), asked_}; }

@@ -238,7 +238,6 @@ concept stream_ordered_space =
 ///   library never frees its memory for them, and every later exchange throws a timeout_error at once.
 /// - `void require_usable(const char* call)`: throws bad_input if this thread must not use the communicator; each call does
 ///   this first.
-/// - `note_activity(what)`: is told what this rank does, a detail::reduction_activity; for ranks that are simulated.
 ///
 /// A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
@@ -286,15 +285,9 @@ concept posting_communicator =
 /// Optional members:
 ///
 /// - `bool has_left(i)`: whether ranks()[i] has left for good.
-/// - `bool alive()`: whether the memory can still be reached; asked before the last access.
-/// - `bytes()`: how many bytes each rank has, where that need not be what this one asked for.
 /// - `timeout()`: how long at most this rank waits there for others, also at the beginning of a reduction: a
 ///   std::chrono::duration<double>.
 /// - `progress()`: called while a rank waits there for others, for communicators whose messages move only when they are called.
-/// - `rest()`: what a rank that has waited for some time does between two looks at the memory, in place of
-///   std::this_thread::yield(): for example, sleep if others need its processor.
-/// - `most_looks`: how often at most a rank looks before it offers the processor to others, an unsigned: seldom where
-///   it waits for ranks that run when it does not.
 template <class Memory>
 concept shared_window = std::movable<Memory> && requires(const Memory& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;

@@ -79,8 +79,8 @@ TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule 
     });
   }
   check_asked(asked, {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::arithmetic,
-                      asked_for::can_reach, asked_for::whole_model, asked_for::all_share_memory, asked_for::alive,
-                      asked_for::bytes, asked_for::uses_shared_memory, asked_for::stages_in_place,
+                      asked_for::can_reach, asked_for::whole_model, asked_for::all_share_memory,
+                      asked_for::uses_shared_memory, asked_for::stages_in_place,
                       asked_for::chosen_name, asked_for::parameters, asked_for::schedule_parameters, asked_for::gave_up,
                       asked_for::require_usable, asked_for::chosen_name_of_rule});
 }
