@@ -27,11 +27,9 @@ namespace adasum::test {
 enum class asked_for {
   copy_to_16_bits,
   copy_from_16_bits,
-  measure_with_bytes,
-  mix_with_bytes,
+  measure,
   arithmetic,
   can_reach,
-  for_pairs,
   for_recombining,
   measure_in_double,
   mix_in_double,
@@ -67,7 +65,6 @@ class question_counts {
 class complete_space {
  public:
   static constexpr std::string_view name = "complete space";
-  static constexpr std::size_t round_bytes = 100;
   explicit complete_space(question_counts asked) : asked_(std::move(asked)) {}
 
   template <scalar T>
@@ -76,12 +73,8 @@ class complete_space {
   }
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    asked_.note(asked_for::measure);
     serial_.measure(window, vectors, gram);
-  }
-  template <scalar T>
-  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    asked_.note(asked_for::measure_with_bytes);
-    serial_.measure(window, vectors, gram, bytes);
   }
   template <scalar T>
   void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
@@ -96,12 +89,6 @@ class complete_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     serial_.mix(window, vectors, weights, out);
-  }
-  template <scalar T>
-  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
-           std::size_t bytes) const {
-    asked_.note(asked_for::mix_with_bytes);
-    serial_.mix(window, vectors, weights, out, bytes);
   }
   template <scalar From, scalar To>
   void copy(const From* from, To* to, std::size_t count) const {
@@ -124,10 +111,6 @@ class complete_space {
     return here;
   }
 
-  friend const complete_space& for_pairs(const complete_space& space) {
-    space.asked_.note(asked_for::for_pairs);
-    return space;
-  }
   friend auto for_recombining(const complete_space& space) {
     space.asked_.note(asked_for::for_recombining);
     return for_recombining(space.serial_);

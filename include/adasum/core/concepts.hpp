@@ -122,12 +122,6 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// - `copy(from, to, count, wire_losses&)`: as copy from float to U, and adds how many finite elements became infinite, and
 ///   how many others than zero became zero. The sums may be read after fence(). Without it, report::lost_on_wire() is empty.
 ///   Not used for a device_space.
-/// - `static constexpr round_bytes`: how many bytes of gradients one local round of measure and mix processes if there are
-///   several segments; without it, a round processes all of them.
-/// - `measure(slice, vectors, gram, bytes)`: as measure, but told how many bytes all vectors have together, of which
-///   the slice is one round.
-/// - `mix(slice, vectors, weights, out, bytes)`: as mix, told the same, or 0 where nobody knows: for a space whose stores can
-///   bypass the caches.
 /// - `arithmetic()`: a text that differs between spaces that round differently; part of the check that all ranks agree.
 /// - `bool can_reach(address)`: whether kernels can use that address; without this member, every address is considered
 ///   usable.
@@ -143,8 +137,6 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 ///   with larger rounding errors.
 /// - `==`: whether two spaces do the same. If the space has this operator, or its class has no members, single calls keep
 ///   their plans on it (kept_plans.hpp), unless it is a device_space.
-/// - `for_pairs(space)`: a function in the space's namespace: a space with the same results, for at most two vectors at once. A
-///   class that derives from such a space stands for itself if that function takes no derived classes, as serial_space's does.
 template <class E, class T = float>
 concept execution_space = scalar<T> && std::copyable<E> &&
                           requires(const E& space, const slice& part, std::span<const T* const> vectors, T* out,

@@ -13,6 +13,7 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/waiting_time.hpp"
+#include "former_members.hpp"
 #include "own_communicators.hpp"
 
 namespace adasum::detail {
@@ -58,15 +59,9 @@ class any_window {
 
   template <class Memory>
   struct holder final : methods {
-    static_assert(
-        !requires(const Memory& memory) { memory.alive(); },
-        "adasum: the shared memory has a member alive(), which is no longer asked for: of(i) must stay valid while the object "
-        "exists; see core/concepts.hpp");
-    static_assert(
-        !requires(const Memory& memory) { memory.rest(); } && !requires { Memory::most_looks; },
-        "adasum: the shared memory has a member rest() or most_looks, which is no longer asked for: progress() is called "
-        "while a rank waits, and may sleep; see core/concepts.hpp");
-    holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {}
+    holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {
+      refuse_former_members_of_memory<Memory>();
+    }
     std::span<const int> ranks() const override { return held.ranks(); }
     std::byte* of(std::size_t index) const override { return held.of(index); }
     std::size_t bytes() const override { return own_memory<Memory>::bytes(held, asked); }
