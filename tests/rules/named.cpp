@@ -73,7 +73,7 @@ TEST_CASE("nearest_neighbour_mixing takes the name of another rule, with its par
 }
 
 TEST_CASE("a copy of a rule that was chosen by its name has a state of its own") {
-  auto rule = std::get<rules::any_gram_rule<false, false, false>>(rules::named("gradvac:beta=0.5"));
+  auto rule = std::get<rules::any_gram_rule<inner_products::usual, false>>(rules::named("gradvac:beta=0.5"));
   const auto gradients = random_gradients<float>(4, 30, 5);
   std::vector<float> first(30), again(30), second(30);
   auto copy = rule;

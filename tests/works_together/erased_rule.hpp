@@ -21,7 +21,7 @@ namespace adasum::test {
 
 struct erased_gram_rule {
   static constexpr std::string_view name = "erased_gram_rule";
-  static constexpr bool needs_distances = true;
+  static constexpr inner_products needs = inner_products::distances;
   rules::any_rule held;
 
   std::string_view chosen_name() const {

@@ -21,20 +21,17 @@ namespace adasum::rules {
 /// what that rule does, to the last bit. It costs a virtual call. What is compiled for such a rule serves all that it may
 /// hold; the template parameters remain, since the library compiles other code for each of them (core/concepts.hpp says
 /// what they mean). A copy has a state of its own.
-template <bool NeedsAccurateGram, bool LeavesOutNonfinite, bool NeedsDistances>
+template <inner_products Needs, bool LeavesOutNonfinite>
 class any_gram_rule {
  public:
   static constexpr std::string_view name = "any_gram_rule";
-  static constexpr bool needs_accurate_gram = NeedsAccurateGram;
+  static constexpr inner_products needs = Needs;
   static constexpr bool leaves_out_nonfinite = LeavesOutNonfinite;
-  static constexpr bool needs_distances = NeedsDistances;
 
   /// Whether it can hold a rule of this type.
   template <gram_rule Rule>
   static constexpr bool holds =
-      !pairwise_rule<Rule> && ::adasum::needs_gram<Rule> &&
-      ::adasum::needs_accurate_gram<Rule> == (NeedsAccurateGram || NeedsDistances) &&
-      ::adasum::leaves_out_nonfinite<Rule> == LeavesOutNonfinite && ::adasum::needs_distances<Rule> == NeedsDistances;
+      !pairwise_rule<Rule> && needs_of<Rule> == Needs && ::adasum::leaves_out_nonfinite<Rule> == LeavesOutNonfinite;
 
   /// Holds this rule.
   template <class Rule>

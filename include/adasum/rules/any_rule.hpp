@@ -19,7 +19,8 @@ namespace adasum::rules {
 /// own. A call that is made for every type of this list (std::visit) is compiled once for each of these types, and not
 /// once for each rule.
 using any_rule =
-    std::variant<adasum, adasum_linear, sum, mean, unit_mean, adacons, any_gram_rule<false, false, false>,
-                 any_gram_rule<true, false, false>, any_gram_rule<true, true, false>, any_gram_rule<true, true, true>>;
+    std::variant<adasum, adasum_linear, sum, mean, unit_mean, adacons, any_gram_rule<inner_products::usual, false>,
+                 any_gram_rule<inner_products::accurate, false>, any_gram_rule<inner_products::accurate, true>,
+                 any_gram_rule<inner_products::distances, true>>;
 
 }  // namespace adasum::rules

@@ -56,9 +56,7 @@ any_rule any_of(Rule made) {
   if constexpr (is_listed<Rule>)
     return any_rule(std::in_place_type<Rule>, std::move(made));
   else
-    return any_rule(
-        std::in_place_type<any_gram_rule<needs_accurate_gram<Rule>, leaves_out_nonfinite<Rule>, needs_distances<Rule>>>,
-        std::move(made));
+    return any_rule(std::in_place_type<any_gram_rule<needs_of<Rule>, leaves_out_nonfinite<Rule>>>, std::move(made));
 }
 
 /// Before and after the colon, if there is one.

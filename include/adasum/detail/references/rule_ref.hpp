@@ -14,6 +14,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/optional_members.hpp"
+#include "former_members.hpp"
 #include "owned_object.hpp"
 
 /// A rule, as the engine sees it: a table of functions. The engine is no template.
@@ -164,6 +165,8 @@ rule_table table_of_rule{.pair = Functions::pair(),
 template <class Rule>
 requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> &&
          rule<std::remove_const_t<Rule>>) rule_ref::rule_ref(Rule& rule)
-    : rule_ref(table_of_rule<std::remove_const_t<Rule>>, const_cast<std::remove_const_t<Rule>*>(&rule)) {}
+    : rule_ref(table_of_rule<std::remove_const_t<Rule>>, const_cast<std::remove_const_t<Rule>*>(&rule)) {
+  refuse_former_members_of_rule<Rule>();
+}
 
 }  // namespace adasum::detail
