@@ -60,3 +60,24 @@
 #endif
 #define ADASUM_MPI_INLINE
 #endif
+
+// In a program that mixes both ways, the linker might take the functions of a source that reads the definitions, however that is
+// optimised, and never look into the library. So every other source refers to an object of the library's.
+namespace adasum::detail {
+#if defined(ADASUM_COMPILED)
+extern const char compiled_once;
+#if ADASUM_DEFINITIONS
+const char compiled_once = 0;
+#else
+[[gnu::used]] static const char* const uses_compiled_once = &compiled_once;
+#endif
+#endif
+#if defined(ADASUM_COMPILED_MPI)
+extern const char compiled_once_for_mpi;
+#if ADASUM_MPI_DEFINITIONS
+const char compiled_once_for_mpi = 0;
+#else
+[[gnu::used]] static const char* const uses_compiled_once_for_mpi = &compiled_once_for_mpi;
+#endif
+#endif
+}  // namespace adasum::detail
