@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <adasum/comm/mpi/environment.hpp>
+#include <adasum/comm/mpi/error.hpp>
+
 namespace adasum::c {
 namespace {
 

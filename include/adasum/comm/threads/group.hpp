@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -20,6 +19,7 @@
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
 #include "../../core/waiting_time.hpp"
+#include "../../detail/references/function_ref.hpp"
 #include "mailbox.hpp"
 #include "memory_block.hpp"
 #include "pending.hpp"
@@ -29,6 +29,8 @@ namespace adasum::detail::threads {
 /// What the ranks of one thread_communicator have in common: a mailbox for each, and the memory that they share.
 class group {
  public:
+  using copy_function = function_ref<void(const incoming& message, const std::byte* from)>;
+
   explicit group(int size) : mailboxes_(index(size)) {
     for (auto& box : mailboxes_) box.queues.resize(mailboxes_.size());
   }
@@ -62,8 +64,7 @@ class group {
   /// Takes the messages that are there, and if `may_wait` waits for the others. @return whether the exchange has ended
   /// @param copy  copy(message, from): called for each message, without the lock
   /// @throws communication_error  once the exchange has ended
-  template <class Copy>
-  bool progress(pending_messages& exchange, bool may_wait, Copy&& copy) {
+  bool progress(pending_messages& exchange, bool may_wait, copy_function copy) {
     {
       std::unique_lock lock(mutex_);
       if (!receive(exchange, may_wait, lock, copy) || !wait_until_taken(exchange, may_wait, lock)) return false;
@@ -81,10 +82,14 @@ class group {
   /// The memory that the ranks make with their number'th call: by the first to come, for all.
   std::shared_ptr<memory_block> share(std::size_t number, std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
-    auto& [block, callers] = blocks_[number];
-    if (!block) block = std::make_shared<memory_block>(mailboxes_.size(), bytes);
-    auto shared = block;
-    if (++callers == mailboxes_.size()) blocks_.erase(number);
+    std::size_t at = 0;
+    while (at < blocks_.size() && blocks_[at].number != number) ++at;
+    if (at == blocks_.size()) blocks_.push_back({number, std::make_shared<memory_block>(mailboxes_.size(), bytes)});
+    auto shared = blocks_[at].memory;
+    if (++blocks_[at].callers == mailboxes_.size()) {
+      blocks_[at] = std::move(blocks_.back());
+      blocks_.pop_back();
+    }
     return shared;
   }
 
@@ -107,14 +112,19 @@ class group {
   }
 
  private:
+  struct shared_block {
+    std::size_t number;
+    std::shared_ptr<memory_block> memory;
+    std::size_t callers = 0;  // ranks that have it
+  };
+
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   mailbox& of(int rank) { return mailboxes_[index(rank)]; }
 
   /// Whether the condition holds, now or after waiting; or, after the timeout, whether this rank has left, which
   /// has_given_up() tells.
-  template <class Condition>
   bool reached(pending_messages& exchange, int peer, bool may_wait, std::unique_lock<std::mutex>& lock,
-               Condition condition) {
+               function_ref<bool()> condition) {
     if (!may_wait) return condition();
     auto& mine = of(exchange.rank);
     if (!is_limited(mine.owners_timeout) || has_given_up(exchange)) {
@@ -159,8 +169,7 @@ class group {
                         late);
   }
 
-  template <class Copy>
-  bool receive(pending_messages& exchange, bool may_wait, std::unique_lock<std::mutex>& lock, Copy& copy) {
+  bool receive(pending_messages& exchange, bool may_wait, std::unique_lock<std::mutex>& lock, copy_function copy) {
     for (; exchange.received < exchange.expected.size(); ++exchange.received) {
       const auto& expected = exchange.expected[exchange.received];
       auto& queue = of(exchange.rank).queues[index(expected.peer)];
@@ -182,8 +191,8 @@ class group {
     return true;
   }
 
-  template <class Copy>
-  static void take(pending_messages& exchange, const incoming& expected, std::span<const std::byte> bytes, Copy& copy) {
+  static void take(pending_messages& exchange, const incoming& expected, std::span<const std::byte> bytes,
+                   copy_function copy) {
     if (bytes.size() != expected.bytes.size()) {
       exchange.problem = {exchange_problem::other_size, expected.peer, bytes.size(), expected.bytes.size()};
       return;
@@ -212,7 +221,7 @@ class group {
   ended_exchange ended_;
   std::mutex mutex_;
   std::vector<mailbox> mailboxes_;
-  std::map<std::size_t, std::pair<std::shared_ptr<memory_block>, std::size_t>> blocks_;  // and how many ranks have it
+  std::vector<shared_block> blocks_;  // those that some ranks do not have yet
 };
 
 /// One rank of a group. It leaves the group when this object is destroyed.

@@ -42,9 +42,12 @@ struct exchange_problem {
   }
 };
 
+class group;
+
 /// How far one exchange of one rank has come. Its vectors are kept from one exchange to the next, so that none allocates
 /// once they have grown to its size.
 struct pending_messages {
+  threads::group* group = nullptr;  // null before the first exchange
   int rank = 0;
   std::vector<posted_message> sent;
   std::vector<incoming> expected;
