@@ -23,6 +23,8 @@
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
 #include "exec/serial/windows.hpp"
+#include "machine_file.hpp"
+#include "rules/named.hpp"
 
 namespace adasum::detail::serial {
 template struct kernel_tables<number_format::binary64>;
