@@ -11,13 +11,10 @@ endif()
 
 include(GNUInstallDirs)
 
-# What takes long to compile, for any communicator: Python's module for PyTorch uses it, too.
+# What needs no MPI, for any communicator: Python's module for PyTorch uses it, too.
 add_library(adasum_calls STATIC EXCLUDE_FROM_ALL
   src/c/arguments.cpp
-  src/c/of_bfloat16.cpp
-  src/c/of_double.cpp
-  src/c/of_float.cpp
-  src/c/of_half.cpp)
+  src/c/calls.cpp)
 target_compile_definitions(adasum_calls PRIVATE ADASUM_WITHOUT_MPI)
 target_link_libraries(adasum_calls PUBLIC adasum adasum_compiled)
 if(TARGET adasum::eigen)

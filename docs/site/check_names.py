@@ -11,12 +11,12 @@ from public_names import names
 # What a rule, space, communicator, schedule, window or pending exchange has because its concept asks for it: core/concepts.hpp
 # says what it means, once for all types.
 concepts_members = set("""
-    name operator() whole_model degree parameters chosen_name needs_gram left_fold needs_accurate_gram needs_distances
-    leaves_out_nonfinite fallbacks allocate measure mix copy fence round_bytes arithmetic can_reach
+    name operator() whole_model degree parameters chosen_name needs left_fold
+    leaves_out_nonfinite fallbacks allocate measure mix copy fence arithmetic can_reach
     measure_in_double mix_in_double upload download transfer host_memory event record enqueue_combine measure_on_device
     weigh_on_device mix_on_device add_pieces write allocate_in_order data exchange post reserve enqueue nodes kept_plans
-    without_kept_plans gave_up require_usable note_activity reduction_in_flight share all_share_memory pending memory
-    test wait ranks of same_address_space has_left alive bytes timeout progress rest most_looks supports_gram_rules
+    without_kept_plans gave_up require_usable reduction_in_flight share all_share_memory pending memory
+    test wait ranks of same_address_space has_left timeout progress supports_gram_rules
     stages uses_shared_memory leaf_ranks inner""".split())
 
 

@@ -16,7 +16,6 @@
 #include "core/options.hpp"
 #include "detail/arguments.hpp"
 #include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/one_in_flight.hpp"
 #include "detail/collective/plan_inputs.hpp"
 #include "detail/collective/stream_engine.hpp"
 #include "detail/gradient_arguments.hpp"

@@ -22,7 +22,6 @@
 #include "adasum.hpp"
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
-#include "exec/serial/windows.hpp"
 #include "machine_file.hpp"
 #include "rules/named.hpp"
 
@@ -31,7 +30,6 @@ template struct kernel_tables<number_format::binary64>;
 template struct kernel_tables<number_format::binary32>;
 template struct kernel_tables<number_format::binary16>;
 template struct kernel_tables<number_format::bfloat16>;
-template struct windows<>;
 }  // namespace adasum::detail::serial
 
 namespace adasum::detail {

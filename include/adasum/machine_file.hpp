@@ -87,11 +87,9 @@ requires communicator_for<Comm, Space> std::optional<schedules::machine> machine
 
 #include "core/error.hpp"
 #include "core/number_text.hpp"
-#include "detail/collective/agreement.hpp"
+#include "detail/collective/call_signature.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
-#include "detail/collective/left_to_messages.hpp"
-#include "detail/collective/timed_exchanges.hpp"
 
 namespace adasum::detail {
 

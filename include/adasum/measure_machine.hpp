@@ -12,12 +12,10 @@
 
 #include "core/concepts.hpp"
 #include "core/node_groups.hpp"
-#include "detail/collective/agreement.hpp"
+#include "detail/collective/call_signature.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
-#include "detail/collective/left_to_messages.hpp"
 #include "detail/collective/machine_times.hpp"
-#include "detail/collective/timed_exchanges.hpp"
 #include "detail/local/kernel_times.hpp"
 #include "plan.hpp"
 #include "schedule/machine.hpp"

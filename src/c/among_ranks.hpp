@@ -23,17 +23,17 @@ int allreduce(MPI_Comm comm, void* data, const call_arguments& given, const Leng
   return error_of([&] {
     const auto& own = communicator_of(comm, given.call);
     std::optional<request> asked;  // made in prepare(): its segments need memory
-    const calls_of_type* calls = nullptr;
+    const element_type* type = nullptr;
     std::optional<report_place> place;
     prepare_among_ranks(own, given, [&] {
       if (given.problem) throw bad_input(given.problem);
-      calls = &calls_of(given.type, given.call);
-      require_aligned(data, *calls, given.call);
+      type = &element_type_of(given.type, given.call);
+      require_aligned(data, *type, given.call);
       asked = rule_and_options_of(given);
       asked->cut = segments_of(lengths, segments, given);
       place.emplace(report, given.call);
     });
-    place->take(calls->allreduce(own, data, given.count, *asked));
+    place->take(allreduce(own, *type, data, given.count, *asked));
   });
 }
 
@@ -47,10 +47,10 @@ int create_plan(MPI_Comm comm, const call_arguments& given, const Length* length
     prepare_among_ranks(own, given, [&] {
       if (given.problem) throw bad_input(given.problem);
       require_pointer(plan, given.call, "plan");
-      const auto& calls = calls_of(given.type, given.call);
+      const auto& type = element_type_of(given.type, given.call);
       asked = rule_and_options_of(given);
       asked->cut = segments_of(lengths, segments, given);
-      place.prepare(calls, given.type, *asked);
+      place.prepare(type, given.type);
     });
     plan->id = place.make(own, *asked);
   });

@@ -42,25 +42,13 @@ bool asks_for_agreement(const char* options) {
   return choices.check_agreement;
 }
 
-std::string problem_with_address(const void* data, const calls_of_type& type, const char* call) {
-  if (reinterpret_cast<std::uintptr_t>(data) % type.alignment() == 0) return {};
-  return std::string(call) + ": an array of " + type.name() + " must begin at a multiple of " +
-         std::to_string(type.alignment()) + " bytes";
+std::string problem_with_address(const void* data, const element_type& type, const char* call) {
+  if (reinterpret_cast<std::uintptr_t>(data) % type.alignment == 0) return {};
+  return std::string(call) + ": an array of " + std::string(type.name) + " must begin at a multiple of " +
+         std::to_string(type.alignment) + " bytes";
 }
-void require_aligned(const void* data, const calls_of_type& type, const char* call) {
+void require_aligned(const void* data, const element_type& type, const char* call) {
   if (const auto problem = problem_with_address(data, type, call); !problem.empty()) throw bad_input(problem);
-}
-
-const calls_of_type& calls_of(int type, const char* call) {
-  switch (type) {
-    case ADASUM_DOUBLE: return calls_of_double();
-    case ADASUM_FLOAT: return calls_of_float();
-    case ADASUM_HALF: return calls_of_half();
-    case ADASUM_BFLOAT16: return calls_of_bfloat16();
-    default:
-      throw bad_input(std::string(call) + ": there is no type " + std::to_string(type) +
-                      "; there are ADASUM_DOUBLE (1), ADASUM_FLOAT (2), ADASUM_HALF (3), ADASUM_BFLOAT16 (4)");
-  }
 }
 
 }  // namespace adasum::c

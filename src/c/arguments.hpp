@@ -7,8 +7,6 @@
 #include <string>
 
 #include <adasum/core/input_checks.hpp>
-#include <adasum/detail/collective/joint_set_up.hpp>
-#include <adasum/exec/serial.hpp>
 
 #include "calls.hpp"
 
@@ -49,24 +47,24 @@ segments segments_of(const Length* lengths, std::size_t number, const call_argum
 }
 
 /// @throws bad_input  an array of no elements of this type: its address is no multiple of their alignment
-void require_aligned(const void* data, const calls_of_type& type, const char* call);
+void require_aligned(const void* data, const element_type& type, const char* call);
 /// What is wrong with the address; empty if nothing.
-std::string problem_with_address(const void* data, const calls_of_type& type, const char* call);
+std::string problem_with_address(const void* data, const element_type& type, const char* call);
 
 /// Whether the options ask that ranks compare what they do; false if they cannot be read.
 bool asks_for_agreement(const char* options);
 
-/// Calls prepare() for a collective call: all that may fail on this rank alone before the ranks meet. If it throws, the other
-/// ranks are told, in the exchange in which they are about to meet, and it is thrown on.
+/// Tells the other ranks, in the exchange in which they are about to meet, that this one has failed, and throws on what it is
+/// handling.
+[[noreturn]] void fail_among_ranks(const any_communicator& comm, const call_arguments& given);
+
+/// Calls prepare() for a collective call: all that may fail on this rank alone before the ranks meet.
 template <class Prepare>
 void prepare_among_ranks(const any_communicator& comm, const call_arguments& given, Prepare&& prepare) {
   try {
     prepare();
   } catch (...) {
-    const serial_space space;
-    adasum::detail::joint_set_up(given.call, adasum::detail::ref_to_communicator(space, comm),
-                                 asks_for_agreement(given.options))
-        .run([](auto&) { throw; });
+    fail_among_ranks(comm, given);
   }
 }
 

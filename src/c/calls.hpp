@@ -2,20 +2,21 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <adasum/comm/any.hpp>
 #include <adasum/core/options.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
 #include <adasum/core/shard.hpp>
+#include <adasum/detail/collective/held_plan.hpp>
+#include <adasum/detail/references/space_ref.hpp>
 #include <adasum/rules/any_rule.hpp>
 
-/// The calls of the library, for elements of a type that is known at run time. One source file for each type defines its own
-/// (of_type.hpp), so that they are compiled apart.
+/// The calls of the library, for elements of a type that is known at run time.
 namespace adasum::c {
 
 /// What a call does, apart from its arrays.
@@ -27,46 +28,47 @@ struct request {
   std::optional<shard> part;  // of a plan's gradients, if they are cut over several ranks
 };
 
+/// A type of elements: what the engine knows of it, and the calls on one process, which are templates.
+struct element_type {
+  std::string_view name;
+  std::size_t alignment;
+  const adasum::detail::space_table* of_space;  // of serial_space
+  void (*pair)(const void* a, const void* b, void* out, std::size_t count, segments_view cut);
+  report (*combine)(std::span<const void* const> gradients, void* out, std::size_t count, request& asked);
+};
+
+/// @throws bad_input  there is no such type
+const element_type& element_type_of(int type, const char* call);
+
+/// A single call among ranks.
+report allreduce(const any_communicator& comm, const element_type& type, void* data, std::size_t count,
+                 const request& asked);
+
 /// An allreduce_plan of any type and rule. Empty at first, so that whatever one rank alone may fail at comes before ranks meet.
 class any_plan {
  public:
-  virtual ~any_plan() = default;
+  /// Collective, once.
+  void make(const any_communicator& comm, const element_type& type, const request& asked);
 
-  /// Collective. @param asked  for what it was made by calls_of_type::empty_plan
-  virtual void make(const any_communicator& comm, const request& asked) = 0;
-
-  virtual const report& run(void* data, std::size_t count) = 0;
-  virtual void start(void* data, std::size_t count) = 0;
-  virtual bool test() = 0;
-  virtual const report& wait() = 0;
-  virtual void* buffer() = 0;
+  const report& run(void* data, std::size_t count);
+  void start(void* data, std::size_t count);
+  bool test() { return held_->engine->test(); }
+  const report& wait() { return held_->engine->wait(); }
+  void* buffer();
   /// Something is wrong with this rank's array: takes no part in a run, and tells the others. Throws it, or wait() does.
-  virtual void refuse(const std::string& problem, const void* data) = 0;
-  virtual void refuse_start(const std::string& problem, const void* data) = 0;
+  [[noreturn]] void refuse(const std::string& problem, const void* data);
+  void refuse_start(const std::string& problem, const void* data);
+
+ private:
+  struct array {
+    std::byte* elements;
+    std::size_t count;
+  };
+  /// Where the others' gradients lie, as far as that of this rank tells.
+  array where(const void* data) const;
+
+  adasum::detail::held_plan_ptr held_;
+  std::byte* buffer_ = nullptr;
 };
-
-/// The calls for one type.
-class calls_of_type {
- public:
-  virtual const char* name() const = 0;
-  virtual std::size_t alignment() const = 0;
-
-  virtual void pair(const void* a, const void* b, void* out, std::size_t count, segments_view cut) const = 0;
-  virtual report combine(std::span<const void* const> gradients, void* out, std::size_t count,
-                         const request& asked) const = 0;
-  virtual report allreduce(const any_communicator& comm, void* data, std::size_t count, const request& asked) const = 0;
-  virtual std::unique_ptr<any_plan> empty_plan(const request& asked) const = 0;
-
- protected:
-  ~calls_of_type() = default;
-};
-
-const calls_of_type& calls_of_double();
-const calls_of_type& calls_of_float();
-const calls_of_type& calls_of_half();
-const calls_of_type& calls_of_bfloat16();
-
-/// @throws bad_input  there is no such type
-const calls_of_type& calls_of(int type, const char* call);
 
 }  // namespace adasum::c

@@ -51,7 +51,8 @@ ADASUM_API int adasum_fortran_pair(const void* a, size_t count_of_a, const void*
     require_integers(lengths, segments);
     require_length(count_of_a, count, "a", "adasum_pair");
     require_length(count_of_b, count, "b", "adasum_pair");
-    calls_of(type, "adasum_pair").pair(a, b, out, count, segments_of(lengths, segments, {"adasum_pair", count, type}));
+    element_type_of(type, "adasum_pair")
+        .pair(a, b, out, count, segments_of(lengths, segments, {"adasum_pair", count, type}));
   });
 }
 

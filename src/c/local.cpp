@@ -14,13 +14,13 @@ namespace adasum::c {
 
 void combine(std::span<const void* const> gradients, void* out, const call_arguments& given, segments cut,
              adasum_report* report) {
-  const auto& calls = calls_of(given.type, given.call);
-  for (const auto* const gradient : gradients) require_aligned(gradient, calls, given.call);
-  require_aligned(out, calls, given.call);
+  const auto& type = element_type_of(given.type, given.call);
+  for (const auto* const gradient : gradients) require_aligned(gradient, type, given.call);
+  require_aligned(out, type, given.call);
   auto asked = rule_and_options_of(given);
   asked.cut = std::move(cut);
   report_place place(report, given.call);
-  place.take(calls.combine(gradients, out, given.count, asked));
+  place.take(type.combine(gradients, out, given.count, asked));
 }
 
 }  // namespace adasum::c
@@ -34,9 +34,10 @@ unsigned adasum_version(void) { return ADASUM_VERSION; }
 int adasum_pair(const void* a, const void* b, void* out, size_t count, int type, const size_t* lengths,
                 size_t segments) {
   return error_of([&] {
-    const auto& calls = calls_of(type, "adasum_pair");
-    for (const void* const array : {a, b, static_cast<const void*>(out)}) require_aligned(array, calls, "adasum_pair");
-    calls.pair(a, b, out, count, segments_of(lengths, segments, {"adasum_pair", count, type}));
+    const auto& elements = element_type_of(type, "adasum_pair");
+    for (const void* const array : {a, b, static_cast<const void*>(out)})
+      require_aligned(array, elements, "adasum_pair");
+    elements.pair(a, b, out, count, segments_of(lengths, segments, {"adasum_pair", count, type}));
   });
 }
 

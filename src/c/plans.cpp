@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <adasum/adasum.h>
@@ -33,14 +34,14 @@ std::shared_ptr<plan_entry> usable(adasum_plan plan, const char* call) {
 
 /// What is wrong with an array beside its length, which the plan looks at; empty if nothing.
 std::string problem_with(const void* data, int type, const plan_entry& entry, const char* call) {
-  if (type == entry.type) return problem_with_address(data, *entry.calls, call);
-  const char* name = "of an unknown type";
+  if (type == entry.type) return problem_with_address(data, *entry.elements, call);
+  std::string_view name = "of an unknown type";
   try {
-    name = calls_of(type, call).name();
+    name = element_type_of(type, call).name;
   } catch (const bad_input&) {
   }
-  return std::string(call) + ": the elements are " + name + " (" + std::to_string(type) + "), those of the plan " +
-         entry.calls->name() + " (" + std::to_string(entry.type) + ")";
+  return std::string(call) + ": the elements are " + std::string(name) + " (" + std::to_string(type) +
+         "), those of the plan " + std::string(entry.elements->name) + " (" + std::to_string(entry.type) + ")";
 }
 
 /// So short that a string holds it without memory of the heap.
@@ -76,12 +77,12 @@ void refuse(any_plan& plan, const std::string& problem, const void* data) {
 plan_place::~plan_place() {
   if (id_ != 0) error_of([&] { plans().remove(id_, ""); });
 }
-void plan_place::prepare(const calls_of_type& calls, int type, const request& asked) {
-  entry_ = std::make_shared<plan_entry>(plan_entry{calls.empty_plan(asked), &calls, type});
+void plan_place::prepare(const element_type& elements, int type) {
+  entry_ = std::make_shared<plan_entry>(plan_entry{{}, &elements, type});
   id_ = plans().add(entry_);
 }
 std::uint64_t plan_place::make(const any_communicator& comm, const request& asked) {
-  entry_->plan->make(comm, asked);
+  entry_->plan.make(comm, *entry_->elements, asked);
   return std::exchange(id_, 0);
 }
 
@@ -95,8 +96,8 @@ int run_plan(adasum_plan plan, void* data, std::size_t count, int type, adasum_r
       if (wrong) return wrong;
       return problem_with(data, type, *entry, "adasum_plan_run");
     });
-    if (!problem.empty()) refuse(*entry->plan, problem, data);
-    place->take(entry->plan->run(data, count));
+    if (!problem.empty()) refuse(entry->plan, problem, data);
+    place->take(entry->plan.run(data, count));
   });
 }
 
@@ -108,20 +109,20 @@ int start_plan(adasum_plan plan, void* data, std::size_t count, int type, const 
       return problem_with(data, type, *entry, "adasum_plan_start");
     });
     if (!problem.empty())
-      entry->plan->refuse_start(problem, data);
+      entry->plan.refuse_start(problem, data);
     else
-      entry->plan->start(data, count);
+      entry->plan.start(data, count);
   });
 }
 
 int refuse_start(adasum_plan plan, const char* problem) noexcept {
-  return error_of([&] { usable(plan, "adasum_plan_start")->plan->refuse_start(problem, nullptr); });
+  return error_of([&] { usable(plan, "adasum_plan_start")->plan.refuse_start(problem, nullptr); });
 }
 
 int buffer_of_plan(adasum_plan plan, const int* type, void** buffer) noexcept {
   return error_of([&] {
     const auto entry = usable(plan, "adasum_plan_buffer");
-    void* const found = entry->plan->buffer();  // collective: other errors come after
+    void* const found = entry->plan.buffer();  // collective: other errors come after
     require_pointer(buffer, "adasum_plan_buffer", "buffer");
     if (type && *type != entry->type) throw bad_input(problem_with(found, *type, *entry, "adasum_plan_buffer"));
     *buffer = found;
@@ -146,7 +147,7 @@ int adasum_plan_test(adasum_plan plan, int* done) {
   return error_of([&] {
     const auto entry = usable(plan, "adasum_plan_test");
     require_pointer(done, "adasum_plan_test", "done");
-    *done = entry->plan->test() ? 1 : 0;
+    *done = entry->plan.test() ? 1 : 0;
   });
 }
 
@@ -161,7 +162,7 @@ int adasum_plan_wait(adasum_plan plan, adasum_report* report) {
     } catch (...) {
       problem = std::current_exception();
     }
-    const auto& found = entry->plan->wait();
+    const auto& found = entry->plan.wait();
     if (problem) std::rethrow_exception(problem);
     place->take(found);
   });

@@ -13,8 +13,8 @@ namespace adasum::c {
 
 /// What a handle of a plan stands for.
 struct plan_entry {
-  std::unique_ptr<any_plan> plan;
-  const calls_of_type* calls = nullptr;
+  any_plan plan;
+  const element_type* elements = nullptr;
   int type = 0;
 };
 
@@ -26,7 +26,7 @@ class plan_place {
   plan_place& operator=(const plan_place&) = delete;
   ~plan_place();
 
-  void prepare(const calls_of_type& calls, int type, const request& asked);
+  void prepare(const element_type& elements, int type);
   /// Collective. @return the plan's handle
   std::uint64_t make(const any_communicator& comm, const request& asked);
 

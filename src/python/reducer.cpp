@@ -183,16 +183,7 @@ reducer::future reducer::submit(const std::shared_ptr<job>& one) {
   return done;
 }
 
-bool reducer::is_whole_model() const {
-  return std::visit(
-      [](const auto& rule) {
-        if constexpr (requires { rule.whole_model(); })
-          return rule.whole_model();
-        else
-          return false;
-      },
-      asked_.rule);
-}
+bool reducer::is_whole_model() const { return asked_.rule.whole_model(); }
 
 void reducer::begin_step() {
   const std::lock_guard lock(mutex_);
@@ -224,7 +215,7 @@ void reducer::carry_out(job& one) {
     }
   if (!numbers) refuse(one);
   const auto& real = numbers->get();
-  const auto& found = plan_for(one, type_of(real)).plan->run(real.data_ptr(), static_cast<std::size_t>(real.numel()));
+  const auto& found = plan_for(one, type_of(real)).plan.run(real.data_ptr(), static_cast<std::size_t>(real.numel()));
   numbers->write_back();
   keep_report(one, found);
 }
@@ -234,17 +225,18 @@ void reducer::carry_out_rows(const job& one) {
   if (!one.problem.empty()) refuse(one);
   const auto& comm = worker_->comm();
   sparse_rows rows(one.tensor, comm, call, c::asks_for_agreement(options_.c_str()));
-  c::request asked;
-  std::unique_ptr<c::any_plan> plan;
+  std::optional<c::request> asked;  // it needs memory
+  const c::element_type* type = nullptr;
+  c::any_plan plan;
   c::prepare_among_ranks(comm, arguments(), [&] {
     asked = asked_;
     rows.spread();
     const auto lengths = rows.lengths();
-    asked.cut = segments(std::span<const std::size_t>(lengths));
-    plan = c::calls_of(type_of(rows.numbers()), call).empty_plan(asked);
+    asked->cut = segments(std::span<const std::size_t>(lengths));
+    type = &c::element_type_of(type_of(rows.numbers()), call);
   });
-  plan->make(comm, asked);
-  const auto& found = plan->run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
+  plan.make(comm, *type, *asked);
+  const auto& found = plan.run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
   rows.write_back();
   keep_report(one, found);
 }
@@ -260,7 +252,7 @@ void reducer::keep_report(const job& one, const report& found) {
 void reducer::refuse(const job& one) {
   if (auto* const kept = one.has_rows ? nullptr : expected_plan(one)) {
     kept->step = one.step;
-    kept->plan->refuse(one.problem, nullptr);
+    kept->plan.refuse(one.problem, nullptr);
   }
   c::prepare_among_ranks(worker_->comm(), arguments(), [&] { throw bad_input(one.problem); });
 }
@@ -287,8 +279,7 @@ reducer::kept_plan& reducer::plan_for(const job& one, int type) {
     kept_plan made;
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
-    made.plan = c::calls_of(type, call).empty_plan(asked);
-    made.plan->make(worker_->comm(), asked);
+    made.plan.make(worker_->comm(), c::element_type_of(type, call), asked);
     found = plans_.emplace(std::move(key), std::move(made)).first;
   }
   found->second.step = one.step;

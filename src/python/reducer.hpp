@@ -98,7 +98,7 @@ class reducer {
     }
   };
   struct kept_plan {
-    std::unique_ptr<c::any_plan> plan;
+    c::any_plan plan;
     std::int64_t step = 0;  // in which it was used last
   };
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -84,17 +83,15 @@ rule_outcome carry_out(const rule_order& what, const adasum::thread_communicator
     auto rule = adasum::rules::named_with_eigen(what.rule);
     const auto segs = segments_of(gradient.size(), what.lengths);
     rule_outcome got{{true, {}, {0, gradient.size()}}, {}};
-    got.found = std::visit(
-        [&](auto& any) {
-          if (what.goes_to == 0) return adasum::combine_allreduce(exec, comm, gradient, any, segs, what.choices);
-          if (what.goes_to == 1) {
-            got.valid = adasum::part_of_rank(gradient.size(), comm.size(), comm.rank());
-            return adasum::combine_reduce_scatter(exec, comm, gradient, any, segs, what.choices);
-          }
-          if (comm.rank() != what.root) got.valid = {};
-          return adasum::combine_reduce(exec, comm, gradient, what.root, any, segs, what.choices);
-        },
-        rule);
+    if (what.goes_to == 0) {
+      got.found = adasum::combine_allreduce(exec, comm, gradient, rule, segs, what.choices);
+    } else if (what.goes_to == 1) {
+      got.valid = adasum::part_of_rank(gradient.size(), comm.size(), comm.rank());
+      got.found = adasum::combine_reduce_scatter(exec, comm, gradient, rule, segs, what.choices);
+    } else {
+      if (comm.rank() != what.root) got.valid = {};
+      got.found = adasum::combine_reduce(exec, comm, gradient, what.root, rule, segs, what.choices);
+    }
     got.values = std::move(gradient);
     return got;
   } catch (const adasum::error&) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <span>
 
+#include <adasum/detail/references/own_communicators.hpp>
+
 #include "ranks.hpp"
 #include "scenario.hpp"
 
@@ -17,7 +19,6 @@ inline constexpr std::array<int, most_ranks> rank_numbers{0, 1, 2, 3};
 template <bool one_address_space>
 struct window {
   static constexpr bool same_address_space = one_address_space;
-  static constexpr unsigned most_looks = 200;  // fewer than the explorer is patient for
   std::size_t count;
   std::span<const int> ranks() const { return std::span(rank_numbers).first(count); }
   std::byte* of(std::size_t i) const { return shared_memory() + i * block_bytes; }
@@ -25,3 +26,8 @@ struct window {
 };
 
 }  // namespace adasum::test::model
+
+template <bool one_address_space>
+struct adasum::detail::own_memory<adasum::test::model::window<one_address_space>> : memory_defaults {
+  static constexpr unsigned most_looks = 200;  // fewer than the explorer is patient for
+};

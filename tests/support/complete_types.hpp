@@ -27,11 +27,9 @@ namespace adasum::test {
 enum class asked_for {
   copy_to_16_bits,
   copy_from_16_bits,
-  measure_with_bytes,
-  mix_with_bytes,
+  measure,
   arithmetic,
   can_reach,
-  for_pairs,
   for_recombining,
   measure_in_double,
   mix_in_double,
@@ -41,8 +39,6 @@ enum class asked_for {
   degree,
   all_share_memory,
   has_left,
-  alive,
-  bytes,
   progress,
   timeout,
   gave_up,
@@ -69,7 +65,6 @@ class question_counts {
 class complete_space {
  public:
   static constexpr std::string_view name = "complete space";
-  static constexpr std::size_t round_bytes = 100;
   explicit complete_space(question_counts asked) : asked_(std::move(asked)) {}
 
   template <scalar T>
@@ -78,12 +73,8 @@ class complete_space {
   }
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    asked_.note(asked_for::measure);
     serial_.measure(window, vectors, gram);
-  }
-  template <scalar T>
-  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    asked_.note(asked_for::measure_with_bytes);
-    serial_.measure(window, vectors, gram, bytes);
   }
   template <scalar T>
   void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
@@ -98,12 +89,6 @@ class complete_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     serial_.mix(window, vectors, weights, out);
-  }
-  template <scalar T>
-  void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out,
-           std::size_t bytes) const {
-    asked_.note(asked_for::mix_with_bytes);
-    serial_.mix(window, vectors, weights, out, bytes);
   }
   template <scalar From, scalar To>
   void copy(const From* from, To* to, std::size_t count) const {
@@ -126,10 +111,6 @@ class complete_space {
     return here;
   }
 
-  friend const complete_space& for_pairs(const complete_space& space) {
-    space.asked_.note(asked_for::for_pairs);
-    return space;
-  }
   friend auto for_recombining(const complete_space& space) {
     space.asked_.note(asked_for::for_recombining);
     return for_recombining(space.serial_);
@@ -143,7 +124,7 @@ class complete_space {
 /// The mean, pair by pair in the order of the gradients. Falls back each time.
 struct complete_pairwise_rule {
   static constexpr std::string_view name = "complete pairwise rule";
-  static constexpr bool needs_gram = false;
+  static constexpr inner_products needs = inner_products::none;
   static constexpr bool left_fold = true;
   question_counts asked;
   std::size_t fallbacks = 0;
@@ -170,9 +151,7 @@ struct complete_pairwise_rule {
 /// The mean, one set of weights for the whole model. Falls back at every other call, not the first, and notes the segments' numbers.
 struct complete_gram_rule {
   static constexpr std::string_view name = "complete gram rule";
-  static constexpr bool needs_gram = true;
-  static constexpr bool needs_accurate_gram = true;
-  static constexpr bool needs_distances = true;
+  static constexpr inner_products needs = inner_products::distances;
   static constexpr bool leaves_out_nonfinite = true;
   question_counts asked;
   bool per_segment = false;
@@ -207,16 +186,12 @@ class complete_communicator : public minimal_posting_communicator {
   class window : public minimal_sharing_communicator<true>::window {
    public:
     window(std::shared_ptr<post_office::memory> block, int ranks, question_counts asked)
-        : minimal_sharing_communicator<true>::window(block, ranks), bytes_(block->bytes()), asked_(std::move(asked)) {}
-    static constexpr unsigned most_looks = 10;
+        : minimal_sharing_communicator<true>::window(block, ranks), asked_(std::move(asked)) {}
     bool has_left(std::size_t) const { return asked_.note(asked_for::has_left), false; }
-    bool alive() const { return asked_.note(asked_for::alive), true; }
-    std::size_t bytes() const { return asked_.note(asked_for::bytes), bytes_; }
     void progress() const { asked_.note(asked_for::progress); }
     std::chrono::duration<double> timeout() const { return asked_.note(asked_for::timeout), no_timeout; }
 
    private:
-    std::size_t bytes_;
     question_counts asked_;
   };
   window share(std::size_t bytes) const { return {office()->share((*shares_)++, bytes), size(), asked_}; }

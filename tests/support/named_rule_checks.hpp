@@ -5,7 +5,6 @@
 
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include <adasum/combine.hpp>
@@ -21,30 +20,24 @@ namespace adasum::test {
 template <class Named, class Rule>
 void check_named(const Named& named, std::string_view text, Rule expected) {
   CAPTURE(text);
-  auto found = named(text);
+  auto rule = named(text);
   const auto gradients = random_gradients<float>(5, 90, 3);
   const segments cut{40, 0, 50};
-  std::visit(
-      [&](auto& rule) {
-        CHECK(name_of(rule) == name_of(expected));
-        CHECK(degree_of(rule) == degree_of(expected));
-        const auto parameters_of = [](const auto& one) {
-          return with_parameters_of(one,
-                                    [](std::span<const double> all) { return std::vector(all.begin(), all.end()); });
-        };
-        CHECK(parameters_of(rule) == parameters_of(expected));
-        for (int call = 0; call < 2; ++call) {
-          std::vector<float> out(90), right(90);
-          const auto a = combine(serial_space{}, gradients, out, cut, rule);
-          const auto b = combine(serial_space{}, gradients, right, cut, expected);
-          CHECK(out == right);
-          CHECK(a.rule() == b.rule());
-          CHECK(a.fallbacks() == b.fallbacks());
-          for (std::size_t k = 0; k < cut.size(); ++k)
-            for (std::size_t i = 0; i < gradients.size(); ++i) CHECK(a.weight(i, k) == b.weight(i, k));
-        }
-      },
-      found);
+  CHECK(rule.template target<Rule>() != nullptr);
+  CHECK(name_of(rule) == name_of(expected));
+  CHECK(degree_of(rule) == degree_of(expected));
+  CHECK(detail::parameters_of(rule) == detail::parameters_of(expected));
+  CHECK(detail::weighs_whole_model(rule) == detail::weighs_whole_model(expected));
+  for (int call = 0; call < 2; ++call) {
+    std::vector<float> out(90), right(90);
+    const auto a = combine(serial_space{}, gradients, out, cut, rule);
+    const auto b = combine(serial_space{}, gradients, right, cut, expected);
+    CHECK(out == right);
+    CHECK(a.rule() == b.rule());
+    CHECK(a.fallbacks() == b.fallbacks());
+    for (std::size_t k = 0; k < cut.size(); ++k)
+      for (std::size_t i = 0; i < gradients.size(); ++i) CHECK(a.weight(i, k) == b.weight(i, k));
+  }
 }
 
 /// What `named(text)` says in refusing the text.

@@ -46,9 +46,7 @@ enum class fault {
   one_memory,  // share() gives the same memory each time
   ranks_descend,
   rank_absent,
-  not_alive,
   all_have_left,
-  few_bytes,
   not_all_share,
 };
 
@@ -133,9 +131,7 @@ class faulty_communicator {
       const bool own = static_cast<int>(i) == self_;
       return (others_ && !own ? others_ : block_)->of(i) + (fault_ == fault::not_aligned ? 8 : 0);
     }
-    bool alive() const { return fault_ != fault::not_alive; }
     bool has_left(std::size_t) const { return fault_ == fault::all_have_left; }
-    std::size_t bytes() const { return fault_ == fault::few_bytes ? 0 : block_->bytes(); }
 
    private:
     fault fault_;
@@ -230,7 +226,7 @@ TEST_CASE("communicators of users that are right, with spaces that have no float
   }
   const question_counts asked;
   CHECK(faults_found<complete_communicator>(3, serial_space{}, asked).empty());
-  for (const auto what : {asked_for::all_share_memory, asked_for::has_left, asked_for::alive, asked_for::bytes}) {
+  for (const auto what : {asked_for::all_share_memory, asked_for::has_left}) {
     CAPTURE(static_cast<int>(what));
     CHECK(asked.of(what) > 0);
   }
@@ -261,9 +257,7 @@ TEST_CASE("faults in shared memory") {
   check_found(fault::one_memory, "");
   check_found(fault::ranks_descend, "ranks() are not in ascending order");
   check_found(fault::rank_absent, "lack the calling rank");
-  check_found(fault::not_alive, "alive()");
   check_found(fault::all_have_left, "has_left()");
-  check_found(fault::few_bytes, "bytes()");
   check_found(fault::not_all_share, "all_share_memory()");
 }
 

@@ -47,7 +47,7 @@ enum class fault {
   copies_more,
   truncates,  // float to 16 bits
   denies,     // can_reach
-  pairs,      // for_pairs
+  pairs,      // the space for pairs
 };
 
 /// Plain loops with a fault.
@@ -107,10 +107,10 @@ class faulty_space {
     if (waiting_) std::exchange(waiting_, nullptr)();
   }
   bool can_reach(const void*) const { return fault_ != fault::denies; }
-  friend faulty_space for_pairs(const faulty_space& space) {
-    faulty_space pairs(space);
+  faulty_space for_pairs() const {
+    faulty_space pairs(*this);
     pairs.is_copy_ = false;
-    if (space.fault_ == fault::pairs) pairs.fault_ = fault::edge_missed;
+    if (fault_ == fault::pairs) pairs.fault_ = fault::edge_missed;
     return pairs;
   }
 
@@ -161,6 +161,22 @@ class faulty_space {
   mutable std::function<void()> waiting_;
 };
 
+}  // namespace
+}  // namespace test_of_testing_execution_space
+
+/// As the library's own spaces are told the number of bytes, and have spaces for pairs.
+template <>
+struct adasum::detail::own_caches<test_of_testing_execution_space::faulty_space> : measures_from_caches {
+  static constexpr std::size_t round_bytes = 1000;
+};
+template <>
+struct adasum::detail::own_space_for_pairs<test_of_testing_execution_space::faulty_space> {
+  static auto of(const test_of_testing_execution_space::faulty_space& space) { return space.for_pairs(); }
+};
+
+namespace test_of_testing_execution_space {
+namespace {
+
 template <class T>
 void check_found(fault which, const std::string& mentions) {
   CAPTURE(static_cast<int>(which));
@@ -178,9 +194,8 @@ TEST_CASE("spaces of users that are right") {
   CHECK_NOTHROW(check_execution_space<double>(minimal_space<double>(1)));
   const question_counts asked;
   CHECK_NOTHROW(check_execution_space<float>(complete_space(asked)));
-  for (const auto what :
-       {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::measure_with_bytes, asked_for::can_reach,
-        asked_for::for_pairs, asked_for::measure_in_double, asked_for::mix_in_double}) {
+  for (const auto what : {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::can_reach,
+                          asked_for::measure_in_double, asked_for::mix_in_double}) {
     CAPTURE(static_cast<int>(what));
     CHECK(asked.of(what) > 0);
   }
@@ -203,7 +218,7 @@ TEST_CASE_TEMPLATE("faults of any element type", T, float, double) {
   check_found<T>(fault::copies_less, "copy: ");
   check_found<T>(fault::copies_more, "copy: it writes past the end");
   check_found<T>(fault::denies, "can_reach");
-  check_found<T>(fault::pairs, "measure: for_pairs()");
+  check_found<T>(fault::pairs, "measure: the space for pairs");
 }
 
 TEST_CASE("faults of one element type") {

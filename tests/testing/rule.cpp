@@ -37,7 +37,7 @@ struct of_all {
 
 /// Looks at inner products, and denies it.
 struct says_none : rules::adasum {
-  static constexpr bool needs_gram = false;
+  static constexpr inner_products needs = inner_products::none;
 };
 
 }  // namespace
@@ -86,7 +86,7 @@ TEST_CASE("a weight too few, and one too many") {
 }
 
 TEST_CASE("claims that are not true") {
-  check_refused([] { check_rule(says_none{}); }, "needs_gram is false");
+  check_refused([] { check_rule(says_none{}); }, "says that it needs none");
 
   struct unit : mean_of_units {
     void operator()(gram_view gram, std::span<double> weights) const {

@@ -4,13 +4,16 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include <adasum/core/concepts.hpp>
 #include <adasum/core/optional_members.hpp>
+#include <adasum/rules/adasum.hpp>
+#include <adasum/rules/adasum_linear.hpp>
 #include <adasum/rules/any_rule.hpp>
+#include <adasum/rules/mean.hpp>
+#include <adasum/rules/sum.hpp>
 
 #include "definition.hpp"
 
@@ -21,29 +24,14 @@ namespace adasum::test {
 
 struct erased_gram_rule {
   static constexpr std::string_view name = "erased_gram_rule";
-  static constexpr bool needs_distances = true;
+  static constexpr inner_products needs = inner_products::distances;
   rules::any_rule held;
 
-  std::string_view chosen_name() const {
-    return std::visit([](const auto& rule) { return name_of(rule); }, held);
-  }
-  bool whole_model() const {
-    return std::visit([](const auto& rule) { return detail::weighs_whole_model(rule); }, held);
-  }
-  int degree() const {
-    return std::visit([](const auto& rule) { return degree_of(rule); }, held);
-  }
-  std::vector<double> parameters() const { return {static_cast<double>(held.index())}; }
-  void operator()(gram_view gram, std::span<double> weights, std::size_t segment) {
-    std::visit(
-        [&]<class Rule>(Rule& rule) {
-          if constexpr (requires { rule(gram, weights, segment); })
-            rule(gram, weights, segment);
-          else if constexpr (requires { rule(gram, weights); })
-            rule(gram, weights);
-        },
-        held);
-  }
+  std::string_view chosen_name() const { return held.chosen_name(); }
+  bool whole_model() const { return held.whole_model(); }
+  int degree() const { return held.degree(); }
+  std::vector<double> parameters() const { return held.parameters(); }
+  void operator()(gram_view gram, std::span<double> weights, std::size_t segment) { held(gram, weights, segment); }
 };
 
 struct erased_tree_rule {
@@ -66,16 +54,11 @@ inline real_vector defined(const erased_tree_rule& rule, const defined_problem& 
 /// visit(rule, held): the rule as one of three types; and as it is.
 template <class Visitor>
 auto visit_erased(const rules::any_rule& any, Visitor&& visit) {
-  return std::visit(
-      [&]<class Rule>(const Rule& rule) {
-        if constexpr (tree_rule<Rule>)
-          return visit(erased_tree_rule{rule}, rule);
-        else if constexpr (pairwise_rule<Rule>)
-          return visit(rule, rule);
-        else
-          return visit(erased_gram_rule{any}, rule);
-      },
-      any);
+  if (const auto* const rule = any.target<rules::adasum>()) return visit(erased_tree_rule{*rule}, *rule);
+  if (const auto* const rule = any.target<rules::sum>()) return visit(erased_tree_rule{*rule}, *rule);
+  if (const auto* const rule = any.target<rules::mean>()) return visit(erased_tree_rule{*rule}, *rule);
+  if (const auto* const rule = any.target<rules::adasum_linear>()) return visit(*rule, *rule);
+  return visit(erased_gram_rule{any}, any);
 }
 
 }  // namespace adasum::test

@@ -22,6 +22,7 @@
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../core/waiting_time.hpp"
+#include "../detail/references/own_communicators.hpp"
 #include "threads/group.hpp"
 #include "threads/memory_block.hpp"
 #include "threads/pending.hpp"
@@ -240,5 +241,12 @@ class thread_communicator {
   std::shared_ptr<detail::threads::membership> membership_;
   std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
+
+/// @cond internal
+template <>
+struct detail::own_memory<thread_communicator::memory> : memory_defaults {
+  static std::size_t bytes(const thread_communicator::memory& memory, std::size_t) { return memory.bytes(); }
+};
+/// @endcond
 
 }  // namespace adasum

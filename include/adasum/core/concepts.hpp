@@ -52,17 +52,12 @@ namespace adasum {
 ///
 /// Optional members:
 ///
-/// - `static constexpr bool needs_gram = false`: the rule uses no inner products (a sum, for example); it may then be given
-///   zeros.
+/// - `static constexpr inner_products needs`: how good inner products must be, or that it uses none (core/gram.hpp); without
+///   it, `usual`.
 /// - `static constexpr bool left_fold = true`: a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not along the
 ///   tree.
 /// - `bool whole_model() const`: whether one set of weights, from the Gram matrix of all segments together, serves every
 ///   segment.
-/// - `static constexpr bool needs_accurate_gram = true`: the rule looks at differences of nearly equal numbers, such as a
-///   matrix's small eigenvalues: |error of gᵢ·gⱼ| is then a few times 2⁻⁵³‖gᵢ‖‖gⱼ‖, if the space supports that.
-/// - `static constexpr bool needs_distances = true`: for rules of n vectors that compare gram.squared_distance(i, j), even if
-///   distances are short compared with the vectors. If inner products are not accurate enough, differences of vectors are
-///   measured. Implies needs_accurate_gram.
 /// - `static constexpr bool leaves_out_nonfinite = true`: for rules of n vectors: vectors that hold Inf or NaN get weight 0,
 ///   and so do those whose norms are beyond 2^400 (2^126 for elements narrower than double) if others' are not. The rule is
 ///   asked about the other vectors.
@@ -127,12 +122,6 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// - `copy(from, to, count, wire_losses&)`: as copy from float to U, and adds how many finite elements became infinite, and
 ///   how many others than zero became zero. The sums may be read after fence(). Without it, report::lost_on_wire() is empty.
 ///   Not used for a device_space.
-/// - `static constexpr round_bytes`: how many bytes of gradients one local round of measure and mix processes if there are
-///   several segments; without it, a round processes all of them.
-/// - `measure(slice, vectors, gram, bytes)`: as measure, but told how many bytes all vectors have together, of which
-///   the slice is one round.
-/// - `mix(slice, vectors, weights, out, bytes)`: as mix, told the same, or 0 where nobody knows: for a space whose stores can
-///   bypass the caches.
 /// - `arithmetic()`: a text that differs between spaces that round differently; part of the check that all ranks agree.
 /// - `bool can_reach(address)`: whether kernels can use that address; without this member, every address is considered
 ///   usable.
@@ -148,8 +137,6 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 ///   with larger rounding errors.
 /// - `==`: whether two spaces do the same. If the space has this operator, or its class has no members, single calls keep
 ///   their plans on it (kept_plans.hpp), unless it is a device_space.
-/// - `for_pairs(space)`: a function in the space's namespace: a space with the same results, for at most two vectors at once. A
-///   class that derives from such a space stands for itself if that function takes no derived classes, as serial_space's does.
 template <class E, class T = float>
 concept execution_space = scalar<T> && std::copyable<E> &&
                           requires(const E& space, const slice& part, std::span<const T* const> vectors, T* out,
@@ -243,7 +230,6 @@ concept stream_ordered_space =
 ///   library never frees its memory for them, and every later exchange throws a timeout_error at once.
 /// - `void require_usable(const char* call)`: throws bad_input if this thread must not use the communicator; each call does
 ///   this first.
-/// - `note_activity(what)`: is told what this rank does, a detail::reduction_activity; for ranks that are simulated.
 ///
 /// A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
@@ -291,15 +277,9 @@ concept posting_communicator =
 /// Optional members:
 ///
 /// - `bool has_left(i)`: whether ranks()[i] has left for good.
-/// - `bool alive()`: whether the memory can still be reached; asked before the last access.
-/// - `bytes()`: how many bytes each rank has, where that need not be what this one asked for.
 /// - `timeout()`: how long at most this rank waits there for others, also at the beginning of a reduction: a
 ///   std::chrono::duration<double>.
 /// - `progress()`: called while a rank waits there for others, for communicators whose messages move only when they are called.
-/// - `rest()`: what a rank that has waited for some time does between two looks at the memory, in place of
-///   std::this_thread::yield(): for example, sleep if others need its processor.
-/// - `most_looks`: how often at most a rank looks before it offers the processor to others, an unsigned: seldom where
-///   it waits for ranks that run when it does not.
 template <class Memory>
 concept shared_window = std::movable<Memory> && requires(const Memory& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;

@@ -32,7 +32,7 @@ class gram_view {
   ADASUM_HOST_DEVICE constexpr const double* row(std::size_t i) const { return packed_ + packed_size(i); }
 
   /// ‖gᵢ - gⱼ‖². From inner products, Gᵢᵢ + Gⱼⱼ - 2Gᵢⱼ, it has an error of a few times 2⁻⁵³(‖gᵢ‖ + ‖gⱼ‖)², which may be
-  /// all that is left of a short distance. A rule with needs_distances (concepts.hpp) is then given distances that have
+  /// all that is left of a short distance. A rule that needs inner_products::distances is then given distances that have
   /// been measured.
   ADASUM_HOST_DEVICE constexpr double squared_distance(std::size_t i, std::size_t j) const {
     if (i == j) return 0;
@@ -47,6 +47,16 @@ class gram_view {
   const double* packed_;
   const double* squared_distances_;
   std::size_t n_;
+};
+
+/// How good inner products must be for a rule: its member `needs` (concepts.hpp). Each asks for more than the one before.
+enum class inner_products {
+  none,   ///< it uses none (a sum, for example); it may then be given zeros
+  usual,  ///< as the space measures them
+  accurate,  ///< it looks at differences of nearly equal numbers, such as a matrix's small eigenvalues: |error of gᵢ·gⱼ| is
+             ///< a few times 2⁻⁵³‖gᵢ‖‖gⱼ‖, if the space measures in double
+  distances  ///< for rules of n vectors that compare gram.squared_distance(i, j), even if distances are short compared with
+             ///< the vectors. If inner products are not accurate enough, differences of vectors are measured
 };
 
 /// What a pairwise rule knows of two vectors a and b.

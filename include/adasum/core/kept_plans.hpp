@@ -3,13 +3,10 @@
 
 #include "config.hpp"
 
-#include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
-#include <utility>
 
 #include "stay_loaded.hpp"
 
@@ -21,6 +18,11 @@ namespace adasum {
 /// calls alone. Used by one thread at a time, as the communicator is.
 class kept_plans {
  public:
+  kept_plans() = default;
+  kept_plans(const kept_plans&) = delete;
+  kept_plans& operator=(const kept_plans&) = delete;
+  ~kept_plans() { clear(); }
+
   static constexpr std::size_t most = 64;                            ///< calls that are kept at the most
   static constexpr std::size_t most_bytes = std::size_t{256} << 20;  ///< bytes of their gradients together, in general
 
@@ -42,37 +44,27 @@ class kept_plans {
     static inline char type_of = 0;  // its address tells types apart; not const, or linkers might merge them
     const void* type_;
     std::size_t bytes_;
+    call* next_ = nullptr;  // the one before it
   };
 
   /// The call of this type for which matches(call) holds; null if there is none.
   template <std::derived_from<call> Call, class Matches>
   Call* find(const Matches& matches) const {
-    for (const auto& one : calls_)
-      if (one && one->type_ == &call::type_of<Call>)
-        if (auto* const found = static_cast<Call*>(one.get()); matches(std::as_const(*found))) return found;
+    for (auto* one = newest_; one; one = one->next_)
+      if (one->type_ == &call::type_of<Call>)
+        if (auto* const found = static_cast<Call*>(one); matches(static_cast<const Call&>(*found))) return found;
     return nullptr;
   }
   /// Keeps one more call, the newest, and drops those that are then too many.
-  void add(std::unique_ptr<call> one) noexcept {
-    std::shift_right(calls_.begin(), calls_.end(), 1);
-    calls_.front() = std::move(one);
-    std::size_t all = 0, longest = 0;
-    for (auto kept = calls_.begin(); kept != calls_.end() && *kept; ++kept) {
-      all += (*kept)->bytes_;
-      longest = std::max(longest, (*kept)->bytes_);
-      if (all > std::max(most_bytes, 4 * longest)) {
-        std::for_each(kept, calls_.end(), drop);
-        return;
-      }
-    }
-  }
+  void add(std::unique_ptr<call> one) noexcept;
   /// Drops all of them.
-  void clear() noexcept { std::ranges::for_each(calls_, drop); }
+  void clear() noexcept { drop(newest_); }
 
  private:
-  static void drop(std::unique_ptr<call>& one) { one.reset(); }
+  /// This one and those before it. @param from  what refers to it, null afterwards
+  static void drop(call*& from) noexcept;
 
-  std::array<std::unique_ptr<call>, most> calls_;  // the newest first
+  call* newest_ = nullptr;  // owned, as are those before it
 };
 
 /// A refinement of communicators: kept_plans() is one object for all handles of a rank, or null; without_kept_plans() is a
@@ -84,3 +76,28 @@ concept plan_keeping_communicator = requires(const C& comm) {
 };
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <utility>
+
+namespace adasum {
+
+ADASUM_INLINE void kept_plans::add(std::unique_ptr<call> one) noexcept {
+  one->next_ = newest_;
+  newest_ = one.release();
+  std::size_t number = 0, all = 0, longest = 0;
+  for (auto** kept = &newest_; *kept; kept = &(*kept)->next_) {
+    all += (*kept)->bytes_;
+    longest = std::max(longest, (*kept)->bytes_);
+    if (++number > most || all > std::max(most_bytes, 4 * longest)) return drop(*kept);
+  }
+}
+
+ADASUM_INLINE void kept_plans::drop(call*& from) noexcept {
+  auto* one = std::exchange(from, nullptr);
+  while (one) delete std::exchange(one, one->next_);
+}
+
+}  // namespace adasum
+#endif

@@ -7,51 +7,38 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "concepts.hpp"
 #include "space_members.hpp"
 
-/// What the optional members of rules, execution spaces and shared memory (concepts.hpp) say, or what holds where they are
+/// What the optional members of rules, communicators and execution spaces (concepts.hpp) say, or what holds where they are
 /// absent.
 namespace adasum {
 
 // ── rules ──
 
+/// How good inner products must be for a rule.
+template <rule R>
+constexpr inner_products needs_of = [] {
+  if constexpr (requires { R::needs; })
+    return inner_products{R::needs};
+  else
+    return inner_products::usual;
+}();
+
 /// Whether a rule looks at inner products at all.
 template <rule R>
-constexpr bool needs_gram = [] {
-  if constexpr (requires {
-                  { R::needs_gram } -> std::convertible_to<bool>;
-                })
-    return static_cast<bool>(R::needs_gram);
-  else
-    return true;
-}();
+constexpr bool needs_gram = needs_of<R> != inner_products::none;
 
 /// Whether a rule of n vectors compares their distances.
 template <rule R>
-constexpr bool needs_distances = [] {
-  if constexpr (!pairwise_rule<R> && requires {
-                  { R::needs_distances } -> std::convertible_to<bool>;
-                })
-    return static_cast<bool>(R::needs_distances);
-  else
-    return false;
-}();
+constexpr bool needs_distances = !pairwise_rule<R> && needs_of<R> == inner_products::distances;
 
 /// Whether inner products are to be made in double for a rule.
 template <rule R>
-constexpr bool needs_accurate_gram = [] {
-  if constexpr (requires {
-                  { R::needs_accurate_gram } -> std::convertible_to<bool>;
-                })
-    return static_cast<bool>(R::needs_accurate_gram) || needs_distances<R>;
-  else
-    return needs_distances<R>;
-}();
+constexpr bool needs_accurate_gram = needs_of<R> == inner_products::accurate || needs_distances<R>;
 
 /// Whether vectors that are not finite are left out under a rule.
 template <rule R>
@@ -145,18 +132,6 @@ bool gave_up(const Comm& comm) {
     return false;
 }
 
-/// What a rank does in a reduction, for a communicator that asks for it by note_activity(activity): simulated ranks
-/// distinguish waits that only a timeout can end from others.
-enum class reduction_activity {
-  scheduled,    ///< what its stages call for
-  unscheduled,  ///< it adds numbers that they do not call for: see recombine. A rank that has failed may not know
-  withdrawn     ///< it has failed, and lets no other wait
-};
-template <class Comm>
-void note_activity(const Comm& comm, reduction_activity activity) {
-  if constexpr (requires { comm.note_activity(activity); }) comm.note_activity(activity);
-}
-
 }  // namespace detail
 
 // ── execution spaces ──
@@ -182,26 +157,6 @@ inline constexpr bool mixes_in_double =
     requires(const Space& space, const slice& part, std::span<const T* const> vectors, const double* weights, T* out) {
       space.mix_in_double(part, vectors, weights, out);
     };
-
-// ── memory that ranks share ──
-
-/// How often a rank looks at what another one writes there, before it offers the processor (spinning.hpp).
-template <class Memory>
-inline constexpr unsigned most_looks = [] {
-  if constexpr (requires { Memory::most_looks; })
-    return unsigned{Memory::most_looks};
-  else
-    return 1u << 15;
-}();
-
-/// Lets others have the processor for a moment.
-template <class Memory>
-void rest(const Memory& memory) {
-  if constexpr (requires { memory.rest(); })
-    memory.rest();
-  else
-    std::this_thread::yield();
-}
 
 }  // namespace detail
 }  // namespace adasum

@@ -91,10 +91,11 @@ struct basic_options {
 
 namespace detail {
 
-/// Options of one type in builds with NDEBUG and without. Plans ignore keep_plan.
+/// Options of one type in builds with NDEBUG and without.
 template <bool Checked>
 basic_options<true> options_of_plan(const basic_options<Checked>& choices) {
-  return {choices.check_agreement, choices.measure, choices.nonfinite, choices.wire, choices.timeout};
+  return {choices.check_agreement, choices.measure,  choices.nonfinite, choices.wire,
+          choices.timeout,         choices.keep_plan};
 }
 
 std::string describe_options(const basic_options<true>& choices);

@@ -4,13 +4,77 @@
 #include "config.hpp"
 
 #include <concepts>
+#include <cstddef>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 #include "concepts.hpp"
 #include "scalar.hpp"
+#include "segments.hpp"
 
-/// The spaces that an execution space offers in place of itself (concepts.hpp), or what stands for them.
+/// What stands for an execution space in some calls: a space that it offers (concepts.hpp); and, for the library's own spaces of
+/// the host, what makes better use of the caches.
 namespace adasum::detail {
+
+// ── the library's own spaces ──
+
+/// How a space works from caches: not at all.
+struct no_caches {
+  /// How many bytes of gradients one local round of measure and mix processes if there are several segments, so that what has
+  /// been measured is in the cache when it is mixed. 0: a round processes all of them.
+  static constexpr std::size_t round_bytes = 0;
+  /// @param bytes  of all vectors together, of which the slice is one round; 0 if nobody knows, here and below
+  template <class Space, scalar T>
+  static void measure(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
+                      std::size_t) {
+    space.measure(window, vectors, gram);
+  }
+  template <class Space, scalar T>
+  static void mix(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
+                  T* out, std::size_t) {
+    space.mix(window, vectors, weights, out);
+  }
+};
+
+/// Its member measure can be told the number of bytes.
+struct measures_from_caches : no_caches {
+  template <class Space, scalar T>
+  static void measure(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
+                      std::size_t bytes) {
+    if (bytes > 0)
+      space.measure(window, vectors, gram, bytes);
+    else
+      space.measure(window, vectors, gram);
+  }
+};
+
+/// So can mix: its stores can bypass the caches.
+struct works_from_caches : measures_from_caches {
+  template <class Space, scalar T>
+  static void mix(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
+                  T* out, std::size_t bytes) {
+    space.mix(window, vectors, weights, out, bytes);
+  }
+};
+
+/// Which of these a space is. The library's own say so where they are defined. A class that derives from one of them may have
+/// replaced some of it, and does without.
+template <class Space>
+struct own_caches : no_caches {};
+
+/// A space with the same results as one of the library's, for at most two vectors at once: of(space). Likewise.
+template <class Space>
+struct own_space_for_pairs {
+  static const Space& of(const Space& space) { return space; }
+};
+
+/// Whether there is such a space.
+template <class Space>
+inline constexpr bool has_space_for_pairs =
+    !std::is_reference_v<decltype(own_space_for_pairs<Space>::of(std::declval<const Space&>()))>;
+
+// ── spaces that stand for others ──
 
 /// Whether vectors of T are combined in double where their inner products do not decide.
 template <class Space, class T>
@@ -27,13 +91,10 @@ decltype(auto) space_of_copies(const Space& space) {
     return (space);
 }
 
-/// The space for calls that combine two vectors: what it offers for pairs, or itself.
+/// The space for calls that combine two vectors.
 template <class Space>
 decltype(auto) space_for_pairs(const Space& space) {
-  if constexpr (requires { for_pairs(space); })
-    return for_pairs(space);
-  else
-    return (space);
+  return own_space_for_pairs<Space>::of(space);
 }
 
 }  // namespace adasum::detail

@@ -3,16 +3,10 @@
 
 #include "config.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cmath>
-#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
-
-#include "error.hpp"
 
 namespace adasum {
 
@@ -21,32 +15,19 @@ inline constexpr std::chrono::duration<double> no_timeout{std::numeric_limits<do
 
 namespace detail {
 
-inline bool is_limited(std::chrono::duration<double> timeout) { return std::isfinite(timeout.count()); }
+inline bool is_limited(std::chrono::duration<double> timeout) { return timeout.count() < no_timeout.count(); }
 
 /// For messages: "0.3 seconds".
-inline std::string text_of(std::chrono::duration<double> time) {
-  char digits[32];
-  return std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr) +
-         (time == std::chrono::seconds(1) ? " second" : " seconds");
-}
+std::string text_of(std::chrono::duration<double> time);
 
 /// @throws bad_input  a timeout that is not positive
-inline void require_timeout(std::chrono::duration<double> timeout, std::string_view call) {
-  if (!(timeout.count() > 0))  // nor NaN
-    throw bad_input(std::string(call) + ": the timeout is " + text_of(timeout) + "; it must be positive");
-}
+void require_timeout(std::chrono::duration<double> timeout, std::string_view call);
 
 /// Counts how long a rank waits. It is asked again and again; of a longer pause between two questions, only one second
 /// counts: a process that was stopped, perhaps with all others, did not wait meanwhile.
 class waiting_time {
  public:
-  bool exceeds(std::chrono::duration<double> limit) {
-    using namespace std::chrono;
-    const auto now = steady_clock::now();
-    waited_ += std::min<duration<double>>(now - last_, seconds(1));
-    last_ = now;
-    return waited_ > limit;
-  }
+  bool exceeds(std::chrono::duration<double> limit);
 
  private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
@@ -55,3 +36,33 @@ class waiting_time {
 
 }  // namespace detail
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <charconv>
+#include <iterator>
+
+#include "error.hpp"
+
+namespace adasum::detail {
+
+ADASUM_INLINE std::string text_of(std::chrono::duration<double> time) {
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr) +
+         (time.count() == 1 ? " second" : " seconds");
+}
+
+ADASUM_INLINE void require_timeout(std::chrono::duration<double> timeout, std::string_view call) {
+  if (!(timeout.count() > 0))  // nor NaN
+    throw bad_input(std::string(call) + ": the timeout is " + text_of(timeout) + "; it must be positive");
+}
+
+ADASUM_INLINE bool waiting_time::exceeds(std::chrono::duration<double> limit) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> since = now - last_;
+  waited_ += since.count() < 1 ? since : std::chrono::duration<double>(1);
+  last_ = now;
+  return waited_.count() > limit.count();
+}
+
+}  // namespace adasum::detail
+#endif

@@ -3,23 +3,135 @@
 
 #include "../core/config.hpp"
 
-#include <variant>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "adacons.hpp"
-#include "adasum.hpp"
-#include "adasum_linear.hpp"
-#include "any_gram_rule.hpp"
-#include "mean.hpp"
-#include "sum.hpp"
-#include "unit_mean.hpp"
+#include "../core/concepts.hpp"
+#include "../core/gram.hpp"
+#include "../detail/references/owned_object.hpp"
+#include "../detail/references/rule_ref.hpp"
 
 namespace adasum::rules {
 
-/// Any rule of the library, chosen at run time (rules/named.hpp): one type for each kind of rule that is run in a way of its
-/// own. A call that is made for every type of this list (std::visit) is compiled once for each of these types, and not
-/// once for each rule.
-using any_rule =
-    std::variant<adasum, adasum_linear, sum, mean, unit_mean, adacons, any_gram_rule<false, false, false>,
-                 any_gram_rule<true, false, false>, any_gram_rule<true, true, false>, any_gram_rule<true, true, true>>;
+/// A rule of any type, chosen at run time: it holds a rule, and calls and plans do what they do under that rule, to the last
+/// bit. Pass it where a rule is taken, along with schedules that run every rule (schedules::automatic, which is the default,
+/// schedules::all_to_all, schedules::shared_memory); rules/named.hpp makes one from a text. A copy has a state of its own. What
+/// was moved from can only be assigned to.
+///
+///     adasum::rules::any_rule rule = robust ? adasum::rules::any_rule(adasum::rules::multi_krum{}) : adasum::rules::mean{};
+///     adasum::combine(space, gradients, out, rule);
+///
+/// As a function, it turns inner products into the weights of the rule that it holds; those of a pairwise one along its tree,
+/// where vectors that nearly cancel count as zero, since nobody can look at them.
+class any_rule {
+ public:
+  static constexpr std::string_view name = "any_rule";
+  /// Of whoever asks the type: some rule that it may hold compares distances. The library asks the rule that it does hold.
+  static constexpr inner_products needs = inner_products::distances;
+
+  /// Holds rules::adasum.
+  any_rule();
+  /// Holds this rule.
+  template <class Rule>
+  requires(!std::same_as<Rule, any_rule>) && rule<Rule> any_rule(Rule rule)
+      : table_(&detail::table_of_rule<Rule, any_rule>),
+  copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
+  held_(detail::own(std::move(rule))) {}
+  /// With a state of its own.
+  any_rule(const any_rule& other);
+  any_rule(any_rule&&) noexcept = default;
+  any_rule& operator=(const any_rule& other);
+  any_rule& operator=(any_rule&&) noexcept = default;
+
+  /// The rule that it holds, with its state, if that is of this type; null if it is of another.
+  template <rule Rule>
+  const Rule* target() const {
+    return table_ == &detail::table_of_rule<Rule, any_rule> ? static_cast<const Rule*>(held_.get()) : nullptr;
+  }
+
+  std::string_view chosen_name() const;
+  bool whole_model() const;
+  int degree() const;
+  std::vector<double> parameters() const;
+
+  void operator()(gram_view gram, std::span<double> weights, std::size_t segment);
+
+  /// @cond internal
+  // For detail/references/rule_ref.hpp.
+  const detail::rule_table& table() const { return *table_; }
+  template <rule Rule>
+  Rule& held() {
+    return *static_cast<Rule*>(held_.get());
+  }
+  /// @endcond
+
+ private:
+  detail::rule_ref reference() const;
+
+  const detail::rule_table* table_;
+  detail::owned_object (*copy_)(const void* held);
+  detail::owned_object held_;
+};
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include "../core/weigh.hpp"
+#include "adasum.hpp"
+
+namespace adasum::detail {
+
+/// A rule for pairs of any type, as one for which there is weigh_along_tree.
+template <bool LeftFold>
+struct held_pairs {
+  static constexpr std::string_view name = "pairs";
+  static constexpr bool left_fold = LeftFold;
+  rule_ref rule;
+  pair_weights operator()(const pair_gram& gram) const { return rule(gram); }
+};
+
+template <bool LeftFold>
+void weigh_along(const held_pairs<LeftFold>& pairs, gram_view gram, std::span<double> weights) {
+  const std::vector<std::size_t> leaves(gram.size(), 1);
+  weigh_scratch scratch(gram.size());
+  // Of a rule that does not look at inner products, nothing counts as zero.
+  const double vanishing = pairs.rule.needs_gram() ? vanishing_threshold : 0;
+  weigh_along_tree(pairs, gram, leaves.data(), weights.data(), scratch, {vanishing, vanishing, largest_safe_square},
+                   cancelled_node::is_zero);
+}
+
+}  // namespace adasum::detail
+
+namespace adasum::rules {
+
+ADASUM_INLINE any_rule::any_rule() : any_rule(adasum{}) {}
+ADASUM_INLINE any_rule::any_rule(const any_rule& other)
+    : table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
+ADASUM_INLINE any_rule& any_rule::operator=(const any_rule& other) {
+  *this = any_rule(other);
+  return *this;
+}
+
+ADASUM_INLINE std::string_view any_rule::chosen_name() const { return reference().name(); }
+ADASUM_INLINE bool any_rule::whole_model() const { return reference().weighs_whole_model(); }
+ADASUM_INLINE int any_rule::degree() const { return reference().degree(); }
+ADASUM_INLINE std::vector<double> any_rule::parameters() const { return reference().parameters(); }
+
+ADASUM_INLINE void any_rule::operator()(gram_view gram, std::span<double> weights, std::size_t segment) {
+  const auto rule = reference();
+  if (!rule.is_pairwise())
+    rule(gram, weights, segment);
+  else if (rule.is_left_fold())
+    detail::weigh_along(detail::held_pairs<true>{rule}, gram, weights);
+  else
+    detail::weigh_along(detail::held_pairs<false>{rule}, gram, weights);
+}
+
+ADASUM_INLINE detail::rule_ref any_rule::reference() const { return {*table_, const_cast<any_rule*>(this)}; }
+
+}  // namespace adasum::rules
+#endif

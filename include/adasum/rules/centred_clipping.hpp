@@ -30,7 +30,7 @@ namespace adasum::rules {
 /// roundings. O(n²) for each iteration.
 struct centred_clipping {
   static constexpr std::string_view name = "centred_clipping";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
   static constexpr bool leaves_out_nonfinite = true;
 
   double radius = 1;           ///< τ, relative to the median length (the lower of two)

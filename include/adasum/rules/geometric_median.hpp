@@ -32,7 +32,7 @@ namespace adasum::rules {
 /// gradient. O(n²) for each iteration.
 struct geometric_median {
   static constexpr std::string_view name = "geometric_median";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
   static constexpr bool leaves_out_nonfinite = true;
 
   double smoothing = 1e-6;       ///< ν, relative to the median length (the lower of two); above 0

@@ -14,7 +14,7 @@ namespace adasum::rules {
 /// data-parallel training usually does with gradients. No parameters.
 struct mean {
   static constexpr std::string_view name = "mean";
-  static constexpr bool needs_gram = false;
+  static constexpr inner_products needs = inner_products::none;
 
   ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram& g) const noexcept {
     const auto a = static_cast<double>(g.leaves_a), b = static_cast<double>(g.leaves_b);

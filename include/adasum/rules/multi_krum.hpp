@@ -36,7 +36,7 @@ namespace adasum::rules {
 struct multi_krum {
   static constexpr std::string_view name = "multi_krum";
   static constexpr bool leaves_out_nonfinite = true;
-  static constexpr bool needs_distances = true;
+  static constexpr inner_products needs = inner_products::distances;
 
   /// How many neighbours' distances are added up.
   enum class neighbourhood {

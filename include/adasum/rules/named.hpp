@@ -3,20 +3,16 @@
 
 #include "../core/config.hpp"
 
-#include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "../core/error.hpp"
 #include "../core/named_values.hpp"
-#include "../core/optional_members.hpp"
 #include "adacons.hpp"
 #include "adasum.hpp"
 #include "adasum_linear.hpp"
-#include "any_gram_rule.hpp"
 #include "any_rule.hpp"
 #include "centred_clipping.hpp"
 #include "geometric_median.hpp"
@@ -45,22 +41,6 @@ namespace named_rules {  // the parts of make_rule
 
 inline constexpr std::string_view mixing = "nearest_neighbour_mixing";
 
-template <class Rule, class Any = any_rule>
-inline constexpr bool is_listed = false;
-template <class Rule, class... All>
-inline constexpr bool is_listed<Rule, std::variant<All...>> = (std::same_as<Rule, All> || ...);
-
-/// As it is, or in the any_gram_rule that holds it.
-template <rule Rule>
-any_rule any_of(Rule made) {
-  if constexpr (is_listed<Rule>)
-    return any_rule(std::in_place_type<Rule>, std::move(made));
-  else
-    return any_rule(
-        std::in_place_type<any_gram_rule<needs_accurate_gram<Rule>, leaves_out_nonfinite<Rule>, needs_distances<Rule>>>,
-        std::move(made));
-}
-
 /// Before and after the colon, if there is one.
 inline std::pair<std::string_view, std::string_view> cut(std::string_view text) {
   const auto colon = text.find(':');
@@ -75,22 +55,27 @@ std::string names_of(rule_list<Rules...>) {
   return names + std::string(mixing);
 }
 
-/// wrap(rule), with the rule of the list that the text names.
-template <rule... Rules, class Wrap>
-any_rule find(rule_list<Rules...> list, std::string_view text, const Wrap& wrap) {
+/// The rule that is given, as the text says.
+/// @param byzantine  of nearest_neighbour_mixing, if it is mixed before; else null
+template <rule Rule>
+any_rule made_as(std::string_view name, std::string_view parameters, const std::size_t* byzantine) {
+  Rule made;
+  named_values given("the rule " + std::string(name), parameters);
+  read_parameters(made, given);
+  given.require_all_read();
+  if (byzantine != nullptr) return nearest_neighbour_mixing<Rule>{.byzantine = *byzantine, .rule = std::move(made)};
+  return made;
+}
+
+/// The rule of the list that the text names.
+template <rule... Rules>
+any_rule find(rule_list<Rules...> list, std::string_view text, const std::size_t* byzantine = nullptr) {
   const auto [name, parameters] = cut(text);
-  any_rule found;
-  const auto is = [&, asked = name, values = parameters]<class Rule>(Rule made) {
-    if (asked != Rule::name) return false;
-    named_values given("the rule " + std::string(asked), values);
-    read_parameters(made, given);
-    given.require_all_read();
-    found = wrap(std::move(made));
-    return true;
-  };
-  if (!(is(Rules{}) || ...))
+  any_rule (*make)(std::string_view, std::string_view, const std::size_t*) = nullptr;
+  ((make = name == Rules::name ? &made_as<Rules> : make), ...);
+  if (make == nullptr)
     throw bad_input("adasum: there is no rule '" + std::string(name) + "'; there are " + names_of(list));
-  return found;
+  return make(name, parameters, byzantine);
 }
 
 }  // namespace named_rules
@@ -107,8 +92,7 @@ any_rule find(rule_list<Rules...> list, std::string_view text, const Wrap& wrap)
 template <rule... Rules>
 any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
   const auto [name, parameters] = named_rules::cut(text);
-  if (name != named_rules::mixing)
-    return named_rules::find(list, text, []<class Rule>(Rule made) { return named_rules::any_of(std::move(made)); });
+  if (name != named_rules::mixing) return named_rules::find(list, text);
   named_values given("the rule " + std::string(name), parameters, "rule");
   std::size_t byzantine = 0;
   given.read("byzantine", byzantine);
@@ -118,21 +102,30 @@ any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
                     " needs another rule to apply afterwards: give it last, as in rule=geometric_median; there are " +
                     named_rules::names_of(list));
   given.require_all_read();
-  return named_rules::find(list, mixed, [byzantine]<class Rule>(Rule made) {
-    return named_rules::any_of(nearest_neighbour_mixing<Rule>{.byzantine = byzantine, .rule = std::move(made)});
-  });
+  return named_rules::find(list, mixed, &byzantine);
 }
 
 /// The rule that the text names, among those in <adasum/adasum.hpp>. (rules/eigen/named.hpp knows all rules.) Pass it to a
-/// plan or a call in this way:
+/// plan or a call:
 ///
 ///     auto rule = rules::named(text);
-///     std::visit([&](auto& any) { combine_allreduce(exec, comm, gradient, any, segs); }, rule);
+///     combine_allreduce(exec, comm, gradient, rule, segs);
 ///
 /// @throws bad_input  as make_rule
-inline any_rule named(std::string_view text) { return make_rule(text, usual_rules{}); }
+any_rule named(std::string_view text);
 
 /// "adasum, adasum_linear, …": what named() knows.
-inline std::string names_of_rules() { return named_rules::names_of(usual_rules{}); }
+std::string names_of_rules();
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+
+namespace adasum::rules {
+
+ADASUM_INLINE any_rule named(std::string_view text) { return make_rule(text, usual_rules{}); }
+
+ADASUM_INLINE std::string names_of_rules() { return named_rules::names_of(usual_rules{}); }
+
+}  // namespace adasum::rules
+#endif

@@ -80,7 +80,7 @@ struct nearest_neighbour_mixing {
 
  public:
   static constexpr std::string_view name{text.data(), text.size()};  ///< "nnm_" and the rule's
-  static constexpr bool needs_distances = true;
+  static constexpr inner_products needs = inner_products::distances;
   static constexpr bool leaves_out_nonfinite = true;
 
   std::size_t byzantine = 0;  ///< f; at most n - 1 is taken

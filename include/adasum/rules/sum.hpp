@@ -13,7 +13,7 @@ namespace adasum::rules {
 /// there is nothing to guard against; a sum that overflows is Inf. The error is a rounding of each sum. No parameters.
 struct sum {
   static constexpr std::string_view name = "sum";
-  static constexpr bool needs_gram = false;
+  static constexpr inner_products needs = inner_products::none;
 
   ADASUM_HOST_DEVICE constexpr pair_weights operator()(const pair_gram&) const noexcept { return {1, 1}; }
 };

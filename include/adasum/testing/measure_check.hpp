@@ -63,17 +63,16 @@ class measure_check {
     const auto gram = measured_by(space_, at, window);
     if (gram.back() != 1e99) refuse("it writes past the last Gram matrix");
     check_values(vectors, window, gram, "");
-    if constexpr (!InDouble &&
-                  requires { space_.measure(window, at.all(), static_cast<double*>(nullptr), std::size_t{}); }) {
+    if constexpr (!InDouble && own_caches<Space>::round_bytes != 0) {
       auto told = gram_list(gram.size(), 1e99);
-      space_.measure(window, at.all(), told.data(), std::size_t{1} << 30);
+      own_caches<Space>::measure(space_, window, at.all(), told.data(), std::size_t{1} << 30);
       space_.fence();
       check_values(vectors, window, told, ", told that they are part of more");
     }
-    if constexpr (!InDouble && requires { for_pairs(space_); })
-      if (n <= 2 && std::memcmp(measured_by(for_pairs(space_), at, window).data(), gram.data(),
+    if constexpr (!InDouble && has_space_for_pairs<Space>)
+      if (n <= 2 && std::memcmp(measured_by(space_for_pairs(space_), at, window).data(), gram.data(),
                                 gram.size() * sizeof(double)) != 0)
-        refuse("for_pairs() gives a space with other results");
+        refuse("the space for pairs has other results");
   }
 
   void check_values(const host_vectors<T>& vectors, const slice& window, const gram_list& gram,

@@ -71,9 +71,9 @@ class mix_check {
     for (std::size_t x = 0; x < out.size(); ++x)
       if (!is_mixed[x] && to_double(out[x]) != mark)
         refuse("it writes to an element outside the window (" + sample_windows::describe(window) + ")");
-    if constexpr (requires { for_pairs(space_); })
-      if (n <= 2 && !same_bits(mixed_by(for_pairs(space_), at, window, weights), out))
-        refuse("for_pairs() gives a space with other results");
+    if constexpr (has_space_for_pairs<Space>)
+      if (n <= 2 && !same_bits(mixed_by(space_for_pairs(space_), at, window, weights), out))
+        refuse("the space for pairs has other results");
   }
 
   void check_element(const host_vectors<T>& vectors, std::span<const double> weights, std::size_t x,
@@ -111,10 +111,10 @@ class mix_check {
         }
         const auto out = mixed_by(space_, {space_, vectors, whole(cut)}, whole(cut), weights);
         for (std::size_t x = 0; x < out.size(); ++x) check_element(vectors, weights, x, to_double(out[x]));
-        if constexpr (requires { for_pairs(space_); })
+        if constexpr (has_space_for_pairs<Space>)
           if (n <= 2 &&
-              !same_bits(mixed_by(for_pairs(space_), {space_, vectors, whole(cut)}, whole(cut), weights), out))
-            refuse("for_pairs() gives a space with other results");
+              !same_bits(mixed_by(space_for_pairs(space_), {space_, vectors, whole(cut)}, whole(cut), weights), out))
+            refuse("the space for pairs has other results");
       }
   }
 

@@ -98,7 +98,7 @@ class rule_check {
     if (!needs_gram<Rule>)
       require(is_near(weights_of(usual), weights_of(usual.times(0)), 0) &&
                   is_near(weights_of(usual), weights_of(sample_gram(n, 40, 2)), 0),
-              "the weights depend on the inner products, though needs_gram is false");
+              "the weights depend on the inner products, though the rule says that it needs none");
     if (claims_.symmetric) check_symmetric(usual);
   }
 
@@ -210,7 +210,7 @@ class rule_check {
 ///   * weights are finite: for vectors at any angles, equal, opposite and dependent ones, tiny and huge ones, zeros;
 ///   * a rule for n vectors writes each weight, and nothing else;
 ///   * the result scales as degree() says;
-///   * the inner products make no difference if needs_gram is false;
+///   * the inner products make no difference if the rule needs none;
 ///   * the order of the vectors makes none if the claims say so. (Ties are not tried, such as opposite vectors of the
 ///     same length: a rule may have to break them by the order.)
 ///

@@ -110,16 +110,12 @@ class shared_window_check {
     if constexpr (requires { comm_.all_share_memory(); })
       if (comm_.all_share_memory() != (ranks.size() == static_cast<std::size_t>(comm_.size())))
         note("all_share_memory() contradicts ranks()");
-    if constexpr (requires { memory.alive(); })
-      if (!memory.alive()) note("alive() is false while the memory is in use");
     if constexpr (requires { memory.has_left(std::size_t{}); })
       for (std::size_t i = 0; i < ranks.size(); ++i)
         if (memory.has_left(i)) note("has_left() is true for a rank that is there");
   }
 
   void check_zero(const window& memory, std::size_t bytes) {
-    if constexpr (requires { memory.bytes(); })
-      if (memory.bytes() < bytes) note("bytes() are fewer than the ranks asked for");
     for (std::size_t i = 0; i < std::size(memory.ranks()); ++i) {
       const auto* const at = memory.of(i);
       if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 64 != 0)

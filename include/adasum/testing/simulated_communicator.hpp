@@ -4,6 +4,7 @@
 #include "../core/config.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "../core/joined_threads.hpp"
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
+#include "../detail/references/own_communicators.hpp"
 #include "simulation/one_processor.hpp"
 #include "simulation/settings.hpp"
 #include "simulation/world.hpp"
@@ -107,7 +109,6 @@ class simulated_communicator {
   class memory {
    public:
     static constexpr bool same_address_space = true;
-    static constexpr unsigned most_looks = 200;
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t index) const { return block_->of(index); }
     std::size_t bytes() const { return block_->bytes(); }
@@ -142,6 +143,19 @@ class simulated_communicator {
   int rank_;
   bool keeps_ = true;
 };
+
+/// @cond internal
+template <std::derived_from<simulated_communicator> Comm>
+struct detail::own_activity<Comm> {
+  static constexpr bool is_noted = true;
+  static void note(const simulated_communicator& comm, reduction_activity activity) { comm.note_activity(activity); }
+};
+template <std::derived_from<simulated_communicator::memory> Memory>
+struct detail::own_memory<Memory> : memory_defaults {
+  static constexpr unsigned most_looks = 200;
+  static std::size_t bytes(const simulated_communicator::memory& memory, std::size_t) { return memory.bytes(); }
+};
+/// @endcond
 
 /// Runs function(communicator) on so many simulated ranks, and returns when all of them have ended. The ranks are threads, of
 /// which one runs at a time, all on one processor; so is each thread that a rank starts (a threads_space made there has one).

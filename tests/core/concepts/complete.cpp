@@ -2,6 +2,7 @@
 // Types with every optional member that core/concepts.hpp names, in every public call; and what each of these is for.
 #include <doctest/doctest.h>
 
+#include <adasum/core/space_members.hpp>
 #include <adasum/rules/sum.hpp>
 #include <adasum/schedule/automatic.hpp>
 
@@ -28,6 +29,10 @@ void check_asked(const question_counts& asked, std::initializer_list<asked_for> 
   }
 }
 
+struct space_in_rounds : complete_space {
+  using complete_space::complete_space;
+};
+
 /// function(communicator) on each of `size` ranks; what the first returns.
 template <class Function>
 auto on_complete_ranks(int size, const question_counts& asked, const Function& function) {
@@ -46,6 +51,14 @@ struct own_measure : serial_space {
 };
 
 }  // namespace
+}  // namespace test_of_core_concepts_complete
+
+template <>
+struct adasum::detail::own_caches<test_of_core_concepts_complete::space_in_rounds> : no_caches {
+  static constexpr std::size_t round_bytes = 100;
+};
+
+namespace test_of_core_concepts_complete {
 
 TEST_CASE("calls of one process ask a space and a rule for all that they may offer") {
   const question_counts asked;
@@ -59,8 +72,7 @@ TEST_CASE("calls of one process ask a space and a rule for all that they may off
   std::vector<float> sum(1024);
   combine(complete_space(asked), random_gradients<float>(16, 1024, 1), sum);
   check_asked(asked, {asked_for::for_recombining, asked_for::measure_in_double, asked_for::mix_in_double,
-                      asked_for::measure_with_bytes, asked_for::mix_with_bytes, asked_for::can_reach,
-                      asked_for::for_pairs, asked_for::whole_model, asked_for::degree, asked_for::chosen_name_of_rule});
+                      asked_for::can_reach, asked_for::whole_model, asked_for::degree, asked_for::chosen_name_of_rule});
 }
 
 TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule for all that they may offer") {
@@ -79,8 +91,8 @@ TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule 
     });
   }
   check_asked(asked, {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::arithmetic,
-                      asked_for::can_reach, asked_for::whole_model, asked_for::all_share_memory, asked_for::alive,
-                      asked_for::bytes, asked_for::uses_shared_memory, asked_for::stages_in_place,
+                      asked_for::can_reach, asked_for::whole_model, asked_for::all_share_memory,
+                      asked_for::uses_shared_memory, asked_for::stages_in_place,
                       asked_for::chosen_name, asked_for::parameters, asked_for::schedule_parameters, asked_for::gave_up,
                       asked_for::require_usable, asked_for::chosen_name_of_rule});
 }
@@ -100,12 +112,14 @@ TEST_CASE("a rank that waits in shared memory asks whether the other has left, a
   check_asked(asked, {asked_for::has_left, asked_for::progress, asked_for::timeout});
 }
 
-TEST_CASE("a space with round_bytes measures in rounds") {
+TEST_CASE("a space of a user measures in one round; one that works from caches, in several") {
   const question_counts asked;
   const auto g = random_gradients<float>(2, 15, 3);
   std::vector<float> out(15);
   combine(complete_space(asked), g, out, segments{5, 5, 5});
-  CHECK(asked.of(asked_for::measure_with_bytes) == 2);  // 40 bytes of gradients in each segment, at most 100 in a round
+  CHECK(asked.of(asked_for::measure) == 1);
+  combine(space_in_rounds(asked), g, out, segments{5, 5, 5});
+  CHECK(asked.of(asked_for::measure) == 1 + 2);  // 40 bytes of gradients in each segment, at most 100 in a round
 }
 
 TEST_CASE("a space that cannot reach an address") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/core/message.hpp>
-#include <adasum/detail/collective/small_allreduce.hpp>
+#include <adasum/detail/collective/small_exchanges.hpp>
 #include <adasum/schedule/sum_order.hpp>
 
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 // Many vectors along the tree, combined in groups: against long double, against the Gram matrix of all vectors, and what
 // becomes of vectors that are not finite or cancel.
 #include <adasum/combine.hpp>
+#include <adasum/core/space_members.hpp>
 #include <adasum/detail/local/combine_in_groups.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/exec/threads.hpp>
@@ -36,18 +37,22 @@ struct without_groups : serial_space {
 auto for_recombining(const without_groups& space) {
   return adasum::for_recombining(static_cast<const serial_space&>(space));
 }
+}  // namespace
+}  // namespace test_of_combine_in_groups
+
+template <>
+struct adasum::detail::own_caches<test_of_combine_in_groups::without_groups> : own_caches<adasum::serial_space> {};
+
+namespace test_of_combine_in_groups {
+namespace {
+
 static_assert(detail::combines_in_groups<serial_space, float> && !detail::combines_in_groups<without_groups, float>);
 
 /// Takes all segments in one round.
-struct in_one_round : serial_space {
-  void round_bytes() const = delete;
-};
+struct in_one_round : serial_space {};
 auto for_recombining(const in_one_round& space) {
   return adasum::for_recombining(static_cast<const serial_space&>(space));
 }
-template <class Space>
-concept has_rounds = requires { Space::round_bytes; };
-static_assert(has_rounds<serial_space> && !has_rounds<in_one_round>);
 
 /// Such segments that n vectors of them are combined in groups, if there are enough.
 segments grouped_segments(std::size_t n) {

@@ -61,7 +61,6 @@ class waiting_work {
 class late_space {
  public:
   static constexpr std::string_view name = "late";
-  static constexpr std::size_t round_bytes = 4096;  // several rounds
 
   template <scalar T>
   auto allocate(std::size_t count) const {
@@ -177,6 +176,15 @@ bool has_left_work(const Space& space) {
 }
 
 }  // namespace
+}  // namespace test_of_combine_in_groups_failures
+
+/// Several rounds.
+template <>
+struct adasum::detail::own_caches<test_of_combine_in_groups_failures::late_space> : no_caches {
+  static constexpr std::size_t round_bytes = 4096;
+};
+
+namespace test_of_combine_in_groups_failures {
 
 TEST_CASE_TEMPLATE("a rule throws, at each of its calls", Space, serial_space, late_space) {
   const problem given;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // serial_space::mix with every instruction set, against long double, element by element.
 #include <adasum/exec/serial.hpp>
-#include <adasum/exec/serial/prefetch.hpp>
+#include <adasum/exec/serial/blocks.hpp>
 
 #include <algorithm>
 #include <cmath>

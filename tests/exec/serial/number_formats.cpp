@@ -2,7 +2,6 @@
 // The 16-bit conversions of the vector kernels, over all 16-bit patterns and the floats around them.
 #include <adasum/exec/serial/elements.hpp>
 #include <adasum/exec/serial/instruction_set.hpp>
-#include <adasum/exec/serial/number_formats.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include <cstddef>
-#include <variant>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -32,7 +31,7 @@ float combine_all(const Space& exec, const adasum::segments& segs) {
           adasum::rules::nearest_neighbour_mixing<adasum::rules::mean>{}, adasum::rules::pcgrad{}, adasum::rules::sum{},
           adasum::rules::unit_mean{});
   auto named = adasum::rules::named("geometric_median:smoothing=0.1");
-  std::visit([&](auto& rule) { adasum::combine(exec, several, both, rule, segs); }, named);
+  adasum::combine(exec, several, both, named, segs);
   auto total = adasum::plan_accumulator<float>(exec, segs);
   for (const auto& one : several) total.add(one);
   return both.front() + total.gradient().front();

@@ -12,6 +12,7 @@ foreach(layer IN LISTS layers)
 endforeach()
 list(APPEND detail_may_include rules)
 list(APPEND comm_may_include detail/references)
+list(APPEND rules_may_include detail/references)
 list(APPEND detail/local_may_include rules detail/references)
 list(APPEND detail/collective_may_include schedule detail/references detail/local)
 

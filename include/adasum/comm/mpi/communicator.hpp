@@ -9,25 +9,22 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "../../core/concepts.hpp"
 #include "../../core/error.hpp"
 #include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
-#include "../../core/waiting_time.hpp"
-#include "device_exchange.hpp"
-#include "environment.hpp"
-#include "error.hpp"
-#include "handle.hpp"
-#include "node.hpp"
-#include "node_memory.hpp"
-#include "pending.hpp"
-#include "waiting.hpp"
+#include "../../detail/references/owned_object.hpp"
+#include "device.hpp"
 
 namespace adasum {
+
+namespace detail::mpi {
+class node_memory;
+class pending_messages;
+struct state;
+}  // namespace detail::mpi
 
 /// How elements in memory of a device travel (for execution spaces that are a device_space).
 enum class device_messages {
@@ -70,31 +67,20 @@ class mpi_communicator {
   ///                    an inter-communicator; a piece_limit of 0, or above the default
   /// @throws mpi_error  naming the call that failed
   explicit mpi_communicator(MPI_Comm comm, std::size_t piece_limit = default_piece_limit,
-                            device_messages device = device_messages::automatic) {
-    if (piece_limit == 0 || piece_limit > default_piece_limit)
-      throw bad_input("adasum::mpi_communicator: piece_limit is " + std::to_string(piece_limit) +
-                      " bytes; it must be between 1 and " + std::to_string(default_piece_limit));
-    if (comm == MPI_COMM_NULL) return;
-    detail::mpi::require_initialized(comm);
-    const detail::mpi::permitted_thread here;
-    here.require("adasum::mpi_communicator");
-    kept_plans_ = std::make_shared<adasum::kept_plans>();
-    state_ = std::shared_ptr<state>(new state(comm, piece_limit, here), destroy);
-    state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
-  }
+                            device_messages device = device_messages::automatic);
 
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
   /// The number of this rank, from 0.
-  int rank() const { return get().comm.rank(); }
+  int rank() const;
   /// How many ranks there are.
-  int size() const { return get().comm.size(); }
+  int size() const;
   /// The duplicate that carries the messages; MPI_COMM_NULL if this communicator is empty.
-  MPI_Comm native() const { return state_ ? state_->comm.get() : MPI_COMM_NULL; }
+  MPI_Comm native() const;
 
   /// Whether a plan is in flight; see the concept communicator_for.
-  bool& reduction_in_flight() const { return get().reduction_in_flight; }
+  bool& reduction_in_flight() const;
 
   /// From now on, how long this rank waits for others at the most, at each step of a reduction, of making a plan, and
   /// of waiting in memory that ranks share; without a timeout, for ever. Local: ranks may have different ones. It must
@@ -109,94 +95,68 @@ class mpi_communicator {
   ///     freed as long as other ranks may run: they may still read or write it;
   ///   - MPI_Finalize may never return: end the program by MPI_Abort.
   /// @throws bad_input  a timeout that is not positive
-  void set_timeout(std::chrono::duration<double> timeout) const {
-    adasum::detail::require_timeout(timeout, "adasum::mpi_communicator::set_timeout");
-    get().wait->set_timeout(timeout);
-  }
+  void set_timeout(std::chrono::duration<double> timeout) const;
   /// The timeout that was set; infinite if none was.
-  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (get().wait->timeout)(); }
+  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const;
   /// Whether this rank has waited in vain; see the concept communicator_for.
-  bool gave_up() const { return state_ && state_->wait->gave_up(); }
+  bool gave_up() const;
 
   /// @throws bad_input  this thread must not call MPI; see the concept communicator_for
-  void require_usable(const char* call) const { get().here.require(call); }
+  void require_usable(const char* call) const;
 
   /// Plans of single calls, destroyed with the last copy of this object; see the concept plan_keeping_communicator.
   adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
-  mpi_communicator without_kept_plans() const {
-    auto copy = *this;
-    copy.kept_plans_.reset();
-    return copy;
-  }
+  mpi_communicator without_kept_plans() const;
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
   /// Local: from now on, whoever waits on this communicator for another rank gets an error, and so does every later call on
   /// any rank. For programs that go on when a rank has died, with an MPI that can (Open MPI 5 and later);
   /// `examples/09_survivors.cpp` shows how.
-  void revoke() const {
-    get().comm.revoke();
-    get().node->comm().revoke();
-  }
+  void revoke() const;
 #endif
 
   /// Whether the MPI library says that it can send from memory of CUDA devices. @pre MPI is initialised
-  static bool is_gpu_aware() {
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-    return MPIX_Query_cuda_support() == 1;
-#elif defined(MPIX_GPU_SUPPORT_CUDA)
-    int supported = 0;
-    return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported;
-#else
-    return false;
-#endif
-  }
+  static bool is_gpu_aware();
 
   /// Memory that the ranks of one node share; see the concept shared_window. A rank drops it when it likes.
   class memory {
    public:
     static constexpr bool same_address_space = false;
-    std::span<const int> ranks() const { return memory_->ranks(); }
-    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (memory_->timeout)(); }
-    std::byte* of(std::size_t index) const { return memory_->of(index); }
+    std::span<const int> ranks() const;
+    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const;
+    std::byte* of(std::size_t index) const;
     /// Lets messages move, the program's own too, while a rank waits for others in shared memory.
     /// @throws mpi_error  where MPI knows that one of them has died
-    void progress() const {
-      int is_there = 0;
-      detail::mpi::check("MPI_Iprobe",
-                         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, memory_->comm(), &is_there, MPI_STATUS_IGNORE));
-    }
+    void progress() const;
 
    private:
     friend mpi_communicator;
-    explicit memory(std::shared_ptr<const detail::mpi::node_memory> of_node) : memory_(std::move(of_node)) {}
+    memory() = default;
     std::shared_ptr<const detail::mpi::node_memory> memory_;
   };
 
   /// Memory of so many bytes for each rank. Collective; blocks until all ranks have it.
   /// @throws shared_memory_error  on all ranks: on one node there is too little room in /dev/shm, or a rank ran out of
   ///                              memory
-  memory share(std::size_t bytes) const {
-    auto& here = get();
-    here.wait->require_not_given_up();
-    return memory(detail::mpi::node_memory::make(here.node, bytes, native(), here.wait));
-  }
+  memory share(std::size_t bytes) const;
 
   /// Whether all ranks share memory with each other.
-  bool all_share_memory() const { return get().node->comm().size() == size(); }
+  bool all_share_memory() const;
 
   /// The node of each rank, named by the lowest of the ranks that share memory there (MPI_COMM_TYPE_SHARED): what
   /// schedules::hierarchical asks for, and schedules::automatic follows.
-  const std::vector<int>& nodes() const { return get().node->node_of_rank(); }
+  const std::vector<int>& nodes() const;
 
   /// An exchange in flight; see the concept pending_exchange. Messages move while MPI is called: in test() and wait().
   class pending {
    public:
-    bool test() { return messages_.test(); }
-    void wait() { messages_.wait(); }
+    bool test();
+    void wait();
 
    private:
     friend mpi_communicator;
-    detail::mpi::pending_messages messages_;
+    detail::mpi::pending_messages& messages();
+    detail::owned_object messages_ = detail::no_object();  // until it is used first
   };
 
   /// Blocks until every message has been sent and received. See the concept communicator_for. The stream of a device is
@@ -204,91 +164,189 @@ class mpi_communicator {
   /// the stream.
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
-    auto& here = get();
     if constexpr (device_space<Space>) {
-      here.wait->require_not_given_up();
-      detail::mpi::device_exchange<Space>(space, here.stages, here.piece_limit, here.blocking, here.buffers)
-          .run(here.comm, *here.wait, out, in);
+      using device = detail::mpi::device_of<Space>;
+      const auto& kind = detail::mpi::kind_of_device<Space>;
+      auto* kept = static_cast<device*>(kept_device(&kind));
+      if (kept == nullptr) keep(kept = new device, &kind);
+      kept->space = &space;
+      exchange_with_device(out, in);
     } else {
-      here.post(out, in, here.blocking);
-      here.blocking.wait();
+      exchange_on_host(out, in);
     }
   }
 
   /// Memory for exchanges of so many messages each way, of at most so many bytes each, by exchange() or by post() with
   /// this object: see the concept communicator_for. Not collective. @throws std::bad_alloc
-  void reserve(std::size_t messages, std::size_t longest) const { get().reserve(messages, longest, get().blocking); }
-  void reserve(std::size_t messages, std::size_t longest, pending& exchange) const {
-    get().reserve(messages, longest, exchange.messages_);
-  }
+  void reserve(std::size_t messages, std::size_t longest) const;
+  void reserve(std::size_t messages, std::size_t longest, pending& exchange) const;
 
   /// The same without blocking; not for memory of devices. See the concept posting_communicator.
   template <class Space>
-    requires(!device_space<Space>)
-  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const {
-    get().post(out, in, exchange.messages_);
+  requires(!device_space<Space>) void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in,
+                                           pending& exchange) const {
+    post_on_host(out, in, exchange);
   }
 
  private:
-  struct state {
-    /// What can run out of memory comes first, so that no rank waits in vain. An exchange of one short message each way,
-    /// by which a rank says that it ran out later, allocates nothing.
-    state(MPI_Comm original, std::size_t limit, detail::mpi::permitted_thread thread)
-        : blocking(short_message / limit + 1, short_message / limit + 1),
-          node(std::make_shared<detail::mpi::node>(detail::mpi::size_of(original))),
-          wait(std::make_shared<detail::mpi::waiting>(detail::mpi::rank_in(original), node->node_of_rank())),
-          comm(detail::mpi::communicator_handle::duplicate(original)),
-          piece_limit(limit),
-          here(thread) {
-      node->find(comm);
-    }
+  detail::mpi::state& get() const;
 
-    void reserve(std::size_t count, std::size_t longest, detail::mpi::pending_messages& messages) const {
-      const auto pieces = count * (longest / piece_limit + 1);
-      messages.reserve(pieces, pieces);
-    }
+  void exchange_on_host(std::span<const outgoing> out, std::span<const incoming> in) const;
+  void post_on_host(std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const;
+  /// What exchanges with this kind of device have kept; null if the last device was of another kind, or there was none.
+  detail::mpi::device* kept_device(const char* kind) const;
+  /// @param made  is owned from now on
+  void keep(detail::mpi::device* made, const char* kind) const;
+  void exchange_with_device(std::span<const outgoing> out, std::span<const incoming> in) const;
 
-    /// Receives first: what arrives then finds its buffer. @throws std::bad_alloc  nothing has been posted
-    void post(std::span<const outgoing> out, std::span<const incoming> in, detail::mpi::pending_messages& messages) {
-      wait->require_not_given_up();
-      const auto pieces = [&](const auto& all) {
-        std::size_t count = 0;
-        for (const auto& message : all) count += message.bytes.size() / piece_limit + 1;
-        return count;
-      };
-      messages.reserve(pieces(in), pieces(out));
-      messages.begin(comm.get(), comm.rank(), *wait);
-      for (const auto& message : in) messages.receive(message.peer, message.bytes, piece_limit);
-      for (const auto& message : out) messages.send(message.peer, message.bytes, piece_limit, message.withheld);
-    }
-
-    static constexpr std::size_t short_message = 64;  // bytes
-
-    detail::mpi::pending_messages blocking;  // the messages of exchange(), kept for their memory
-    std::shared_ptr<detail::mpi::node> node;
-    std::shared_ptr<detail::mpi::waiting> wait;
-    detail::mpi::communicator_handle comm;
-    std::size_t piece_limit;
-    detail::mpi::permitted_thread here;
-    bool reduction_in_flight = false;
-    bool stages = true;  // whether elements of devices go through the host
-    detail::mpi::device_buffers buffers;
-  };
-
-  /// Where messages may still be in flight, what they use stays for good, and the communicator with it.
-  static void destroy(state* all) {
-    if (!all->wait->gave_up()) delete all;
-  }
-
-  state& get() const {
-    if (!state_)
-      throw bad_input(
-          "adasum::mpi_communicator: this communicator is empty (MPI_COMM_NULL): it has no ranks to communicate with");
-    return *state_;
-  }
-
-  std::shared_ptr<state> state_;
+  std::shared_ptr<detail::mpi::state> state_;
   std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
 
 }  // namespace adasum
+
+#if ADASUM_MPI_DEFINITIONS
+#include <string>
+#include <utility>
+
+#include "../../core/waiting_time.hpp"
+#include "environment.hpp"
+#include "error.hpp"
+#include "node_memory.hpp"
+#include "pending.hpp"
+#include "staging.hpp"
+#include "state.hpp"
+
+namespace adasum {
+
+ADASUM_MPI_INLINE mpi_communicator::mpi_communicator(MPI_Comm comm, std::size_t piece_limit, device_messages device) {
+  if (piece_limit == 0 || piece_limit > default_piece_limit)
+    throw bad_input("adasum::mpi_communicator: piece_limit is " + std::to_string(piece_limit) +
+                    " bytes; it must be between 1 and " + std::to_string(default_piece_limit));
+  if (comm == MPI_COMM_NULL) return;
+  detail::mpi::require_initialized(comm);
+  const detail::mpi::permitted_thread here;
+  here.require("adasum::mpi_communicator");
+  kept_plans_ = std::make_shared<adasum::kept_plans>();
+  state_ =
+      std::shared_ptr<detail::mpi::state>(new detail::mpi::state(comm, piece_limit, here), detail::mpi::state::destroy);
+  state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
+}
+
+ADASUM_MPI_INLINE detail::mpi::state& mpi_communicator::get() const {
+  if (!state_)
+    throw bad_input(
+        "adasum::mpi_communicator: this communicator is empty (MPI_COMM_NULL): it has no ranks to communicate with");
+  return *state_;
+}
+
+ADASUM_MPI_INLINE int mpi_communicator::rank() const { return get().comm.rank(); }
+ADASUM_MPI_INLINE int mpi_communicator::size() const { return get().comm.size(); }
+ADASUM_MPI_INLINE MPI_Comm mpi_communicator::native() const { return state_ ? state_->comm.get() : MPI_COMM_NULL; }
+ADASUM_MPI_INLINE bool& mpi_communicator::reduction_in_flight() const { return get().reduction_in_flight; }
+
+ADASUM_MPI_INLINE void mpi_communicator::set_timeout(std::chrono::duration<double> timeout) const {
+  detail::require_timeout(timeout, "adasum::mpi_communicator::set_timeout");
+  get().wait->set_timeout(timeout);
+}
+ADASUM_MPI_INLINE std::chrono::duration<double> mpi_communicator::timeout ADASUM_NO_MACRO() const {
+  return (get().wait->timeout)();
+}
+ADASUM_MPI_INLINE bool mpi_communicator::gave_up() const { return state_ && state_->wait->gave_up(); }
+ADASUM_MPI_INLINE void mpi_communicator::require_usable(const char* call) const { get().here.require(call); }
+
+ADASUM_MPI_INLINE mpi_communicator mpi_communicator::without_kept_plans() const {
+  auto copy = *this;
+  copy.kept_plans_.reset();
+  return copy;
+}
+
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+ADASUM_MPI_INLINE void mpi_communicator::revoke() const {
+  get().comm.revoke();
+  get().node->comm().revoke();
+}
+#endif
+
+ADASUM_MPI_INLINE bool mpi_communicator::is_gpu_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+  int supported = 0;
+  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported;
+#else
+  return false;
+#endif
+}
+
+// ── memory that ranks share ──
+
+ADASUM_MPI_INLINE std::span<const int> mpi_communicator::memory::ranks() const { return memory_->ranks(); }
+ADASUM_MPI_INLINE std::chrono::duration<double> mpi_communicator::memory::timeout ADASUM_NO_MACRO() const {
+  return (memory_->timeout)();
+}
+ADASUM_MPI_INLINE std::byte* mpi_communicator::memory::of(std::size_t index) const { return memory_->of(index); }
+ADASUM_MPI_INLINE void mpi_communicator::memory::progress() const {
+  int is_there = 0;
+  detail::mpi::check("MPI_Iprobe",
+                     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, memory_->comm(), &is_there, MPI_STATUS_IGNORE));
+}
+
+ADASUM_MPI_INLINE mpi_communicator::memory mpi_communicator::share(std::size_t bytes) const {
+  auto& here = get();
+  here.wait->require_not_given_up();
+  memory made;
+  made.memory_ = detail::mpi::node_memory::make(here.node, bytes, native(), here.wait);
+  return made;
+}
+ADASUM_MPI_INLINE bool mpi_communicator::all_share_memory() const { return get().node->comm().size() == size(); }
+ADASUM_MPI_INLINE const std::vector<int>& mpi_communicator::nodes() const { return get().node->node_of_rank(); }
+
+// ── messages ──
+
+ADASUM_MPI_INLINE detail::mpi::pending_messages& mpi_communicator::pending::messages() {
+  if (!messages_) messages_ = detail::own(detail::mpi::pending_messages());
+  return *static_cast<detail::mpi::pending_messages*>(messages_.get());
+}
+ADASUM_MPI_INLINE bool mpi_communicator::pending::test() { return !messages_ || messages().test(); }
+ADASUM_MPI_INLINE void mpi_communicator::pending::wait() {
+  if (messages_) messages().wait();
+}
+
+ADASUM_MPI_INLINE void mpi_communicator::reserve(std::size_t messages, std::size_t longest) const {
+  get().reserve(messages, longest, get().blocking);
+}
+ADASUM_MPI_INLINE void mpi_communicator::reserve(std::size_t messages, std::size_t longest, pending& exchange) const {
+  get().reserve(messages, longest, exchange.messages());
+}
+
+ADASUM_MPI_INLINE void mpi_communicator::exchange_on_host(std::span<const outgoing> out,
+                                                          std::span<const incoming> in) const {
+  auto& here = get();
+  here.post(out, in, here.blocking);
+  here.blocking.wait();
+}
+ADASUM_MPI_INLINE void mpi_communicator::post_on_host(std::span<const outgoing> out, std::span<const incoming> in,
+                                                      pending& exchange) const {
+  get().post(out, in, exchange.messages());
+}
+
+ADASUM_MPI_INLINE detail::mpi::device* mpi_communicator::kept_device(const char* kind) const {
+  auto& here = get();
+  here.wait->require_not_given_up();
+  return here.buffers.kind == kind ? &here.buffers.copies->device() : nullptr;
+}
+ADASUM_MPI_INLINE void mpi_communicator::keep(detail::mpi::device* made, const char* kind) const {
+  auto& buffers = get().buffers;
+  buffers.copies = std::make_unique<detail::mpi::staging>(std::unique_ptr<detail::mpi::device>(made));
+  buffers.kind = kind;
+}
+ADASUM_MPI_INLINE void mpi_communicator::exchange_with_device(std::span<const outgoing> out,
+                                                              std::span<const incoming> in) const {
+  auto& here = get();
+  detail::mpi::device_exchange(here.stages, here.piece_limit, here.blocking, here.buffers)
+      .run(here.comm, *here.wait, out, in);
+}
+
+}  // namespace adasum
+#endif

@@ -6,17 +6,14 @@
 #include "mpi_h.hpp"
 
 #include <algorithm>
-#include <any>
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "../../core/deferred_error.hpp"
 #include "../../core/ended_exchange.hpp"
 #include "../../core/message.hpp"
-#include "../../core/stay_loaded.hpp"
 #include "handle.hpp"
 #include "pending.hpp"
 #include "staging.hpp"
@@ -25,28 +22,19 @@ namespace adasum::detail::mpi {
 
 /// What exchanges of elements in memory of a device keep between them.
 struct device_buffers {
-  std::any staging_buffers;                // of the kind of device in use
+  const char* kind = nullptr;              // of the device in use: its kind_of_device
+  std::unique_ptr<staging> copies;         // and its staging buffers
   std::vector<std::byte> discarded_bytes;  // takes what arrives and is thrown away
   ended_exchange ended;
-
-  template <class Space>
-  staging<Space>& staging_for() {
-    using kind = std::shared_ptr<staging<Space>>;
-    if (auto* const known = std::any_cast<kind>(&staging_buffers)) return **known;
-    stay_loaded();  // the communicator may be another library's, and destroy it later
-    return *staging_buffers.emplace<kind>(std::make_shared<staging<Space>>());
-  }
 };
 
 /// One exchange of messages some of which lie in memory of a device. MPI is given their addresses, or, if `staged`, they
 /// go through pinned memory of the host. A copy that fails must leave no other rank waiting: what cannot be sent is
 /// withheld, and the failure is reported once all messages have ended.
-template <class Space>
 class device_exchange {
  public:
-  device_exchange(const Space& space, bool staged, std::size_t piece_limit, pending_messages& messages,
-                  device_buffers& buffers)
-      : space_(space), staged_(staged), piece_limit_(piece_limit), messages_(messages), buffers_(buffers) {}
+  device_exchange(bool staged, std::size_t piece_limit, pending_messages& messages, device_buffers& buffers)
+      : staged_(staged), piece_limit_(piece_limit), messages_(messages), buffers_(buffers), staging_(*buffers.copies) {}
 
   /// Blocks until every message has been sent and received.
   /// @throws std::bad_alloc  before anything has been posted
@@ -65,9 +53,14 @@ class device_exchange {
 
  private:
   static bool on_device(const auto& message) { return message.where == memory_kind::space; }
+  static bool any_on_device(const auto& all) {
+    for (const auto& message : all)
+      if (on_device(message)) return true;
+    return false;
+  }
   /// The same on all ranks, also where some stage and others do not.
   std::size_t limit(const auto& message) const {
-    return on_device(message) ? std::min(piece_limit_, staging<Space>::piece_bytes) : piece_limit_;
+    return on_device(message) ? std::min(piece_limit_, staging::piece_bytes) : piece_limit_;
   }
   std::size_t pieces(const auto& all) const {
     std::size_t count = 0;
@@ -78,13 +71,11 @@ class device_exchange {
 
   /// All memory that the exchange needs. @throws std::bad_alloc
   void prepare(std::span<const outgoing> out, std::span<const incoming> in) {
-    const auto is_on_device = [](const auto& message) { return on_device(message); };
     if (staged_) {
-      staging_ = &buffers_.template staging_for<Space>();
-      staging_->reserve(out.size(), in.size(), pieces(out));
-      failure_([&] { staging_->begin(space_, out, in); });
-    } else if (std::ranges::any_of(out, is_on_device) || std::ranges::any_of(in, is_on_device)) {
-      failure_([&] { space_.fence(); });  // MPI does not wait for the stream
+      staging_.reserve(out.size(), in.size(), pieces(out));
+      failure_([&] { staging_.begin(out, in); });
+    } else if (any_on_device(out) || any_on_device(in)) {
+      failure_([&] { staging_.device().fence(); });  // MPI does not wait for the stream
     }
     std::size_t discarded = 0;
     for (const auto& message : in) discarded += is_discarded(message) ? message.bytes.size() : 0;
@@ -102,36 +93,34 @@ class device_exchange {
       place_for_discarded_ = place_for_discarded_.subspan(message.bytes.size());
       return place;
     }
-    return staged_ && on_device(message) ? staging_->buffer_for(message.bytes) : message.bytes;
+    return staged_ && on_device(message) ? staging_.buffer_for(message.bytes) : message.bytes;
   }
 
   void start_downloads(std::span<const outgoing> out) {
     for (const auto& message : out)
       if (on_device(message) && !message.withheld)
-        failure_([&] { staging_->start_download(space_, message.bytes, limit(message)); });
+        failure_([&] { staging_.start_download(message.bytes, limit(message)); });
   }
 
   void send(const outgoing& message) {
     if (!on_device(message) || !staged_ || withheld(message))
       return messages_.send(message.peer, message.bytes, limit(message), withheld(message));
-    for_each_piece(staging_->next_download(), limit(message), [&](std::span<const std::byte> piece) {
-      failure_([&] { staging_->wait_for_piece(); });
+    for_each_piece(staging_.next_download(), limit(message), [&](std::span<const std::byte> piece) {
+      failure_([&] { staging_.wait_for_piece(); });
       messages_.send(message.peer, piece, piece_limit_, failure_.failed());
     });
   }
 
   void upload_arrivals() {
-    messages_.for_each_arrival(
-        [&](std::span<const std::byte> piece) { failure_([&] { staging_->upload(space_, piece); }); });
-    failure_([&] { staging_->end(space_); });
+    messages_.for_each_arrival([&](std::span<const std::byte> piece) { failure_([&] { staging_.upload(piece); }); });
+    failure_([&] { staging_.end(); });
   }
 
-  const Space& space_;
   bool staged_;
   std::size_t piece_limit_;
   pending_messages& messages_;
   device_buffers& buffers_;
-  staging<Space>* staging_ = nullptr;
+  staging& staging_;
   std::span<std::byte> place_for_discarded_;
   deferred_error failure_;
 };

@@ -5,10 +5,6 @@
 
 #include "mpi_h.hpp"
 
-#include <array>
-#include <cstddef>
-#include <string>
-
 #include "../../core/error.hpp"
 
 namespace adasum {
@@ -17,7 +13,7 @@ namespace adasum {
 class mpi_error : public communication_error {
  public:
   /// @param call  the function that failed; @param code  what it returned
-  mpi_error(const char* call, int code) : communication_error(describe(call, code)), call_(call), code_(code) {}
+  mpi_error(const char* call, int code);
 
   /// The name of the function that failed, such as "MPI_Comm_dup".
   const char* call() const { return call_; }
@@ -25,13 +21,6 @@ class mpi_error : public communication_error {
   int code() const { return code_; }
 
  private:
-  static std::string describe(const char* call, int code) {
-    std::array<char, MPI_MAX_ERROR_STRING> text{};
-    int length = 0;
-    if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-    return std::string("adasum: ") + call + " failed: " + std::string(text.data(), static_cast<std::size_t>(length));
-  }
-
   const char* call_;
   int code_;
 };
@@ -46,3 +35,27 @@ inline void check(const char* call, int code) {
 }  // namespace detail::mpi
 
 }  // namespace adasum
+
+#if ADASUM_MPI_DEFINITIONS
+#include <array>
+#include <cstddef>
+#include <string>
+
+namespace adasum {
+
+namespace detail::mpi {
+
+inline std::string describe(const char* call, int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  return std::string("adasum: ") + call + " failed: " + std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+}  // namespace detail::mpi
+
+ADASUM_MPI_INLINE mpi_error::mpi_error(const char* call, int code)
+    : communication_error(detail::mpi::describe(call, code)), call_(call), code_(code) {}
+
+}  // namespace adasum
+#endif

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "../../core/concepts.hpp"
 #include "../../core/message.hpp"
+#include "device.hpp"
 
 namespace adasum::detail::mpi {
 
@@ -24,13 +26,12 @@ namespace adasum::detail::mpi {
 ///
 /// Downloads run while earlier pieces travel, uploads while later ones do. Buffers and events are kept, so that an
 /// exchange allocates nothing once they have grown to its size. Not for several threads at a time.
-template <class Space>
 class staging {
  public:
   /// Long enough that a message's latency does not count, short enough that copies and messages overlap.
   static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
-  staging() = default;
+  explicit staging(std::unique_ptr<mpi::device> of) : device_(std::move(of)) {}
   staging(const staging&) = delete;
   staging& operator=(const staging&) = delete;
   /// Waits for copies that still run.
@@ -41,27 +42,30 @@ class staging {
     }
   }
 
+  mpi::device& device() const { return *device_; }
+
   /// Memory of the host for so many messages, so that what follows needs none. @throws std::bad_alloc
   /// @param pieces  of all messages that are sent
   void reserve(std::size_t sent, std::size_t received, std::size_t pieces) {
     downloads_.reserve(sent);
     uploads_.reserve(received);
-    events_.reserve(pieces);
+    device_->reserve(first_piece + pieces);
   }
 
   /// Waits until the copies of the last exchange no longer use the buffers.
-  void begin(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) {
-    if (copying_ && !recorded_) space.fence();  // that exchange failed before its end()
+  void begin(std::span<const outgoing> out, std::span<const incoming> in) {
+    if (copying_ && !recorded_) device_->fence();  // that exchange failed before its end()
     wait_for_copies();
     std::size_t bytes = 0;
     for (const auto& message : out) bytes += rounded(message.where == memory_kind::space ? message.bytes.size() : 0);
     for (const auto& message : in) bytes += rounded(message.where == memory_kind::space ? message.bytes.size() : 0);
     if (bytes > capacity_) {
       const auto more = std::max(bytes, 2 * capacity_);
-      memory_ = typename Space::host_memory(more);
+      memory_ = device_->host_memory(more);
       capacity_ = more;
     }
-    used_ = pieces_ = pieces_waited_for_ = 0;
+    used_ = 0;
+    pieces_ = pieces_waited_for_ = first_piece;
     next_download_ = 0;
     downloads_.clear();
     uploads_.clear();
@@ -74,36 +78,35 @@ class staging {
     return buffer;
   }
 
-  void start_download(const Space& space, std::span<const std::byte> on_device, std::size_t piece_limit) {
+  void start_download(std::span<const std::byte> on_device, std::size_t piece_limit) {
     const auto buffer = take(on_device.size());
     downloads_.push_back(buffer);
     std::size_t done = 0;
     do {
       const auto bytes = std::min(piece_limit, on_device.size() - done);
       copying_ = true;
-      space.download(on_device.data() + done, buffer.data() + done, bytes);
-      if (pieces_ == events_.size()) events_.emplace_back();
-      space.record(events_[pieces_++]);
+      device_->download(on_device.data() + done, buffer.data() + done, bytes);
+      device_->record(pieces_++);
       done += bytes;
     } while (done < on_device.size());
   }
   /// The buffers of the downloads, in the order in which they were started.
   std::span<const std::byte> next_download() { return downloads_[next_download_++]; }
   /// Waits for the next piece of all downloads, in the same order.
-  void wait_for_piece() { events_[pieces_waited_for_++].wait(); }
+  void wait_for_piece() { device_->wait(pieces_waited_for_++); }
 
   /// Starts the copy of bytes that have arrived in one of the buffers. Bytes elsewhere are ignored.
-  void upload(const Space& space, std::span<const std::byte> arrived) {
+  void upload(std::span<const std::byte> arrived) {
     for (const auto& [buffer, on_device] : uploads_)
       if (arrived.data() >= buffer.data() && arrived.data() < buffer.data() + buffer.size()) {
         copying_ = true;
-        space.upload(arrived.data(), on_device + (arrived.data() - buffer.data()), arrived.size());
+        device_->upload(arrived.data(), on_device + (arrived.data() - buffer.data()), arrived.size());
         return;
       }
   }
-  void end(const Space& space) {
+  void end() {
     if (!copying_) return;
-    space.record(last_copy_);
+    device_->record(last_copy);
     recorded_ = true;
   }
 
@@ -112,26 +115,28 @@ class staging {
     std::span<std::byte> buffer;
     std::byte* on_device;
   };
+  // The moments: behind all copies of an exchange, and one for each piece that is downloaded.
+  static constexpr std::size_t last_copy = 0, first_piece = 1;
+
   void wait_for_copies() {
-    if (recorded_) last_copy_.wait();
+    if (recorded_) device_->wait(last_copy);
     copying_ = recorded_ = false;
   }
   static constexpr std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
   std::span<std::byte> take(std::size_t bytes) {
     const auto at = used_;
     used_ += rounded(bytes);
-    return {memory_.data() + at, bytes};
+    return {memory_ + at, bytes};
   }
 
-  typename Space::host_memory memory_{0};
+  std::unique_ptr<mpi::device> device_;
+  std::byte* memory_ = nullptr;  // the device's, pinned
   std::size_t capacity_ = 0, used_ = 0;
-  std::vector<typename Space::event> events_;  // one for each piece that is downloaded
-  std::size_t pieces_ = 0, pieces_waited_for_ = 0, next_download_ = 0;
+  std::size_t pieces_ = first_piece, pieces_waited_for_ = first_piece, next_download_ = 0;
   std::vector<std::span<const std::byte>> downloads_;
   std::vector<upload_target> uploads_;
-  typename Space::event last_copy_;
   bool copying_ = false;   // copies have been started since they were last waited for
-  bool recorded_ = false;  // and last_copy_ stands behind all of them
+  bool recorded_ = false;  // and last_copy stands behind all of them
 };
 
 }  // namespace adasum::detail::mpi

@@ -17,10 +17,8 @@
 #include "../../core/message.hpp"
 #include "../../core/segments.hpp"
 #include "../references/communicator_ref.hpp"
-#include "allgather.hpp"
-#include "attempt.hpp"
 #include "call_signature.hpp"
-#include "readiness.hpp"
+#include "small_exchanges.hpp"
 
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
@@ -36,18 +34,13 @@ inline std::string problems_of(std::span<const call_signature> all) {
   return problems;
 }
 
-/// One thing that ranks may disagree on, and how it reads.
-struct compared_field {
-  const char* what;
-  std::string (*text)(const call_signature&);
-};
-
-/// The first thing in which two ranks differ, segments' boundaries excepted; empty if there is none.
-inline std::string difference_between(std::span<const call_signature> all) {
-  // This check runs before every reduction: texts are made only when something differs.
-  const auto same = [&](const call_signature& c) { return c.equals_but_boundaries(all[0]); };
-  if (std::ranges::all_of(all, same)) return {};
+/// The first thing in which two ranks differ, of those that read as short texts; empty if there is none.
+inline std::string difference_in_texts(std::span<const call_signature> all) {
   using signature = const call_signature&;
+  struct compared_field {
+    const char* what;
+    std::string (*text)(signature);
+  };
   const compared_field fields[] = {
       {"kind of gradients", [](signature c) { return call_signature::get(c.shards); }},
       {"call", [](signature c) { return call_signature::get(c.activity); }},
@@ -57,9 +50,9 @@ inline std::string difference_between(std::span<const call_signature> all) {
       {"root", [](signature c) { return std::to_string(c.root); }},
       {"parts", [](signature c) { return call_signature::get(c.parts); }},
       {"number of segments", [](signature c) { return std::to_string(c.segments); }},
-      {"rule", [](signature c) { return call_signature::get(c.rule); }},
-      {"schedule", [](signature c) { return call_signature::get(c.schedule); }},
-      {"inner rule of the schedule", [](signature c) { return call_signature::get(c.inner_rule); }},
+      {"rule", [](signature c) { return call_signature::get(c.rule.name); }},
+      {"schedule", [](signature c) { return call_signature::get(c.schedule.name); }},
+      {"inner rule of the schedule", [](signature c) { return call_signature::get(c.inner_rule.name); }},
       {"location of the gradient", [](signature c) { return call_signature::get(c.location); }},
       {"options", [](signature c) { return call_signature::get(c.options); }},
       {"execution space", [](signature c) { return call_signature::get(c.space); }},
@@ -73,9 +66,47 @@ inline std::string difference_between(std::span<const call_signature> all) {
   return {};
 }
 
-/// Whether the ranks' segments have the same boundaries. @pre they have as many
-inline bool same_boundaries(std::span<const call_signature> all) {
-  return std::ranges::all_of(all, [&](const auto& c) { return c.segments_hash == all[0].segments_hash; });
+/// The first rank that differs from rank 0 in a number of its signature; 0 if there is none.
+inline std::size_t first_to_differ(std::span<const call_signature> all, std::uint64_t call_signature::*number) {
+  const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.*number != all[0].*number; });
+  return found == all.end() ? 0 : static_cast<std::size_t>(found - all.begin());
+}
+
+/// Whether two ranks have rules or schedules of one name with different parameters; empty if not.
+inline std::string difference_in_parameters(std::span<const call_signature> all, const std::string& what,
+                                            call_signature::named call_signature::*which) {
+  const auto values = [](const call_signature::named& of) {
+    return of.parameters[0] == '\0' ? "none" : call_signature::get(of.parameters);
+  };
+  const auto& first = all[0].*which;
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    const auto& other = all[r].*which;
+    if (other.name != first.name || other.hash == first.hash) continue;
+    const auto begin =
+        "adasum: the ranks disagree on the parameters of the " + what + " " + call_signature::get(first.name) + ": ";
+    if (other.parameters == first.parameters)  // they differ behind what there was room for
+      return begin + "those of rank 0 and of " + rank_name(r) + " differ";
+    return begin + "rank 0 has " + values(first) + ", " + rank_name(r) + " has " + values(other);
+  }
+  return {};
+}
+
+/// Of ranks with the same segments, which differ in nothing that difference_in_texts() finds.
+inline std::string difference_in_the_rest(std::span<const call_signature> all) {
+  using signature = call_signature;
+  auto found = difference_in_parameters(all, "rule", &signature::rule);
+  if (found.empty()) found = difference_in_parameters(all, "inner rule", &signature::inner_rule);
+  if (!found.empty()) return found;
+  if (const auto r = first_to_differ(all, &signature::parts_hash))  // they differ behind what there was room for
+    return "adasum: the ranks disagree on the parts: those of rank 0 and of " + rank_name(r) + " differ";
+  if (const auto r = first_to_differ(all, &signature::stages_hash))
+    return "adasum: the ranks disagree on the parameters of the schedule " + signature::get(all[0].schedule.name) +
+           ": the stages of rank 0 and of " + rank_name(r) + " differ";
+  if (const auto r = first_to_differ(all, &signature::plan_is_kept))
+    return "adasum: " + rank_name(all[0].plan_is_kept ? 0 : r) + " has kept a plan of this call, " +
+           rank_name(all[0].plan_is_kept ? r : 0) +
+           " has not, because an earlier call failed there alone. All ranks have now dropped theirs: call again";
+  return {};
 }
 
 /// Every rank tells all others whether it is ready, and a hash of what it is about to do (readiness.hpp). Mostly that is
@@ -165,20 +196,20 @@ class agreement {
       case round::signatures: {
         const std::span<const call_signature> all(memory_->signatures);
         problem_ = problems_of(all);
-        if (problem_.empty()) compare_schedules(all);  // other differences may follow from this one
-        if (problem_.empty()) problem_ = difference_between(all);
+        if (problem_.empty())  // other differences may follow from this one
+          problem_ = difference_in_parameters(all, "schedule", &call_signature::schedule);
+        if (problem_.empty()) problem_ = difference_in_texts(all);
         if (!problem_.empty()) return false;
-        if (same_boundaries(all)) {
-          compare_parameters(all);
-          if (problem_.empty()) compare_kept_plans(all);
+        if (first_to_differ(all, &call_signature::segments_hash) == 0) {
+          problem_ = difference_in_the_rest(all);
           return false;
         }
         equal_ = 0;
         different_ = offsets_.size() - 1;
         break;
       }
-      case round::search: (all_words_are_equal() ? equal_ : different_) = middle(); break;
-      case round::show: describe_boundaries(); return false;
+      case round::search: (first_other_word() == 0 ? equal_ : different_) = middle(); break;
+      case round::show: problem_ = difference_in_boundaries(); return false;
     }
     round_ = different_ - equal_ > 1 ? round::search : round::show;
     word_ = round_ == round::search ? hash(offsets_.first(middle() + 1)) : offsets_[different_];
@@ -187,62 +218,21 @@ class agreement {
     return true;
   }
 
-  /// @param what, hash, name, text  which parameters, and of what
-  void compare_parameters(std::span<const call_signature> all, const std::string& what, auto hash, auto name,
-                          auto text) {
-    const auto values = [](const auto& field) { return field[0] == '\0' ? "none" : call_signature::get(field); };
-    const auto& first = all[0];
-    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r) {
-      if (all[r].*name != first.*name || all[r].*hash == first.*hash) continue;
-      problem_ = "adasum: the ranks disagree on the parameters of the " + what + " " + call_signature::get(first.*name);
-      if (all[r].*text == first.*text)  // they differ behind what there was room for
-        problem_ += ": those of rank 0 and of " + rank_name(r) + " differ";
-      else
-        problem_ += ": rank 0 has " + values(first.*text) + ", " + rank_name(r) + " has " + values(all[r].*text);
-    }
-  }
-  void compare_schedules(std::span<const call_signature> all) {
-    using signature = call_signature;
-    compare_parameters(all, "schedule", &signature::schedule_parameters_hash, &signature::schedule,
-                       &signature::schedule_parameters);
-  }
-  void compare_parameters(std::span<const call_signature> all) {
-    using signature = call_signature;
-    compare_parameters(all, "rule", &signature::rule_hash, &signature::rule, &signature::rule_parameters);
-    compare_parameters(all, "inner rule", &signature::inner_rule_hash, &signature::inner_rule,
-                       &signature::inner_rule_parameters);
-    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
-      if (all[r].parts_hash != all[0].parts_hash)  // they differ behind what there was room for
-        problem_ = "adasum: the ranks disagree on the parts: those of rank 0 and of " + rank_name(r) + " differ";
-    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
-      if (all[r].schedule_hash != all[0].schedule_hash)
-        problem_ = "adasum: the ranks disagree on the parameters of the schedule " + signature::get(all[0].schedule) +
-                   ": the stages of rank 0 and of " + rank_name(r) + " differ";
-  }
-
-  void compare_kept_plans(std::span<const call_signature> all) {
-    for (std::size_t r = 1; r < all.size() && problem_.empty(); ++r)
-      if (all[r].plan_is_kept != all[0].plan_is_kept)
-        problem_ =
-            "adasum: " + rank_name(all[0].plan_is_kept ? 0 : r) + " has kept a plan of this call, " +
-            rank_name(all[0].plan_is_kept ? r : 0) +
-            " has not, because an earlier call failed there alone. All ranks have now dropped theirs: call again";
-  }
-
   std::size_t middle() const { return equal_ + (different_ - equal_) / 2; }
-  bool all_words_are_equal() const {
-    return std::ranges::all_of(memory_->words, [&](auto word) { return word == memory_->words[0]; });
+  /// The first rank whose word is not that of rank 0; 0 if all are the same.
+  std::size_t first_other_word() const {
+    const auto& words = memory_->words;
+    const auto other = std::ranges::find_if(words, [&](auto word) { return word != words[0]; });
+    return other == words.end() ? 0 : static_cast<std::size_t>(other - words.begin());
   }
-  void describe_boundaries() {
-    const auto& ends = memory_->words;
-    for (std::size_t r = 1; r < ends.size(); ++r)
-      if (ends[r] != ends[0]) {
-        problem_ = "adasum: the ranks disagree on the segments: segment " + std::to_string(different_ - 1) +
-                   " ends at element " + std::to_string(ends[0]) + " on rank 0, and at element " +
-                   std::to_string(ends[r]) + " on " + rank_name(r);
-        return;
-      }
-    problem_ = "adasum: the ranks disagree on the segments";
+
+  std::string difference_in_boundaries() const {
+    const std::string found = "adasum: the ranks disagree on the segments";
+    const auto r = first_other_word();
+    if (r == 0) return found;
+    const auto end_on = [&](std::size_t rank) { return std::to_string(memory_->words[rank]); };
+    return found + ": segment " + std::to_string(different_ - 1) + " ends at element " + end_on(0) +
+           " on rank 0, and at element " + end_on(r) + " on " + rank_name(r);
   }
 
   call_signature mine_;
@@ -258,7 +248,7 @@ class agreement {
   std::exception_ptr cause_;
 };
 
-/// The whole of it; blocks. These are the exchanges of the step `agree` (steps.hpp), so that ranks may meet of which one
+/// The whole of it; blocks. These are the exchanges of the step `agree` (bound_stages.hpp), so that ranks may meet of which one
 /// is in a run, and another about to make a plan. Until the ranks begin to compare, nothing is allocated.
 /// @return agreement::bytes_to_share
 /// @throws what agreement::require throws, on all ranks

@@ -28,6 +28,45 @@
 
 namespace adasum::detail {
 
+/// A reduction is a list of steps, cut where a rank has to wait for others. What can be interrupted between steps, and taken
+/// up again, needs no thread of its own.
+enum class step_kind {
+  agree,         ///< what every rank is about to do, to all ranks, and compare
+  begin,         ///< what was known of the last run is forgotten
+  exclude,       ///< which gradients are finite, to all ranks
+  bring,         ///< every member's part gets to where this rank can read it
+  measure,       ///< the Gram matrices of what is here
+  sum,           ///< … added over the ranks that hold the rest
+  combine,       ///< weigh → mix → recombine: this rank's part of the combination
+  round_result,  ///< a rank that has got to the root rounds its part of the result as messages do
+  deliver,       ///< the result, to all members of a stage
+  hand_over,     ///< or to every rank its part (schedule/parts_of_result.hpp)
+  finish,        ///< the report
+};
+
+/// What a rank was doing when it has waited in vain.
+constexpr const char* describe(step_kind kind) {
+  switch (kind) {
+    case step_kind::agree: return "comparing what the ranks are about to do";
+    case step_kind::exclude: return "telling whose gradient is finite";
+    case step_kind::bring: return "bringing gradients together";
+    case step_kind::sum: return "adding inner products";
+    case step_kind::combine: return "combining gradients that inner products cannot decide";
+    case step_kind::deliver: return "delivering a result";
+    case step_kind::hand_over: return "handing over parts of the result";
+    case step_kind::begin:
+    case step_kind::measure:
+    case step_kind::round_result:
+    case step_kind::finish: break;
+  }
+  return "a reduction";
+}
+
+struct step {
+  step_kind kind;
+  std::size_t stage = 0;  ///< the stage that it belongs to
+};
+
 /// A rank's stages, each bound to what carries it, and these transports.
 class bound_stages {
  public:
@@ -86,11 +125,6 @@ class bound_stages {
   std::span<const bound_stage> all() const { return stages_; }
   /// Where every rank gets a part of the result only: all ranks, and what is exchanged when the stages are done.
   const bound_stage& to_owners() const { return to_owners_; }
-  /// Whether this rank takes part in that exchange, where every rank gets a part only.
-  std::optional<bool> exchanges_parts() const {
-    if (!has_parts_) return {};
-    return !to_owners_.to_deliver.empty();
-  }
   messages& by_message() { return *messages_; }
 
   /// This rank's gradient in shared memory; null if there is none.
@@ -101,6 +135,40 @@ class bound_stages {
     for (const auto& one : stages_)
       if (one.elements == &*messages_) return false;
     return has_all_stages_;
+  }
+
+  /// The steps of a reduction: down the stages as far as this rank survives them, and back. What would have nothing to do
+  /// is left out: reductions of short vectors are a matter of nanoseconds.
+  /// @param excludes     whether the ranks tell each other who takes part
+  /// @param rounds       whether the result is rounded
+  /// @param is_measured  whether a stage's Gram matrix is
+  std::vector<step> steps(bool excludes, bool rounds, function_ref<bool(const bound_stage&)> is_measured) const {
+    std::vector<step> steps{{step_kind::agree}, {step_kind::begin}};
+    steps.reserve(5 * stages_.size() + 6);
+    if (excludes) steps.push_back({step_kind::exclude});
+    std::size_t done = 0;
+    for (; done < stages_.size(); ++done) {
+      const auto& stage = stages_[done];
+      if (stage.members.size() > 1) steps.push_back({step_kind::bring, done});
+      if (!stage.survives()) break;
+      steps.push_back({step_kind::measure, done});
+      if (stage.sum_over.size() > 1 && is_measured(stage)) steps.push_back({step_kind::sum, done});
+      steps.push_back({step_kind::combine, done});
+    }
+    const bool has_result = done == stages_.size();
+    if (has_result && rounds) steps.push_back({step_kind::round_result, done - 1});
+    if (!has_parts_) {
+      if (!has_result) steps.push_back({step_kind::deliver, done});
+      while (done-- > 0)
+        if (!stages_[done].to_deliver.empty()) steps.push_back({step_kind::deliver, done});
+    } else {
+      // In memory that ranks share, each waits until nobody works on its gradient any more, before it gives that to messages.
+      for (auto met = std::min(done + 1, stages_.size()); met-- > 0;)
+        if (stages_[met].in_place) steps.push_back({step_kind::deliver, met});
+      if (!to_owners_.to_deliver.empty()) steps.push_back({step_kind::hand_over});
+    }
+    steps.push_back({step_kind::finish});
+    return steps;
   }
 
   // ── a run ──

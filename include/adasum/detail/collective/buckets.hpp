@@ -122,9 +122,7 @@ ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segme
   call_signature mine;  // all ranks have made the same number of buckets
   mine.set(mine.activity, "making buckets");
   mine.length = buckets_.size();
-  const std::size_t none[] = {0};
-  agreement_memory memory(given.choices.check_agreement ? together.size() : 0);
-  together.meet(mine, segments_view{none}, memory);
+  together.meet(mine);
 }
 
 /// From the last parameter to the first.

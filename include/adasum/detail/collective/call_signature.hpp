@@ -13,9 +13,14 @@
 #include <string_view>
 #include <vector>
 
+#include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/stage.hpp"
 
 namespace adasum::detail {
+
+class rule_ref;
+class schedule_ref;
 
 /// FNV-1a, of whole numbers in place of bytes.
 constexpr std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
@@ -32,32 +37,6 @@ struct call_signature {
   template <std::size_t Size>
   using text = std::array<char, Size>;
 
-  std::uint64_t length = 0;
-  std::uint64_t segments = 0;
-  std::uint64_t segments_hash = 0;
-  std::uint64_t schedule_hash = 0;
-  std::uint64_t rule_hash = 0;  ///< of its parameters
-  std::uint64_t inner_rule_hash = 0;
-  std::uint64_t schedule_parameters_hash = 0;
-  std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
-  std::uint64_t on_device = 0;             ///< decides how many messages there are
-  std::uint64_t root = 0;                  ///< of a reduce
-  std::uint64_t parts_hash = 0;            ///< of a reduce_scatter: of all parts
-  std::uint64_t plan_is_kept = 0;          ///< of a single call: whether an earlier one has made it
-  text<32> activity{};                     ///< whether a plan is made, or run
-  text<16> scalar{};
-  text<32> rule{};
-  text<32> schedule{};
-  text<32> inner_rule{};
-  text<64> rule_parameters{}, inner_rule_parameters{}, schedule_parameters{};  ///< as far as there is room
-  text<32> location{};                                                         ///< where the gradient lies
-  text<24> destination{};                                                      ///< which ranks get the result
-  text<64> parts{};                    ///< their lengths, as far as there is room
-  text<24> shards{"whole gradients"};  ///< what gradients are: whole, or shards
-  text<32> options{};
-  text<32> space{};
-  text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
-
   template <std::size_t Size>
   static void set(text<Size>& field, std::string_view value) {
     field.fill('\0');
@@ -68,6 +47,33 @@ struct call_signature {
     return field.data();
   }
 
+  /// A rule or a schedule.
+  struct named {
+    std::uint64_t hash = 0;  ///< of the parameters
+    text<64> parameters{};   ///< as far as there is room
+    text<32> name{};
+  };
+
+  std::uint64_t length = 0;
+  std::uint64_t segments = 0;
+  std::uint64_t segments_hash = 0;
+  std::uint64_t stages_hash = 0;
+  std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
+  std::uint64_t on_device = 0;             ///< decides how many messages there are
+  std::uint64_t root = 0;                  ///< of a reduce
+  std::uint64_t parts_hash = 0;            ///< of a reduce_scatter: of all parts
+  std::uint64_t plan_is_kept = 0;          ///< of a single call: whether an earlier one has made it
+  named rule{}, schedule{}, inner_rule{};
+  text<32> activity{};  ///< whether a plan is made, or run
+  text<16> scalar{};
+  text<32> location{};                 ///< where the gradient lies
+  text<24> destination{};              ///< which ranks get the result
+  text<64> parts{};                    ///< their lengths, as far as there is room
+  text<24> shards{"whole gradients"};  ///< what gradients are: whole, or shards
+  text<32> options{};
+  text<32> space{};
+  text<256> problem{};  ///< what is wrong with this rank's own input; empty if nothing
+
   bool has_problem() const { return problem[0] != '\0'; }
   /// A hash of all but the problem.
   std::uint64_t intent() const {
@@ -75,21 +81,6 @@ struct call_signature {
     copy.problem.fill('\0');
     static_assert(sizeof(call_signature) % sizeof(std::uint64_t) == 0);
     return hash(std::bit_cast<std::array<std::uint64_t, sizeof(call_signature) / sizeof(std::uint64_t)>>(copy));
-  }
-
-  /// What segments, stages and rules' parameters hash to is compared apart.
-  bool equals_but_boundaries(const call_signature& other) const {
-    return activity == other.activity && length == other.length && segments == other.segments &&
-           scalar == other.scalar && rule == other.rule && schedule == other.schedule &&
-           inner_rule == other.inner_rule && recombines_in_double == other.recombines_in_double &&
-           on_device == other.on_device && location == other.location && options == other.options &&
-           space == other.space && destination == other.destination && root == other.root && parts == other.parts &&
-           shards == other.shards;
-  }
-
-  void set_segments(segments_view segs) {
-    segments = segs.size();
-    segments_hash = hash(segs.offsets());
   }
 };
 
@@ -103,4 +94,80 @@ struct agreement_memory {
   std::vector<std::uint64_t> words;        ///< of all ranks
 };
 
+/// Stages tell apart schedules of one name with different parameters.
+void add_stages(call_signature& mine, const std::vector<stage>& stages);
+
+/// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
+/// @param location  where the gradient lies
+call_signature signature_of(number_format format, segments_view segments, const rule_ref& rule,
+                            const schedule_ref& order, std::string_view location, std::string_view options);
+
 }  // namespace adasum::detail
+
+#if ADASUM_DEFINITIONS
+
+#include <charconv>
+#include <iterator>
+
+#include "../references/rule_ref.hpp"
+#include "../references/schedule_ref.hpp"
+
+namespace adasum::detail {
+
+ADASUM_INLINE void add_stages(call_signature& mine, const std::vector<stage>& stages) {
+  auto& value = mine.stages_hash;
+  for (const auto& one : stages) {
+    value = hash(one.members, value);
+    value = hash(one.leaf_offsets, value);
+    value = hash(one.sum_over, value);
+    value = hash(std::array{one.survivors, one.held.begin, one.held.end, std::size_t{one.inner},
+                            std::size_t{one.published}, std::size_t{one.grouped}},
+                 value);
+    for (const auto part : one.parts) value = hash(std::array{part.begin, part.end}, value);
+  }
+}
+
+/// In the text, as many whole numbers as there is room for.
+inline call_signature::named signature_of(std::string_view name, const std::vector<double>& parameters) {
+  constexpr std::string_view separator = ", ", and_more = ", …";
+  call_signature::named found;
+  call_signature::set(found.name, name);
+  const auto room = found.parameters.size() - 1 - and_more.size();
+  std::string text;
+  bool is_cut = false;
+  for (const double one : parameters) {
+    found.hash = hash(std::array{std::bit_cast<std::uint64_t>(one)}, found.hash);
+    if (is_cut) continue;
+    char digits[32];
+    const std::string_view number(digits, std::to_chars(digits, std::end(digits), one).ptr);
+    is_cut = text.size() + separator.size() + number.size() > room;
+    if (is_cut)
+      text += and_more;
+    else
+      text.append(text.empty() ? "" : separator).append(number);
+  }
+  call_signature::set(found.parameters, text);
+  return found;
+}
+
+ADASUM_INLINE call_signature signature_of(number_format format, segments_view segments, const rule_ref& rule,
+                                          const schedule_ref& order, std::string_view location,
+                                          std::string_view options) {
+  call_signature mine;
+  mine.set(mine.activity, "making a plan");
+  mine.length = segments.all().end;
+  mine.segments = segments.size();
+  mine.segments_hash = hash(segments.offsets());
+  mine.set(mine.scalar, to_string(format));
+  const auto inner = order.inner_rule();
+  mine.rule = signature_of(rule.name(), rule.parameters());
+  mine.schedule = signature_of(order.name(), order.parameters());
+  mine.inner_rule = signature_of(inner.name(), inner.parameters());
+  mine.set(mine.location, location);
+  mine.set(mine.options, options);
+  return mine;
+}
+
+}  // namespace adasum::detail
+
+#endif

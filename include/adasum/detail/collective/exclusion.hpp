@@ -15,7 +15,7 @@
 #include "../../core/report_writer.hpp"
 #include "../../core/stage.hpp"
 #include "../local/nonfinite.hpp"
-#include "allgather.hpp"
+#include "small_exchanges.hpp"
 #include "engine_settings.hpp"
 
 namespace adasum::detail {

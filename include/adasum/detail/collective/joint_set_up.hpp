@@ -16,6 +16,10 @@ namespace adasum::detail {
 struct call_signature;
 struct agreement_memory;
 
+/// @param object, call  the user's call, in two parts
+/// @throws bad_input  a plan is in flight on this communicator; nothing has been sent
+void require_no_reduction(const communicator_ref& comm, const char* object, const char* call);
+
 /// What all ranks set up together: a plan, its buffer. Where they meet in it, and that a rank on which something fails
 /// tells the others at the next of these points, so that all of them throw and none waits for another.
 ///
@@ -38,6 +42,8 @@ class joint_set_up {
   /// @throws agreement_error, communication_error  one of them has failed, or they disagree; on all ranks
   /// @throws timeout_error  one of them has not come
   std::size_t meet(const call_signature& mine, segments_view segments, agreement_memory& memory, std::size_t bytes = 0);
+  /// The same, of what has no segments.
+  void meet(const call_signature& mine);
   /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input
   [[noreturn]] void refuse(const std::string& problem);
   /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told. Then the plans that
@@ -77,9 +83,15 @@ class joint_set_up {
 #include "../../core/kept_plans.hpp"
 #include "agreement.hpp"
 #include "call_signature.hpp"
-#include "one_in_flight.hpp"
 
 namespace adasum::detail {
+
+ADASUM_INLINE void require_no_reduction(const communicator_ref& comm, const char* object, const char* call) {
+  if (comm.has_reduction_in_flight())
+    throw bad_input(std::string(object) + call +
+                    ": another plan is in flight on this communicator, and their messages would be mixed up; "
+                    "call its wait() first, or give each plan a communicator of its own");
+}
 
 ADASUM_INLINE joint_set_up::joint_set_up(const char* call, const communicator_ref& comm, bool compares)
     : call_(call), comm_(comm), compares_(compares && comm.size() > 1) {
@@ -99,13 +111,17 @@ ADASUM_INLINE std::size_t joint_set_up::meet(const call_signature& mine, segment
   return bytes;
 }
 
+ADASUM_INLINE void joint_set_up::meet(const call_signature& mine) {
+  const std::size_t none[] = {0};
+  agreement_memory memory(compares_ ? size() : 0);
+  meet(mine, segments_view{none}, memory);
+}
+
 ADASUM_INLINE void joint_set_up::refuse(const std::string& problem) {
   if (compares_) {
     call_signature mine;
     mine.set(mine.problem, problem);
-    agreement_memory memory(comm_.size());
-    const std::size_t none[] = {0};
-    meet(mine, segments_view{none}, memory);
+    meet(mine);
   }
   throw bad_input(problem);
 }

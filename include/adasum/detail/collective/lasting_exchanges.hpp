@@ -6,19 +6,41 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
 #include "../references/communicator_ref.hpp"
-#include "allgather.hpp"
-#include "attempt.hpp"
+#include "small_exchanges.hpp"
 
 namespace adasum::detail {
+
+/// What messages may still use when this rank has given up waiting for another: it stays for good then.
+template <class Memory>
+struct left_to_messages {
+  explicit left_to_messages(const communicator_ref& which) : comm(which) {}
+  left_to_messages(const left_to_messages&) = delete;
+  left_to_messages& operator=(const left_to_messages&) = delete;
+  ~left_to_messages() {
+    if (comm.gave_up()) new (std::nothrow) Memory(std::move(memory));
+  }
+
+  communicator_ref comm;
+  Memory memory{};
+};
+
+/// What a rank tells all others (lasting_exchanges::gather).
+template <class Value>
+struct block_of {
+  std::uint64_t is_there = 0;
+  Value value{};
+};
 
 /// Exchanges of which each rank makes a fixed number, whatever happens: a rank on which one fails makes the others all the
 /// same, so that nobody waits for it. The next gather() then tells everyone.

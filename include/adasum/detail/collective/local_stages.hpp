@@ -88,7 +88,8 @@ class local_stages {
   }
   /// Weights from the Gram matrices. @param observe  is told of each segment that is settled
   /// @return what the rule threw, if it did: see weigh_window
-  std::exception_ptr weigh(const stage& one, segment_observer observe) {
+  template <class Observer>
+  std::exception_ptr weigh(const stage& one, const Observer& observe) {
     std::exception_ptr problem;
     const auto rule = rule_of(one);
     const auto memory = memory_of(one);

@@ -22,7 +22,6 @@
 #include "destination.hpp"
 #include "engine_settings.hpp"
 #include "joint_set_up.hpp"
-#include "one_in_flight.hpp"
 #include "plan_inputs.hpp"
 #include "reduction.hpp"
 #include "stage_executor.hpp"

@@ -33,7 +33,6 @@
 #include "engine_settings.hpp"
 #include "reduction.hpp"
 #include "shard_exchange.hpp"
-#include "signature_of.hpp"
 
 namespace adasum::detail {
 
@@ -151,7 +150,9 @@ class plan_inputs {
       add_stages(signature_, schedule().stages(0, gradients(), input()));
       return;
     }
-    if (problem_.empty()) add_stages_of(signature_, schedule(), gradients(), input());
+    // Of all ranks, as every rank computes them.
+    for (int gradient = 0; problem_.empty() && gradient < gradients(); ++gradient)
+      add_stages(signature_, schedule().stages(gradient, gradients(), input()));
     signature_.set(signature_.problem, problem_);
   }
   /// What this rank sets up.

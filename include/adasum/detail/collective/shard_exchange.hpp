@@ -22,8 +22,7 @@
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
 #include "lasting_exchanges.hpp"
-#include "left_to_messages.hpp"
-#include "small_allreduce.hpp"
+#include "small_exchanges.hpp"
 
 namespace adasum::detail {
 

@@ -17,18 +17,17 @@
 #include "../references/communicator_ref.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/space_ref.hpp"
-#include "agreement_in_run.hpp"
-#include "allgather.hpp"
+#include "agreement.hpp"
 #include "bound_stages.hpp"
 #include "engine_settings.hpp"
 #include "exclusion.hpp"
 #include "local_stages.hpp"
 #include "report_stages.hpp"
-#include "steps.hpp"
+#include "small_exchanges.hpp"
 
 namespace adasum::detail {
 
-/// What is done in each step of a reduction (steps.hpp). Holds all buffers, so that running allocates nothing. Waits for
+/// What is done in each step of a reduction (bound_stages.hpp). Holds all buffers, so that running allocates nothing. Waits for
 /// nobody unless told to: a step that waits is taken again when arrived() has said that what it waits for is there.
 class stage_actions {
  public:
@@ -58,8 +57,8 @@ class stage_actions {
   const report& last_report() const { return report_.last(); }
 
   std::vector<step> steps() const {
-    return steps_of(stages_.all(), {exclusion_.is_decided(), rounds(), stages_.exchanges_parts()},
-                    [&](const bound_stage& stage) { return local_.is_measured(stage); });
+    return stages_.steps(exclusion_.is_decided(), rounds(),
+                         [&](const bound_stage& stage) { return local_.is_measured(stage); });
   }
 
   /// A run is to begin, on the gradient at `data`.
@@ -67,13 +66,13 @@ class stage_actions {
     data_ = data;
     posts_ = posts;
     withdrawn_ = false;
-    agreement_.reset();
+    waits_for_agreement_ = false;
     gives_up_ = nullptr;
     by_message().begin_run(data, posts);  // agree comes before begin
   }
   /// For the step agree.
   void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
-    agreement_.prepare(agreement(mine, !memory.empty(), segments_, comm_.rank(), comm_.size(), memory));
+    agreement_ = agreement(mine, !memory.empty(), segments_, comm_.rank(), comm_.size(), memory);
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
@@ -82,7 +81,7 @@ class stage_actions {
     comm_.note_activity(withdrawn_ ? reduction_activity::withdrawn : reduction_activity::scheduled);
     const auto& stage = stages_.all()[next.stage];
     switch (next.kind) {
-      case step_kind::agree: return wait_for(by_message(), agreement_.take(by_message()));
+      case step_kind::agree: return agree();
       case step_kind::begin: return begin();
       case step_kind::exclude: return exclude();
       case step_kind::bring: return wait_for(*stage.elements, stage.elements->bring(stage, data_, turn_));
@@ -97,7 +96,16 @@ class stage_actions {
     return progress::done;
   }
   /// Whether what the last step waits for is there. @param block  wait until it is
-  bool arrived(bool block) { return agreement_.arrived(*waits_for_, block); }
+  bool arrived(bool block) {
+    try {
+      return waits_for_->arrived(block);
+    } catch (const timeout_error&) {
+      throw;
+    } catch (...) {  // in the step agree, the others wait for the messages that follow
+      if (!waits_for_agreement_ || !agreement_.fail(std::current_exception())) throw;
+      return true;
+    }
+  }
 
   // ── a rank that has failed ──
   /// From here on, steps only let nobody wait: this rank's exchanges are made, with empty messages, and what it gets is
@@ -132,8 +140,8 @@ class stage_actions {
   }
 
   auto note_in_report(const bound_stage& stage) {
-    return [this, &stage](std::size_t k, const segment_outcome& outcome) {
-      report_.note(stage, k, outcome, local_.is_measured(stage));
+    return [this, &stage, measured = local_.is_measured(stage)](std::size_t k, const segment_outcome& outcome) {
+      report_.note(stage, k, outcome, measured);
     };
   }
   /// Tells the transport of the stage what has been written of the result, counted from the beginning of this rank's part.
@@ -145,6 +153,13 @@ class stage_actions {
   }
 
   // ── beginning and end ──
+  progress agree() {
+    const auto made = wait_for(by_message(), by_message().next_of(agreement_));
+    waits_for_agreement_ = made == progress::waits;
+    if (!waits_for_agreement_) agreement_.require();
+    return made;
+  }
+
   progress begin() {
     report_.begin(rule_.fallbacks());
     data_ = stages_.begin_run(gives_up_ ? nullptr : data_, posts_);
@@ -292,7 +307,8 @@ class stage_actions {
   transport* waits_for_ = nullptr;
   bool withdrawn_ = false;
   std::exception_ptr gives_up_;  // why this rank will withdraw, once the others need not wait for it in between
-  agreement_in_run agreement_;
+  agreement agreement_;
+  bool waits_for_agreement_ = false;
   allgather flags_;
   part part_ = part::mix;
   double failures_ = 0;            // see confirm

@@ -18,11 +18,10 @@
 #include "agreement.hpp"
 #include "engine_settings.hpp"
 #include "stage_actions.hpp"
-#include "steps.hpp"
 
 namespace adasum::detail {
 
-/// Runs a schedule. A run is a list of steps (steps.hpp); where one has to wait for other ranks, the run blocks there,
+/// Runs a schedule. A run is a list of steps (bound_stages.hpp); where one has to wait for other ranks, the run blocks there,
 /// or returns to the caller and goes on later: between the two there is no other difference. What is done in a step is
 /// said by stage_actions; here is where a run stands, and what becomes of one that fails.
 class stage_executor {

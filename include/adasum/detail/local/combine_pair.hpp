@@ -65,7 +65,7 @@ class pair_combination {
 
  private:
   /// Spaces that compute from caches get windows of so many bytes, and of so many segments at most; others get everything.
-  static constexpr bool has_caches = requires { Space::round_bytes; };
+  static constexpr bool has_caches = own_caches<Space>::round_bytes != 0;
   static constexpr std::size_t most = 64;
   /// Inner products and weights.
   static constexpr std::size_t numbers_of_segment = packed_size(2) + 2;
@@ -77,7 +77,7 @@ class pair_combination {
     const std::size_t last = std::min(segments_.size(), first + most);
     const std::size_t* const offsets = segments_.offsets().data();
     std::size_t end = first + 1;
-    while (end < last && 2 * sizeof(T) * (offsets[end + 1] - offsets[first]) <= Space::round_bytes) ++end;
+    while (end < last && 2 * sizeof(T) * (offsets[end + 1] - offsets[first]) <= own_caches<Space>::round_bytes) ++end;
     return end - first;
   }
 
@@ -102,10 +102,7 @@ class pair_combination {
     const slice window = whole(some);
     const std::span<const T* const> vectors(vectors_);
     // Each window is short, but all of them together may be more than the caches hold.
-    if constexpr (requires { space_.measure(window, vectors, gram, bytes_); })
-      space_.measure(window, vectors, gram, bytes_);
-    else
-      space_.measure(window, vectors, gram);
+    own_caches<Space>::measure(space_, window, vectors, gram, bytes_);
     space_.fence();
   }
 
@@ -114,10 +111,7 @@ class pair_combination {
     if (first == last) return;
     const slice window = whole(some.part(first, last - first));
     const std::span<const T* const> vectors(vectors_);
-    if constexpr (requires { space_.mix(window, vectors, weights, out_, bytes_); })
-      space_.mix(window, vectors, weights + 2 * first, out_, bytes_);
-    else
-      space_.mix(window, vectors, weights + 2 * first, out_);
+    own_caches<Space>::mix(space_, window, vectors, weights + 2 * first, out_, bytes_);
   }
 
   const Space& space_;

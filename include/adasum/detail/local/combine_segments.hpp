@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -63,8 +64,9 @@ inline void combine_segments(const space_ref& space, const rule_ref& rule, vecto
   constexpr std::size_t few = 2;
   std::array<double, (local_rounds::most + 1) * (packed_size(few) + few)> on_stack;
   const bool fits = n <= few && round <= local_rounds::most;
-  std::vector<double> on_heap(fits ? 0 : (round + 1) * (entries + n));
-  const auto memory = fits ? std::span<double>(on_stack) : std::span(on_heap);
+  const std::size_t needed = (round + 1) * (entries + n);
+  const auto on_heap = fits ? nullptr : std::make_unique_for_overwrite<double[]>(needed);
+  const std::span<double> memory = fits ? std::span<double>(on_stack) : std::span(on_heap.get(), needed);
   const auto limits = limits_for(space.format(), n, space.copies_are_double());
   weigh_scratch scratch(entries == 0 || (rule.is_pairwise() && n == 2) ? 0 : n);
   std::vector<std::size_t> unsettled;

@@ -164,7 +164,8 @@ inline segment_outcome outcome_of(const round_memory& memory, std::size_t k) {
 }
 
 /// visit(k) for each segment that is settled. @param skip_all  whether unsettled segment 0 stands for all of them
-inline void for_each_settled(const round_memory& memory, bool skip_all, function_ref<void(std::size_t)> visit) {
+template <class Visitor>
+void for_each_settled(const round_memory& memory, bool skip_all, const Visitor& visit) {
   if (skip_all && !memory.unsettled.empty()) return;
   auto unsettled = memory.unsettled.begin();
   for (std::size_t k = 0; k < memory.segments(); ++k)

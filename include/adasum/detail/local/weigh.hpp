@@ -97,6 +97,25 @@ inline weighing decided_beforehand(const rule_ref& rule, gram_view gram, std::sp
   return quality;
 }
 
+/// Of a segment that the rule is not asked about.
+inline void set_weights(weighing quality, std::span<double> weights) {
+  if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
+}
+
+/// Weights of n vectors under a pairwise rule.
+inline weighing weigh_pairwise(const rule_ref& rule, gram_view gram, std::span<const std::size_t> leaves,
+                               std::span<double> weights, weigh_scratch& scratch, const weighing_limits& limits) {
+  const auto quality = weighing_of_squares(gram, limits.largest_square);
+  set_weights(quality, weights);
+  if (quality != weighing::good) return quality;
+  if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, limits);
+  const pair_gram moments{gram(0, 0), gram(1, 0), gram(1, 1), leaves[0], leaves[1]};
+  const pair_weights pair = rule(moments);
+  weights[0] = pair.a;
+  weights[1] = pair.b;
+  return rule.needs_gram() && cancels(moments, pair, limits) ? weighing::needs_vectors : weighing::good;
+}
+
 /// Weights of n vectors under any rule.
 /// @param leaves   how many gradients each vector already combines; 0 for one that takes no part
 /// @param segment  its number, for rules that keep state
@@ -104,21 +123,16 @@ inline weighing decided_beforehand(const rule_ref& rule, gram_view gram, std::sp
 inline weighing weigh(const rule_ref& rule, gram_view gram, std::span<const std::size_t> leaves,
                       std::span<double> weights, std::size_t segment, weigh_scratch& scratch,
                       const weighing_limits& limits = usual_limits) {
+  if (rule.is_pairwise()) {
+    // The case of most reductions by far, and where segments are short, this is what they cost: for a size known here.
+    if (gram.size() == 2) return weigh_pairwise(rule, {gram.row(0), 2}, leaves, weights, scratch, limits);
+    return weigh_pairwise(rule, gram, leaves, weights, scratch, limits);
+  }
   std::span<const std::size_t> asked_about;
   const auto quality = decided_beforehand(rule, gram, leaves, limits, scratch, asked_about);
-  if (quality == weighing::nonfinite) std::ranges::fill(weights, std::numeric_limits<double>::quiet_NaN());
-  if (quality != weighing::good) return quality;
-  if (rule.is_pairwise()) {
-    if (gram.size() != 2) return weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch, limits);
-    const pair_gram moments{gram(0, 0), gram(1, 0), gram(1, 1), leaves[0], leaves[1]};
-    const pair_weights pair = rule(moments);
-    weights[0] = pair.a;
-    weights[1] = pair.b;
-    if (rule.needs_gram() && cancels(moments, pair, limits)) return weighing::needs_vectors;
-  } else {
-    weigh_all_at_once(rule, gram, asked_about, weights, segment, scratch);
-  }
-  return weighing::good;
+  set_weights(quality, weights);
+  if (quality == weighing::good) weigh_all_at_once(rule, gram, asked_about, weights, segment, scratch);
+  return quality;
 }
 
 }  // namespace adasum::detail

@@ -15,6 +15,7 @@
 #include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
 #include "../../core/optional_members.hpp"
+#include "own_communicators.hpp"
 #include "shared_window_ref.hpp"
 #include "space_ref.hpp"
 
@@ -170,8 +171,8 @@ struct functions_of_communicator {
   }
   static constexpr auto note_activity() {
     using function = void (*)(const void*, reduction_activity);
-    if constexpr (requires(reduction_activity what) { of(nullptr).note_activity(what); })
-      return function([](const void* comm, reduction_activity what) { of(comm).note_activity(what); });
+    if constexpr (own_activity<Comm>::is_noted)
+      return function([](const void* comm, reduction_activity what) { own_activity<Comm>::note(of(comm), what); });
     else
       return function(nullptr);
   }

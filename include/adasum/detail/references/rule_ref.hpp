@@ -14,6 +14,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/optional_members.hpp"
+#include "former_members.hpp"
 #include "owned_object.hpp"
 
 /// A rule, as the engine sees it: a table of functions. The engine is no template.
@@ -97,10 +98,16 @@ inline owned_rule rule_ref::copy() const { return {*table_, table_->copy(rule_)}
 
 // ── from the concept to the table ──
 
-template <rule Rule>
+/// @tparam Object  what the reference points to: the rule itself or, as rules::any_rule, what holds it
+template <rule Rule, class Object = Rule>
 struct functions_of_rule {
-  static Rule& of(void* rule) { return *static_cast<Rule*>(rule); }
-  static const Rule& of(const void* rule) { return *static_cast<const Rule*>(rule); }
+  static Rule& of(void* rule) {
+    if constexpr (std::is_same_v<Object, Rule>)
+      return *static_cast<Rule*>(rule);
+    else
+      return static_cast<Object*>(rule)->template held<Rule>();
+  }
+  static const Rule& of(const void* rule) { return of(const_cast<void*>(rule)); }
 
   static constexpr auto pair() {
     using function = pair_weights (*)(void*, const pair_gram&);
@@ -144,7 +151,7 @@ struct functions_of_rule {
 
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
 /// that they can be compiled elsewhere.
-template <rule Rule, class Functions = functions_of_rule<Rule>>
+template <rule Rule, class Object = Rule, class Functions = functions_of_rule<Rule, Object>>
 rule_table table_of_rule{.pair = Functions::pair(),
                          .all = Functions::all(),
                          .left_fold = Functions::left_fold(),
@@ -159,11 +166,24 @@ rule_table table_of_rule{.pair = Functions::pair(),
                          .fallbacks = [](const void* rule) { return fallbacks_of(Functions::of(rule)); },
                          .parameters = [](const void* rule) { return parameters_of(Functions::of(rule)); },
                          .has_state = !std::is_empty_v<Rule>,
-                         .copy = [](const void* rule) { return own(Rule(Functions::of(rule))); }};
+                         .copy = [](const void* rule) { return own(Object(*static_cast<const Object*>(rule))); }};
+
+/// The table of a rule's type; of an any_rule, that for the rule that it holds.
+template <rule Rule>
+const rule_table& table_for(const Rule& rule) {
+  if constexpr (requires {
+                  { rule.table() } -> std::same_as<const rule_table&>;
+                })
+    return rule.table();
+  else
+    return table_of_rule<Rule>;
+}
 
 template <class Rule>
 requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> &&
          rule<std::remove_const_t<Rule>>) rule_ref::rule_ref(Rule& rule)
-    : rule_ref(table_of_rule<std::remove_const_t<Rule>>, const_cast<std::remove_const_t<Rule>*>(&rule)) {}
+    : rule_ref(table_for(rule), const_cast<std::remove_const_t<Rule>*>(&rule)) {
+  refuse_former_members_of_rule<Rule>();
+}
 
 }  // namespace adasum::detail

@@ -4,6 +4,7 @@
 #include "../../core/config.hpp"
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -11,8 +12,9 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
-#include "../../core/optional_members.hpp"
 #include "../../core/waiting_time.hpp"
+#include "former_members.hpp"
+#include "own_communicators.hpp"
 
 namespace adasum::detail {
 
@@ -28,7 +30,7 @@ class any_window {
       : held_(std::make_unique<holder<Memory>>(std::move(held), bytes)),
         ranks_(held_->ranks()),
         shares_addresses_(shares_addresses),
-        most_looks_(detail::most_looks<Memory>) {
+        most_looks_(own_memory<Memory>::most_looks) {
     of_rank_.reserve(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i) of_rank_.push_back(held_->of(i));
   }
@@ -39,7 +41,6 @@ class any_window {
   unsigned looks() const { return most_looks_; }
   std::size_t bytes() const { return held_->bytes(); }
   bool has_left(std::size_t index) const { return held_->has_left(index); }
-  bool alive() const { return held_->alive(); }
   std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (held_->timeout)(); }
   void progress() const { held_->progress(); }
   void rest() const { held_->rest(); }
@@ -51,7 +52,6 @@ class any_window {
     virtual std::byte* of(std::size_t index) const = 0;
     virtual std::size_t bytes() const = 0;
     virtual bool has_left(std::size_t index) const = 0;
-    virtual bool alive() const = 0;
     virtual std::chrono::duration<double> timeout ADASUM_NO_MACRO() const = 0;
     virtual void progress() const = 0;
     virtual void rest() const = 0;
@@ -59,26 +59,17 @@ class any_window {
 
   template <class Memory>
   struct holder final : methods {
-    holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {}
+    holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {
+      refuse_former_members_of_memory<Memory>();
+    }
     std::span<const int> ranks() const override { return held.ranks(); }
     std::byte* of(std::size_t index) const override { return held.of(index); }
-    std::size_t bytes() const override {
-      if constexpr (requires { held.bytes(); })
-        return held.bytes();
-      else
-        return asked;
-    }
+    std::size_t bytes() const override { return own_memory<Memory>::bytes(held, asked); }
     bool has_left(std::size_t index) const override {
       if constexpr (requires { held.has_left(index); })
         return held.has_left(index);
       else
         return false;
-    }
-    bool alive() const override {
-      if constexpr (requires { held.alive(); })
-        return held.alive();
-      else
-        return true;
     }
     std::chrono::duration<double> timeout ADASUM_NO_MACRO() const override {
       if constexpr (requires { (held.timeout)(); })
@@ -89,7 +80,7 @@ class any_window {
     void progress() const override {
       if constexpr (requires { held.progress(); }) held.progress();
     }
-    void rest() const override { detail::rest(held); }
+    void rest() const override { own_memory<Memory>::rest(held); }
 
     Memory held;
     std::size_t asked;
@@ -105,19 +96,26 @@ class any_window {
 /// Whether any address of one rank is valid on the others.
 template <class Memory>
 constexpr bool shares_addresses(const Memory& memory) {
-  if constexpr (requires { memory.shares_addresses(); })  // any_window, and what derives from it
+  if constexpr (std::derived_from<Memory, any_window>)
     return memory.shares_addresses();
   else
     return Memory::same_address_space;
 }
 
-/// How often a rank looks at what another one writes there, before it offers the processor (spinning.hpp).
+/// See own_memory::most_looks.
 template <class Memory>
 constexpr unsigned looks_at(const Memory& memory) {
-  if constexpr (requires { memory.looks(); })
+  if constexpr (std::derived_from<Memory, any_window>)
     return memory.looks();
   else
-    return most_looks<Memory>;
+    return own_memory<Memory>::most_looks;
 }
+
+/// Memory of any type asks the memory that it holds.
+template <std::derived_from<any_window> Memory>
+struct own_memory<Memory> {
+  static std::size_t bytes(const any_window& memory, std::size_t) { return memory.bytes(); }
+  static void rest(const any_window& memory) { memory.rest(); }
+};
 
 }  // namespace adasum::detail

@@ -18,7 +18,9 @@
 #include "../../core/options.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/space_members.hpp"
 #include "../../core/wire_losses.hpp"
+#include "former_members.hpp"
 #include "owned_object.hpp"
 #include "packed_element.hpp"
 
@@ -181,19 +183,11 @@ struct functions_of_space {
     return space_memory::of(of(space).template allocate<T>(count));
   }
   static void measure(const void* space, const slice& window, vector_list vectors, double* gram, std::size_t bytes) {
-    const auto typed_vectors = typed<T>(vectors);
-    if constexpr (requires { of(space).measure(window, typed_vectors, gram, bytes); }) {
-      if (bytes > 0) return of(space).measure(window, typed_vectors, gram, bytes);
-    }
-    of(space).measure(window, typed_vectors, gram);
+    own_caches<Space>::measure(of(space), window, typed<T>(vectors), gram, bytes);
   }
   static void mix(const void* space, const slice& window, vector_list vectors, const double* weights, void* out,
                   std::size_t bytes) {
-    T* const to = static_cast<T*>(out);
-    if constexpr (requires { of(space).mix(window, typed<T>(vectors), weights, to, bytes); })
-      of(space).mix(window, typed<T>(vectors), weights, to, bytes);
-    else
-      of(space).mix(window, typed<T>(vectors), weights, to);
+    own_caches<Space>::mix(of(space), window, typed<T>(vectors), weights, static_cast<T*>(out), bytes);
   }
   static void copy(const void* space, const void* from, void* to, std::size_t count) {
     of(space).copy(static_cast<const T*>(from), static_cast<T*>(to), count);
@@ -246,12 +240,6 @@ struct functions_of_space {
       return function([](const void* a, const void* b) -> bool { return of(a) == of(b); });
     else
       return function(nullptr);
-  }
-  static constexpr std::size_t round_bytes() {
-    if constexpr (requires { Space::round_bytes; })
-      return Space::round_bytes;
-    else
-      return 0;
   }
 };
 
@@ -324,7 +312,7 @@ space_table table_of_space{.name = Space::name,
                            .format = format_of<T>,
                            .element_size = sizeof(T),
                            .is_device = device_space<Space>,
-                           .round_bytes = Functions::round_bytes(),
+                           .round_bytes = own_caches<Space>::round_bytes,
                            .allocate = &Functions::allocate,
                            .measure = &Functions::measure,
                            .measure_in_double = Functions::measure_in_double(),
@@ -342,6 +330,7 @@ space_table table_of_space{.name = Space::name,
 
 template <scalar T, class Space>
 space_ref ref_to_space(const Space& space) {
+  refuse_former_members_of_space<Space>();
   return {table_of_space<T, Space>, &space};
 }
 

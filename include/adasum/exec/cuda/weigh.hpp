@@ -27,7 +27,7 @@ namespace adasum::detail::cuda {
 template <class Rule>
 struct rule_on_device {
   static constexpr std::string_view name = Rule::name;
-  static constexpr bool needs_gram = adasum::needs_gram<Rule>;
+  static constexpr inner_products needs = needs_of<Rule>;
 
   Rule& rule;
   __device__ pair_weights operator()(const pair_gram& gram) { return rule(gram); }

@@ -9,8 +9,7 @@
 #include "../../core/gram.hpp"
 #include "blocks.hpp"
 #include "elements.hpp"
-#include "prefetch.hpp"
-#include "rotated_lanes.hpp"
+#include "simd.hpp"
 
 #ifdef __NVCC__  // its front end does not know `#pragma GCC unroll`; the host's compiler does
 #pragma nv_diagnostic push
@@ -18,13 +17,48 @@
 #endif
 
 /// Sums that kernels keep in registers.
+///
+/// Reading in whole cache lines vectors that begin within one, as long vectors from malloc do, and most segments. A
+/// register of 64 bytes spans two lines there: twice the accesses, and from memory a quarter more time (Zen 5). So
+/// kernels read the first few elements, the head, by themselves, and go on from the next boundary.
+///
+/// An element then stands `head` lanes before its place, and elements of the first `head` lanes one chain earlier in
+/// the last lanes: the lanes are rotated. Sums of lanes must not depend on where vectors lie, so they are rotated back.
 namespace adasum::detail::serial {
+
+/// The first `head` elements, in the last lanes, and zeros.
+/// @param others_before  whether as many elements as there are lanes lie before `from`
+template <std::size_t Bytes, class T>
+[[gnu::always_inline]] inline void load_head(vector<T, Bytes>& out, const T* from, std::size_t head,
+                                             bool others_before) {
+  constexpr std::size_t lanes = Bytes / sizeof(T);
+  if (others_before) {
+    lane_mask<T, Bytes> bits, mask;
+    first_lanes<T, Bytes>(mask, lanes - head);
+    __builtin_memcpy(&bits, from - (lanes - head), Bytes);
+    bit_copy(out, lane_mask<T, Bytes>(bits & ~mask));
+  } else {
+    alignas(Bytes) T padded[lanes] = {};
+    copy_fewer<Bytes, sizeof(T)>(padded + (lanes - head), from, head * sizeof(T));
+    __builtin_memcpy(&out, padded, Bytes);
+  }
+}
+
+/// `Parts` vectors of doubles, lane after lane: each goes `head` lanes on, the last ones to the beginning.
+template <std::size_t Bytes, std::size_t Parts>
+[[gnu::always_inline]] inline void rotate_lanes_back(vector<double, Bytes> (&sums)[Parts], std::size_t head) {
+  constexpr std::size_t lanes = Parts * Bytes / sizeof(double);
+  double twice[2 * lanes];
+  __builtin_memcpy(twice, sums, sizeof(sums));
+  __builtin_memcpy(twice + lanes, sums, sizeof(sums));
+  __builtin_memcpy(sums, twice + (lanes - head), sizeof(sums));
+}
 
 /// Accumulators of type L (float or double) for the inner products of Count vectors, Count being 1 or 2.
 template <std::size_t Bytes, class L, std::size_t Count, scalar T>
 struct lane_sums {
   static constexpr std::size_t pairs = packed_size(Count);
-  /// Whether lanes are rotated (rotated_lanes.hpp): each must take every so many'th element; and registers that are no
+  /// Whether lanes are rotated (see above): each must take every so many'th element; and registers that are no
   /// whole cache line span two of them only now and then, which costs less than rotating.
   static constexpr bool can_rotate = std::is_same_v<L, T> && Bytes == 64;
   /// Elements that one add() takes from each vector.
@@ -118,12 +152,12 @@ struct lane_sums {
   /// The last `head` lanes of each chain belong to the next one.
   [[gnu::always_inline]] static void rotate_chains_back(vector<L, Bytes> (&sum)[chains], std::size_t head) {
     lane_mask<L, Bytes> mask, rotated[chains], bits;
-    last_lanes<L, Bytes>(mask, head);
+    first_lanes<L, Bytes>(mask, Bytes / sizeof(L) - head);
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < chains; ++c) bit_copy(rotated[c], sum[c]);
 #pragma GCC unroll 4
     for (std::size_t c = 0; c < chains; ++c) {
-      where(bits, mask, rotated[(c + chains - 1) % chains], rotated[c]);
+      where(bits, mask, rotated[c], rotated[(c + chains - 1) % chains]);
       bit_copy(sum[c], bits);
     }
   }

@@ -13,8 +13,6 @@
 #include "elements.hpp"
 #include "instruction_set.hpp"
 #include "lanes.hpp"
-#include "neon.hpp"
-#include "prefetch.hpp"
 
 /// The measure kernels: the Gram matrix of n vectors over one contiguous piece, added to what is there.
 ///
@@ -72,28 +70,15 @@ template <std::size_t Bytes, class L, std::size_t Count, scalar T>
 }
 
 /// The inner products of a and b in double lanes, for a block that float lanes cannot hold. It is rare, so that it is a
-/// function of its own, shared by measure_few<1> and measure_few<2>, with one loop for everything.
+/// function of its own, shared by measure_few<1> and measure_few<2>.
 template <scalar T>
 struct measure_again {
   template <std::size_t Bytes>
   [[gnu::always_inline]] static void run(const T* a, const T* b, std::size_t length, double* gram) {
-    using accumulators = lane_sums<Bytes, double, 2, T>;
-    constexpr std::size_t width = accumulators::width;
-    accumulators sums;
-    const T* at[] = {a, b};
-    alignas(T) unsigned char padded[2][width * sizeof(T)] = {};
-    for (std::size_t x = 0; x < length; x += width) {
-      if (length - x < width)
-        for (std::size_t i = 0; i < 2; ++i) {
-          copy_fewer<sizeof(padded[i]), sizeof(T)>(padded[i], at[i], (length - x) * sizeof(T));
-          at[i] = reinterpret_cast<const T*>(padded[i]);
-        }
-      sums.add(at);
-      for (std::size_t i = 0; i < 2; ++i) at[i] += width;
-    }
-    double totals[packed_size(2)];
-    sums.totals(totals, 0);
-    for (std::size_t p = 0; p < packed_size(2); ++p) gram[p] = totals[p];
+    const T* const both[] = {a, b};
+    double sums[packed_size(2)];
+    measure_in_lanes<Bytes, double, 2>(both, length, 0, false, sums);
+    for (std::size_t p = 0; p < packed_size(2); ++p) gram[p] = sums[p];
   }
 };
 

@@ -8,10 +8,10 @@
 #include <type_traits>
 
 #include "../../core/float_bits.hpp"
+#include "blocks.hpp"
 #include "elements.hpp"
 #include "instruction_set.hpp"
 #include "lanes.hpp"
-#include "prefetch.hpp"
 
 /// The mix kernels: out = Σ wᵢ vᵢ over one contiguous piece. `out` may be one of the vectors.
 /// `from_memory`: see come_from_memory.
@@ -202,30 +202,11 @@ struct mix_few {
     vector<L, Bytes> first_, last_, first_trailing_, last_trailing_;
   };
 
-  /// The same elements, without copying them to registers that they do not fill.
-  template <std::size_t Bytes, bool Trailing>
-  [[gnu::always_inline]] static void run_one_by_one(const T* a, const T* b, std::size_t length, double first,
-                                                    double last, T* out) {
-    const L first_leading = static_cast<L>(first), last_leading = static_cast<L>(last);
-    const L first_trailing = trailing(first), last_trailing = trailing(last);
-    typedef L any_type __attribute__((may_alias));
-    for (std::size_t x = 0; x < length; ++x) {
-      const L left = reinterpret_cast<const any_type*>(a)[x], right = reinterpret_cast<const any_type*>(b)[x];
-      L sum = (Trailing ? first_trailing : first_leading) * left;
-      if constexpr (Trailing && Count == 2) add_product<Bytes>(sum, last_trailing, right);
-      if constexpr (Count == 2) add_product<Bytes>(sum, last_leading, right);
-      if constexpr (Trailing) add_product<Bytes>(sum, first_leading, left);
-      reinterpret_cast<any_type*>(out)[x] = sum;
-    }
-  }
-
   template <std::size_t Bytes, bool Trailing>
   [[gnu::always_inline]] static void run_over(const void* const* vectors, std::size_t length, bool from_memory,
                                               bool past_caches, double first, double last, void* result) {
     const T *a = static_cast<const T*>(vectors[0]), *b = static_cast<const T*>(vectors[Count - 1]);
     T* out = static_cast<T*>(result);
-    if constexpr (std::is_same_v<T, float>)
-      if (length <= few_elements) return run_one_by_one<Bytes, Trailing>(a, b, length, first, last, out);
     combination<Bytes, Trailing> both(first, last);
     both.keep_in_registers();
     constexpr std::size_t step = both.step;

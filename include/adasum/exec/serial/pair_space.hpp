@@ -9,6 +9,7 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/space_members.hpp"
 #include "kernels.hpp"
 #include "space.hpp"
 
@@ -49,11 +50,12 @@ class serial_pair_space : public serial_space {
 }  // namespace detail
 
 /// @cond internal
-/// See core/concepts.hpp. A class derived from serial_space may have replaced some of it, so it stands for itself.
-template <std::same_as<serial_space> Space>
-detail::serial_pair_space for_pairs(const Space& space) {
-  return detail::serial_pair_space(space);
-}
+template <>
+struct detail::own_caches<detail::serial_pair_space> : own_caches<serial_space> {};
+template <>
+struct detail::own_space_for_pairs<serial_space> {
+  static serial_pair_space of(const serial_space& space) { return serial_pair_space(space); }
+};
 /// @endcond
 
 }  // namespace adasum

@@ -14,8 +14,7 @@
 #include "../../core/segments.hpp"
 #include "blocks.hpp"
 #include "elements.hpp"
-#include "lanes.hpp"
-#include "rotated_lanes.hpp"
+#include "simd.hpp"
 
 /// The kernels for runs of short segments of floats (at most few_elements each), such as biases and the parameters of
 /// normalisation: one call for all of them, since a call for each would take longer than its elements do.
@@ -48,7 +47,7 @@ class short_piece {
     load(out, elements, x);
     if (length_ - x >= lanes) return;
     lane_mask<double, Bytes> bits, mask;
-    first_lanes(mask, length_ - x);
+    first_lanes<double, Bytes>(mask, length_ - x);
     bit_copy(bits, out);
     bit_copy(out, lane_mask<double, Bytes>(bits & mask));
   }
@@ -60,13 +59,6 @@ class short_piece {
   }
 
  private:
-  [[gnu::always_inline]] static void first_lanes(lane_mask<double, Bytes>& mask, std::size_t count) {
-    static constexpr numbers<std::int64_t, lanes> in_order;
-    lane_mask<double, Bytes> lane;
-    __builtin_memcpy(&lane, in_order.of, Bytes);
-    mask = lane < static_cast<std::int64_t>(count);
-  }
-
   std::size_t begin_, length_, end_;
 };
 

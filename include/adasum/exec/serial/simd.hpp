@@ -5,7 +5,9 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 /// Vectors of a chosen number of bytes, by the vector extension of GCC and clang: explicit vectors on every target,
 /// with no library and no compiler flag. Arguments go by reference and every function is inlined, so the code takes
@@ -31,6 +33,30 @@ template <class To, class From>
 template <class V>
 [[gnu::always_inline]] inline void where(V& out, const V& mask, const V& a, const V& b) {
   out = (mask & a) | (~mask & b);
+}
+
+/// Integers as long as L.
+template <class L>
+using lane_integer = std::conditional_t<sizeof(L) == 4, std::int32_t, std::int64_t>;
+template <class L, std::size_t Bytes>
+using lane_mask = vector<lane_integer<L>, Bytes>;
+
+/// 0, 1, 2, …
+template <class Integer, std::size_t Count>
+struct numbers {
+  constexpr numbers() : of{} {
+    for (std::size_t i = 0; i < Count; ++i) of[i] = static_cast<Integer>(i);
+  }
+  alignas(Count * sizeof(Integer)) Integer of[Count];
+};
+
+/// All bits of the first `count` lanes.
+template <class L, std::size_t Bytes>
+[[gnu::always_inline]] inline void first_lanes(lane_mask<L, Bytes>& mask, std::size_t count) {
+  static constexpr numbers<lane_integer<L>, Bytes / sizeof(L)> in_order;
+  lane_mask<L, Bytes> lane;
+  __builtin_memcpy(&lane, in_order.of, Bytes);
+  mask = lane < static_cast<lane_integer<L>>(count);
 }
 
 /// The same number in all lanes.
@@ -120,24 +146,6 @@ template <class L, std::size_t Bytes>
   else
     asm("fmla %0.2d, %1.2d, %2.2d" : "+w"(fused) : "w"(a), "w"(b));
   sum = fused;
-#else
-  sum = not_fused(sum) + not_fused(a * b);  // the sum may be a product, too
-#endif
-}
-
-/// The same of one number, where others of its kind are in registers of `Bytes`.
-template <std::size_t Bytes>
-[[gnu::always_inline]] inline void add_product(float& sum, float a, float b) {
-  keep_order(sum);
-#if defined(ADASUM_FUSES_BY_COMPILER)
-  sum += a * b;
-#elif defined(ADASUM_FUSES_AS_X86)
-  if constexpr (Bytes >= 32)
-    asm("vfmadd231ss {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(a), "v"(b));
-  else
-    sum += a * b;
-#elif defined(ADASUM_FUSES_AS_ARM)
-  asm("fmadd %s0, %s1, %s2, %s0" : "+w"(sum) : "w"(a), "w"(b));
 #else
   sum = not_fused(sum) + not_fused(a * b);  // the sum may be a product, too
 #endif

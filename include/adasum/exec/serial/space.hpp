@@ -14,6 +14,7 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/space_members.hpp"
 #include "../../core/wire_losses.hpp"
 #include "instruction_set.hpp"
 #include "kernels.hpp"
@@ -60,8 +61,6 @@ inline constexpr bool is_double = format_of<T> == number_format::binary64;
 class serial_space {
  public:
   static constexpr std::string_view name = "serial";
-  /// What has been measured is still in the second-level cache when it is mixed.
-  static constexpr std::size_t round_bytes = std::size_t{256} << 10;
 
   /// Uses the best instructions that this processor has.
   serial_space() = default;
@@ -168,7 +167,7 @@ class serial_space {
   /// @endcond
 
  protected:
-  using windows = detail::serial::windows<>;
+  using windows = detail::serial::windows;
   template <scalar T>
   using tables = detail::serial::kernel_tables<format_of<T>>;
   std::size_t place() const { return detail::serial::place_of(instructions_); }
@@ -176,5 +175,13 @@ class serial_space {
  private:
   instruction_set instructions_ = best_instruction_set();
 };
+
+/// @cond internal
+template <>
+struct detail::own_caches<serial_space> : works_from_caches {
+  /// What has been measured is still in the second-level cache when it is mixed.
+  static constexpr std::size_t round_bytes = std::size_t{256} << 10;
+};
+/// @endcond
 
 }  // namespace adasum

@@ -17,8 +17,6 @@
 #include "../serial.hpp"
 #include "../serial/blocks.hpp"
 #include "../serial/kernels.hpp"
-#include "../serial/prefetch.hpp"
-#include "../serial/scratch.hpp"
 #include "pieces.hpp"
 #include "team.hpp"
 
@@ -119,7 +117,7 @@ class measurement {
     serial::scratch<measurement, const void*, 64> at(n);
     for (std::size_t i = 0; i < n; ++i) at.data()[i] = vectors_[i] + one.begin;
     std::fill_n(sums, blocks_of(length) * packed_, 0.0);
-    serial::windows<>::measure_piece(kernels_.template kernels<T>(), at.data(), n, length, !is_few(), from_memory(),
+    serial::windows::measure_piece(kernels_.template kernels<T>(), at.data(), n, length, !is_few(), from_memory(),
                                      sums, packed_);
   }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 
+#include "../../core/space_members.hpp"
 #include "../serial.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
@@ -45,11 +46,12 @@ class threads_pair_space : public threads_space {
 }  // namespace detail
 
 /// @cond internal
-/// See core/concepts.hpp. A class derived from threads_space may have replaced some of it, so it stands for itself.
-template <std::same_as<threads_space> Space>
-detail::threads_pair_space for_pairs(const Space& space) {
-  return detail::threads_pair_space(space);
-}
+template <>
+struct detail::own_caches<detail::threads_pair_space> : own_caches<threads_space> {};
+template <>
+struct detail::own_space_for_pairs<threads_space> {
+  static threads_pair_space of(const threads_space& space) { return threads_pair_space(space); }
+};
 inline detail::serial_double_space for_recombining(const detail::threads_pair_space& space) {
   return for_recombining(serial_space(space.instructions()));
 }

@@ -14,8 +14,8 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
+#include "../serial/blocks.hpp"
 #include "../serial/instruction_set.hpp"
-#include "../serial/prefetch.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
 #include "processors.hpp"
@@ -45,10 +45,6 @@ namespace adasum {
 class threads_space {
  public:
   static constexpr std::string_view name = "threads";
-  /// What has been measured is still in the second-level caches when it is mixed. Less than what the serial kernels
-  /// regard as vectors from memory, for which some of them add in another order.
-  static constexpr std::size_t round_bytes = std::size_t{384} << 10;
-  static_assert(!detail::serial::come_from_memory(round_bytes));
   /// More threads than this are refused.
   static constexpr std::size_t most_threads = 4096;
 
@@ -148,6 +144,14 @@ class threads_space {
 };
 
 /// @cond internal
+template <>
+struct detail::own_caches<threads_space> : measures_from_caches {
+  /// What has been measured is still in the second-level caches when it is mixed. Less than what the serial kernels
+  /// regard as vectors from memory, for which some of them add in another order.
+  static constexpr std::size_t round_bytes = std::size_t{384} << 10;
+  static_assert(!serial::come_from_memory(round_bytes));
+};
+
 /// See core/concepts.hpp: what serial_space has. Rare, so the calling thread does it alone.
 template <std::same_as<threads_space> Space>
 detail::serial_double_space for_recombining(const Space& space) {

@@ -29,7 +29,7 @@ namespace adasum::rules {
 /// lost. Needs Eigen.
 struct aligned_mtl {
   static constexpr std::string_view name = "aligned_mtl";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   void operator()(gram_view g, std::span<double> weights) const {
     const Eigen::MatrixXd factor = factor_of(scaled_gram(g));

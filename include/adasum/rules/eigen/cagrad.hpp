@@ -35,7 +35,7 @@ namespace adasum::rules {
 /// directions of the gradients with wᵢ > 0. About 20 times the cost of min_norm. Needs Eigen.
 struct cagrad {
   static constexpr std::string_view name = "cagrad";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   double c = 0.5;             ///< the radius around the mean, relative to its length; 0.5 in the authors' code
   bool per_segment = false;   ///< weights for each segment by itself, instead of one set for the whole model

@@ -28,7 +28,7 @@ namespace adasum::rules {
 /// of R, its zero eigenvalues left out. O(n³). Needs Eigen.
 struct conflict_free {
   static constexpr std::string_view name = "conflict_free";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   double guard = 1e-6;        ///< the mean is taken where ‖R R⁺ 1‖ ≤ guard·√n
   bool per_segment = false;   ///< weights for each segment by itself, instead of one set for the whole model

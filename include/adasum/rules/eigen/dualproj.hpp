@@ -28,7 +28,7 @@ namespace adasum::rules {
 /// 1e-15 times the condition number of the directions of opposed gradients. O(n³). Needs Eigen.
 struct dualproj {
   static constexpr std::string_view name = "dualproj";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
 

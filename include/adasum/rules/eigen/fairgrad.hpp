@@ -33,7 +33,7 @@ namespace adasum::rules {
 /// the gradients' directions. O(n³) for each Newton step. Needs Eigen.
 struct fairgrad {
   static constexpr std::string_view name = "fairgrad";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   double alpha = 2;           ///< α > 0
   bool per_segment = false;   ///< weights for each segment by itself, instead of one set for the whole model

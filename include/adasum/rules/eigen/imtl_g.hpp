@@ -22,7 +22,7 @@ namespace adasum::rules {
 /// condition number of R, its zero eigenvalues left out. Needs Eigen.
 struct imtl_g {
   static constexpr std::string_view name = "imtl_g";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   double guard = 1e-6;        ///< the mean is taken where Σv ≤ guard·Σ|v|, or ‖R R⁺ 1‖ ≤ guard·√n
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead

@@ -30,7 +30,7 @@ namespace adasum::rules {
 /// the square of that times the condition number of the gradients' directions. Needs Eigen.
 struct min_norm {
   static constexpr std::string_view name = "min_norm";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   double tolerance = 1e-13;  ///< how exact the minimum is
 

@@ -30,7 +30,7 @@ namespace adasum::rules {
 /// condition number of the gradients' directions. O(n³) for each Newton step. Needs Eigen.
 struct nash_mtl {
   static constexpr std::string_view name = "nash_mtl";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   /// How long the result is.
   enum class scaling {

@@ -31,7 +31,7 @@ namespace adasum::rules {
 /// are opposed. Needs Eigen.
 struct upgrad {
   static constexpr std::string_view name = "upgrad";
-  static constexpr bool needs_accurate_gram = true;
+  static constexpr inner_products needs = inner_products::accurate;
 
   bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "../../core/error.hpp"
-#include "../../core/optional_members.hpp"
+#include "../../detail/references/own_communicators.hpp"
 #include "letters.hpp"
 
 namespace adasum::detail::simulated {

@@ -19,7 +19,7 @@
 #include "../../core/error.hpp"
 #include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
-#include "../../core/optional_members.hpp"
+#include "../../detail/references/own_communicators.hpp"
 #include "chance.hpp"
 #include "letters.hpp"
 #include "order_of_turns.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/detail/collective/transport/wire.hpp>
+#include <adasum/detail/collective/transport/messenger.hpp>
 #include <adasum/exec/serial.hpp>
 
 #include <doctest/doctest.h>

@@ -58,6 +58,13 @@ class meeting {
   std::vector<one_round> rounds_;
 };
 
+/// When a wait is limited by options::timeout.
+enum class time_limit {
+  always,
+  once_all_have_begun,  ///< this run: until then, they may still compute their gradients
+  never,                ///< others may be at work elsewhere, or compute the next piece of their gradients
+};
+
 /// The radix of meetings where nothing is added.
 inline constexpr std::size_t barrier_radix = meeting::widest;
 

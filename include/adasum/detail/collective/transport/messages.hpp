@@ -16,7 +16,7 @@
 #include "../../../schedule/transfers.hpp"
 #include "../call_signature.hpp"
 #include "../report_stages.hpp"
-#include "../small_allreduce.hpp"
+#include "../small_exchanges.hpp"
 #include "messenger.hpp"
 #include "transport.hpp"
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <span>
@@ -12,20 +14,191 @@
 #include <vector>
 
 #include "../../../core/message.hpp"
+#include "../../../core/options.hpp"
 #include "../../../core/report.hpp"
+#include "../../../core/wire_losses.hpp"
 #include "../../../schedule/sum_order.hpp"
+#include "../../../schedule/transfers.hpp"
 #include "../../references/communicator_ref.hpp"
 #include "../../references/function_ref.hpp"
 #include "../../references/space_ref.hpp"
-#include "../attempt.hpp"
-#include "joined.hpp"
-#include "wire.hpp"
+#include "../small_exchanges.hpp"
 
 /// The messages of one reduction, and how a rank that fails lets no other wait.
 ///
 /// Every rank knows from its stages alone which messages it exchanges, in which steps. One that fails takes all the
 /// steps that it has not taken yet, but withholds its bytes; who gets such a message fails, and withholds from then on.
 namespace adasum::detail {
+
+/// Messages of elements, rounded to 16 bits on their way if asked for. Packs into buffers of its own and unpacks from
+/// there; elements that go to several ranks one after the other are packed once.
+class wire {
+ public:
+  /// @param sent, received  the most elements that one exchange packs and unpacks
+  wire(const space_ref& space, wire_format format, std::size_t sent, std::size_t received)
+      : space_(space), format_(format), sent_size_(std::max<std::size_t>(sent, 1)) {
+    if (!rounds()) return;
+    sent_ = space.packing()->allocate(space.object(), sent_size_);
+    received_ = space.packing()->allocate(space.object(), received);
+  }
+
+  bool rounds() const { return format_ != wire_format::same; }
+  void begin_run() {
+    lost_ = {};
+    all_counted_ = true;
+  }
+  /// Forget the targets of the last exchange.
+  void begin() {
+    sent_count_ = received_count_ = 0;
+    last_ = {};
+    targets_.clear();
+  }
+  void reserve(std::size_t messages) { targets_.reserve(messages); }
+
+  outgoing pack(int peer, const std::byte* elements, std::size_t count) {
+    if (!rounds()) return {peer, {elements, count * space_.element_size()}, memory_kind::space};
+    if (elements != last_.from || count != last_.count) {
+      last_ = {elements, count, sent_.data() + sent_count_ * packed_size};
+      sent_count_ += count;
+      round_to(elements, last_.packed, count);
+    }
+    return {peer, {last_.packed, count * packed_size}, memory_kind::space};
+  }
+  /// As many bytes as these elements take on their way, which nobody reads.
+  std::span<const std::byte> as_long_as(const std::byte* elements, std::size_t count) const {
+    if (!rounds()) return {elements, count * space_.element_size()};
+    return {sent_.data(), count * packed_size};
+  }
+  incoming buffer_for(int peer, std::byte* elements, std::size_t count) {
+    if (!rounds()) return {peer, {elements, count * space_.element_size()}, memory_kind::space};
+    auto* const packed = received_.data() + received_count_ * packed_size;
+    received_count_ += count;
+    targets_.push_back({packed, elements, count});
+    return {peer, {packed, count * packed_size}, memory_kind::space};
+  }
+  /// After the exchange: what was received, where it was wanted.
+  void unpack() const {
+    for (const auto& one : targets_) unpack(one.from, one.to, one.count);
+  }
+  /// Elements as the others see them.
+  void round(std::byte* elements, std::size_t count) {
+    if (!rounds()) return;
+    // In pieces, as long as the buffer for packing.
+    for (std::size_t x = 0; x < count; x += sent_size_) {
+      const auto length = std::min(sent_size_, count - x);
+      std::byte* const piece = space_.at(elements, x);
+      round_to(piece, sent_.data(), length);
+      unpack(sent_.data(), piece, length);
+    }
+  }
+  /// What this rank's elements have lost in this run; nothing where the space does not count.
+  std::optional<wire_losses> losses() const { return all_counted_ ? std::optional(lost_) : std::nullopt; }
+
+ private:
+  static constexpr std::size_t packed_size = sizeof(packed_bfloat16);
+  static_assert(sizeof(packed_binary16) == packed_size);
+
+  struct packed_vector {
+    const std::byte* from = nullptr;
+    std::size_t count = 0;
+    std::byte* packed = nullptr;
+  };
+  struct unpacked_vector {
+    const std::byte* from;
+    std::byte* to;
+    std::size_t count;
+  };
+
+  void round_to(const std::byte* from, std::byte* to, std::size_t count) {
+    if (count == 0) return;
+    all_counted_ &= space_.packing()->pack(space_.object(), format_, from, to, count, lost_);
+    space_.fence();
+  }
+  void unpack(const std::byte* from, std::byte* to, std::size_t count) const {
+    if (count == 0) return;
+    space_.packing()->unpack(space_.object(), format_, from, to, count);
+    space_.fence();
+  }
+
+  space_ref space_;
+  wire_format format_;
+  std::size_t sent_size_;
+  space_memory sent_, received_;
+  std::size_t sent_count_ = 0, received_count_ = 0;
+  packed_vector last_;
+  std::vector<unpacked_vector> targets_;
+  wire_losses lost_;
+  bool all_counted_ = true;
+};
+
+/// How many elements are as long as the longest records that are joined to one of these messages.
+inline std::size_t room_for_records(const std::vector<transfer>& messages, std::size_t segments,
+                                    std::size_t element_size) {
+  std::size_t records = 0;
+  for (const auto& one : messages)
+    if (one.joined) records = std::max(records, one.leaves.size() * segments);
+  return (records * sizeof(report::entry) + element_size - 1) / element_size;
+}
+
+/// Messages of elements with records at their end (transfer::joined), in memory that the host reads and writes. Elements
+/// that are sent are copied to where there is room behind them: once, where several ranks get the same. Elements that are
+/// received stay where they arrive.
+class joined_messages {
+ public:
+  /// @param sent  the most elements that one exchange sends in such messages, and room for records behind each
+  joined_messages(const space_ref& space, std::size_t sent) : space_(space), buffer_(space.allocate(sent)) {}
+
+  /// Forget the last exchange.
+  void begin() {
+    used_ = 0;
+    copied_ = {};
+    arriving_.clear();
+  }
+  void reserve(std::size_t messages) { arriving_.reserve(messages); }
+
+  /// @param records   the same for all peers of one exchange
+  /// @param withheld  nobody reads it, so it need not be made: the execution space may be what failed
+  outgoing send(int peer, const std::byte* elements, std::size_t count, std::span<const report::entry> records,
+                bool withheld) {
+    const std::span<const std::byte> bytes(elements, count * space_.element_size());
+    if (bytes.data() != copied_.data() || bytes.size() != copied_.size()) {
+      std::byte* const to = space_.at(buffer_.data(), used_);
+      if (!withheld) {
+        space_.copy(elements, to, count);
+        space_.fence();
+        std::memcpy(to + bytes.size(), records.data(), records.size_bytes());
+      }
+      used_ += count + (records.size_bytes() + space_.element_size() - 1) / space_.element_size();
+      copied_ = bytes;
+      message_ = {to, bytes.size() + records.size_bytes()};
+    }
+    return {peer, message_, memory_kind::space};
+  }
+  /// @param elements  there is room behind them
+  incoming receive(int peer, std::byte* elements, std::size_t count, std::span<report::entry> records) {
+    const auto bytes = count * space_.element_size();
+    arriving_.push_back({elements + bytes, records});
+    return {peer, {elements, bytes + records.size_bytes()}, memory_kind::space};
+  }
+  /// After the exchange: the records, to where they belong.
+  void unpack() const {
+    for (const auto& [from, to] : arriving_)
+      std::memcpy(static_cast<void*>(to.data()), static_cast<const void*>(from), to.size_bytes());
+  }
+
+ private:
+  struct arriving {
+    const std::byte* from;
+    std::span<report::entry> to;
+  };
+
+  space_ref space_;
+  space_memory buffer_;
+  std::size_t used_ = 0;  // of it, in elements
+  std::span<const std::byte> copied_;
+  std::span<const std::byte> message_;  // what was made of these
+  std::vector<arriving> arriving_;
+};
 
 class messenger {
  public:

@@ -19,13 +19,12 @@
 
 #include "../../../core/error.hpp"
 #include "../../../core/interruption.hpp"
-#include "../../../core/optional_members.hpp"
 #include "../../../core/spinning.hpp"
 #include "../../../core/waiting_time.hpp"
+#include "../../references/own_communicators.hpp"
 #include "../../references/shared_window_ref.hpp"
 #include "meeting.hpp"
 #include "shared_blocks.hpp"
-#include "time_limit.hpp"
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
@@ -82,10 +81,6 @@ class shared_access {
   shared_access& operator=(const shared_access&) = delete;
   /// Whoever still waits for this rank is told that it has left.
   ~shared_access() {
-    if constexpr (requires {
-                    { memory().alive() } -> std::same_as<bool>;
-                  })
-      if (!memory().alive()) return;
     control_of(self()).left.store(1, std::memory_order_release);
   }
 
@@ -179,7 +174,7 @@ class shared_access {
       for (unsigned turns = 0; is_behind(i);) {
         if (spin_.again()) continue;
         if (!start) start = clock::now();
-        rest(memory());
+        own_memory<Memory>::rest(memory());
         progress();
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
@@ -217,7 +212,7 @@ class shared_access {
   void await_left_alone() {
     const auto start = clock::now();
     while (!is_left_alone()) {
-      rest(memory());
+      own_memory<Memory>::rest(memory());
       gave_up_waiting_ =
           !shares_addresses(memory()) && (stop_.is_requested() || clock::now() - start >= longest_wait());
       if (gave_up_waiting_) return;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "../../../core/concepts.hpp"
+#include "../../references/own_communicators.hpp"
 
 namespace adasum::detail {
 
@@ -71,7 +72,8 @@ class shared_blocks {
     auto& mine = control_of(self_);
     mine.slot_bytes.store(slot_bytes(sizes), std::memory_order_relaxed);
     mine.gradient_at.store(gradient_at(sizes, size_), std::memory_order_relaxed);
-    if constexpr (requires { memory_.bytes(); }) fit_ = memory_.bytes() >= gradient_at(sizes, size_);
+    const auto needed = gradient_at(sizes, size_);
+    fit_ = own_memory<Memory>::bytes(memory_, needed) >= needed;
   }
 
   const Memory& memory() const { return memory_; }

@@ -23,6 +23,7 @@
 #include <adasum/core/kept_plans.hpp>
 #include <adasum/core/message.hpp>
 #include <adasum/core/waiting_time.hpp>
+#include <adasum/detail/references/own_communicators.hpp>
 #include "c10d/error.hpp"  // IWYU pragma: export
 #include "c10d/messages.hpp"
 #include "c10d/node_memory.hpp"
@@ -98,8 +99,6 @@ class c10d_communicator {
     std::byte* of(std::size_t index) const { return memory_->of(index); }
     bool has_left(std::size_t index) const { return memory_->has_left(index); }
     std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (memory_->timeout)(); }
-    /// Threads that compute the next gradients meanwhile need the processor.
-    void rest() const { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
    private:
     friend c10d_communicator;
@@ -215,5 +214,13 @@ class c10d_communicator {
   std::shared_ptr<state> state_;
   std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
+
+/// @cond internal
+template <>
+struct detail::own_memory<c10d_communicator::memory> : memory_defaults {
+  /// Threads that compute the next gradients meanwhile need the processor.
+  static void rest(const c10d_communicator::memory&) { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+};
+/// @endcond
 
 }  // namespace adasum

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "calls.hpp"
+
+#include <cstdint>
+#include <vector>
+
+#include <adasum/adasum.h>
+#include <adasum/combine.hpp>
+#include <adasum/compiled_tables.hpp>
+#include <adasum/core/error.hpp>
+#include <adasum/detail/collective/joint_set_up.hpp>
+#include <adasum/exec/serial.hpp>
+#include <adasum/pair.hpp>
+#include <adasum/schedule/automatic.hpp>
+
+#include "arguments.hpp"
+
+namespace adasum::c {
+namespace {
+
+/// Any compiler's 16-bit numbers: only the bits are looked at.
+template <number_format Format>
+struct bits_of {
+  std::uint16_t bits;
+};
+
+}  // namespace
+}  // namespace adasum::c
+
+template <adasum::number_format Format>
+struct adasum::scalar_traits<adasum::c::bits_of<Format>> : adasum::stored_as<Format> {};
+
+namespace adasum::c {
+namespace {
+
+const serial_space& space() {
+  static const serial_space one;
+  return one;
+}
+
+template <scalar T>
+void pair_of(const void* a, const void* b, void* out, std::size_t count, segments_view cut) {
+  const auto array = [count](const void* data) { return std::span(static_cast<const T*>(data), count); };
+  adasum_pair(space(), array(a), array(b), std::span(static_cast<T*>(out), count), cut);
+}
+
+template <scalar T>
+report combination_of(std::span<const void* const> gradients, void* out, std::size_t count, request& asked) {
+  std::vector<std::span<const T>> inputs;
+  for (const auto* const gradient : gradients) inputs.emplace_back(static_cast<const T*>(gradient), count);
+  return adasum::detail::combine_gradients<T>("adasum_combine", space(), asked.rule, inputs,
+                                              std::span(static_cast<T*>(out), count), asked.cut, asked.choices);
+}
+
+template <scalar T>
+constexpr element_type described{to_string(format_of<T>), alignof(T), &adasum::detail::table_of_space<T, serial_space>,
+                                 &pair_of<T>, &combination_of<T>};
+
+/// What a call or a plan is made for; the engine works on copies.
+adasum::detail::plan_arguments arguments_of(const any_communicator& comm, const element_type& type,
+                                            const request& asked, const schedules::automatic& schedule) {
+  return {asked.call,
+          {*type.of_space, &space()},
+          adasum::detail::ref_to_communicator(space(), comm),
+          asked.rule,
+          schedule,
+          asked.cut,
+          asked.choices};
+}
+
+}  // namespace
+
+const element_type& element_type_of(int type, const char* call) {
+  switch (type) {
+    case ADASUM_DOUBLE: return described<double>;
+    case ADASUM_FLOAT: return described<float>;
+    case ADASUM_HALF: return described<bits_of<number_format::binary16>>;
+    case ADASUM_BFLOAT16: return described<bits_of<number_format::bfloat16>>;
+    default:
+      throw bad_input(std::string(call) + ": there is no type " + std::to_string(type) +
+                      "; there are ADASUM_DOUBLE (1), ADASUM_FLOAT (2), ADASUM_HALF (3), ADASUM_BFLOAT16 (4)");
+  }
+}
+
+void fail_among_ranks(const any_communicator& comm, const call_arguments& given) {
+  adasum::detail::joint_set_up(given.call, adasum::detail::ref_to_communicator(space(), comm),
+                               asks_for_agreement(given.options))
+      .run([](auto&) { throw; });
+  throw;
+}
+
+report allreduce(const any_communicator& comm, const element_type& type, void* data, std::size_t count,
+                 const request& asked) {
+  const schedules::automatic schedule;
+  adasum::detail::held_plan_ptr made;
+  return adasum::detail::run_once(arguments_of(comm, type, asked, schedule), static_cast<std::byte*>(data), count,
+                                  made);
+}
+
+void any_plan::make(const any_communicator& comm, const element_type& type, const request& asked) {
+  const schedules::automatic schedule;
+  auto given = arguments_of(comm, type, asked, schedule);
+  if (asked.part) given.mine = &*asked.part;
+  held_ = adasum::detail::set_up_plan(given, given.segments);
+}
+
+const report& any_plan::run(void* data, std::size_t count) {
+  auto* const elements = static_cast<std::byte*>(data);
+  return held_->engine->run(elements, count, held_->engine->problem_with(elements, count));
+}
+void any_plan::start(void* data, std::size_t count) {
+  auto* const elements = static_cast<std::byte*>(data);
+  held_->engine->start(elements, count, held_->engine->problem_with(elements, count));
+}
+
+void* any_plan::buffer() { return buffer_ = held_->engine->buffer("buffer"); }
+
+any_plan::array any_plan::where(const void* data) const {
+  if (buffer_ == nullptr || data != buffer_) return {nullptr, 0};
+  return {buffer_, held_->engine->segments().all().end};
+}
+void any_plan::refuse(const std::string& problem, const void* data) {
+  const auto [elements, count] = where(data);
+  held_->engine->run(elements, count, problem);
+  throw bad_input(problem);
+}
+void any_plan::refuse_start(const std::string& problem, const void* data) {
+  const auto [elements, count] = where(data);
+  held_->engine->start(elements, count, problem);
+}
+
+}  // namespace adasum::c
