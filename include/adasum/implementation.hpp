@@ -22,6 +22,8 @@
 #include "adasum.hpp"
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
+#include "machine_file.hpp"
+#include "rules/named.hpp"
 
 namespace adasum::detail::serial {
 template struct kernel_tables<number_format::binary64>;

@@ -3,31 +3,12 @@
 
 #include "core/config.hpp"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cerrno>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 #include "core/concepts.hpp"
-#include "core/error.hpp"
-#include "core/number_text.hpp"
-#include "detail/collective/call_signature.hpp"
-#include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/lasting_exchanges.hpp"
+#include "detail/references/communicator_ref.hpp"
 #include "schedule/machine.hpp"
 
 /// Machines as text, so that what measure_machine found in one run serves the next. A line has a key and its numbers; the
@@ -41,8 +22,78 @@
 namespace adasum {
 namespace detail {
 
-inline constexpr std::string_view machine_version = "1";
 inline constexpr const char* machine_variable = "ADASUM_MACHINE";
+
+/// @param name  of the file, for messages
+schedules::machine machine_from_text(std::string_view text, const std::string& name);
+
+/// What rank 0 reads, on all ranks.
+/// @param path  of the file; null: what machine_variable names, if anything
+std::optional<schedules::machine> machine_of_first(const char* call, const communicator_ref& ranks,
+                                                   const std::string* path);
+
+}  // namespace detail
+
+/// A machine as the text of a file.
+std::string machine_text(const schedules::machine& on);
+
+/// Writes a file that read_machine reads. Usually called on one rank.
+/// @throws bad_input  a constant is negative or not finite; the file cannot be written
+void write_machine(const schedules::machine& on, const std::string& path);
+
+/// @throws bad_input  the file cannot be read or does not hold a machine; names the file, the line and the key
+schedules::machine read_machine(const std::string& path);
+
+/// The same for all ranks: rank 0 reads the file, so that all of them get the same bits. Collective, and waits for all ranks.
+/// @throws agreement_error  on all ranks, with the message of rank 0 (with one rank: bad_input); or the ranks do something
+///                          else
+template <class Space, class Comm>
+requires communicator_for<Comm, Space> schedules::machine read_machine(const Space& space, const Comm& comm,
+                                                                       const std::string& path) {
+  return *detail::machine_of_first("adasum::read_machine", detail::ref_to_communicator(space, comm), &path);
+}
+
+/// The machine in the file that the environment variable ADASUM_MACHINE names on rank 0; nothing where it names none.
+/// Collective, and waits for all ranks. For programs that leave it to whoever runs them:
+///
+///     const adasum::schedules::automatic order{.on = adasum::machine_from_environment(exec, comm)};
+///
+/// @throws as read_machine
+template <class Space, class Comm>
+requires communicator_for<Comm, Space> std::optional<schedules::machine> machine_from_environment(const Space& space,
+                                                                                                  const Comm& comm) {
+  return detail::machine_of_first("adasum::machine_from_environment", detail::ref_to_communicator(space, comm),
+                                  nullptr);
+}
+
+}  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <sstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/number_text.hpp"
+#include "detail/collective/call_signature.hpp"
+#include "detail/collective/joint_set_up.hpp"
+#include "detail/collective/lasting_exchanges.hpp"
+
+namespace adasum::detail {
+
+inline constexpr std::string_view machine_version = "1";
 
 inline std::string_view without_spaces(std::string_view text) {
   constexpr std::string_view spaces = " \t\r";
@@ -70,8 +121,7 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
   if (!without_spaces(text).empty()) throw bad_input(where + ": has more than " + expected);
 }
 
-/// @param name  of the file, for messages
-inline schedules::machine machine_from_text(std::string_view text, const std::string& name) {
+ADASUM_INLINE schedules::machine machine_from_text(std::string_view text, const std::string& name) {
   schedules::machine_numbers numbers{};
   std::array<bool, schedules::constant_names.size()> is_read{};
   bool has_version = false;
@@ -106,27 +156,31 @@ inline schedules::machine machine_from_text(std::string_view text, const std::st
   return std::bit_cast<schedules::machine>(numbers);
 }
 
-/// What rank 0 reads, on all ranks. @param read  read(): a machine, or nothing; called on rank 0
-template <class Space, class Comm, class Read>
-std::optional<schedules::machine> machine_of_first(const char* call, const Space& space, const Comm& comm,
-                                                   const Read& read) {
+/// As machine_of_first says; called on rank 0.
+inline std::optional<schedules::machine> machine_here(const std::string* path) {
+  if (path) return read_machine(*path);
+  const char* const named = std::getenv(machine_variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
+  return named && *named ? std::optional(read_machine(named)) : std::nullopt;
+}
+
+ADASUM_INLINE std::optional<schedules::machine> machine_of_first(const char* call, const communicator_ref& ranks,
+                                                                 const std::string* path) {
   struct answer {  // without padding: all of its bytes are sent
     std::uint64_t is_given = 0;
     schedules::machine constants{};
   };
   using block = block_of<answer>;
   std::optional<block> mine(std::in_place);
-  const auto ranks = ref_to_communicator(space, comm);
   left_to_messages<std::vector<block>> kept(ranks);
   auto& all = kept.memory;
   std::optional<lasting_exchanges> exchanges;
   joint_set_up(call, ranks, true).run([&](auto& together) {
-    all.resize(static_cast<std::size_t>(comm.size()));
+    all.resize(static_cast<std::size_t>(ranks.size()));
     exchanges.emplace(ranks, 1);
-    if (comm.rank() == 0) {
+    if (ranks.rank() == 0) {
       std::string problem;
       try {
-        if (const std::optional<schedules::machine> found = read()) mine->value = {1, *found};
+        if (const auto found = machine_here(path)) mine->value = {1, *found};
       } catch (const bad_input& wrong) {
         problem = wrong.what();
       }
@@ -134,7 +188,7 @@ std::optional<schedules::machine> machine_of_first(const char* call, const Space
     }
     call_signature signature;
     signature.set(signature.activity, "reading a machine");
-    agreement_memory memory(comm.size());
+    agreement_memory memory(ranks.size());
     const std::size_t none[] = {0};
     together.meet(signature, segments_view{none}, memory);
   });
@@ -147,10 +201,11 @@ inline std::string why_it_failed() {
   return errno == 0 ? std::string() : ": " + std::generic_category().message(errno);
 }
 
-}  // namespace detail
+}  // namespace adasum::detail
 
-/// A machine as the text of a file.
-inline std::string machine_text(const schedules::machine& on) {
+namespace adasum {
+
+ADASUM_INLINE std::string machine_text(const schedules::machine& on) {
   std::ostringstream text;
   text << "# A machine as adasum::measure_machine has measured it: docs/tuning.md says what the keys mean. Seconds and "
           "bytes;\n"
@@ -169,9 +224,7 @@ inline std::string machine_text(const schedules::machine& on) {
   return text.str();
 }
 
-/// Writes a file that read_machine reads. Usually called on one rank.
-/// @throws bad_input  a constant is negative or not finite; the file cannot be written
-inline void write_machine(const schedules::machine& on, const std::string& path) {
+ADASUM_INLINE void write_machine(const schedules::machine& on, const std::string& path) {
   if (const auto bad = schedules::bad_constant_of(on); !bad.empty())
     throw bad_input("adasum::write_machine: " + bad + " is negative or not finite");
   errno = 0;
@@ -181,8 +234,7 @@ inline void write_machine(const schedules::machine& on, const std::string& path)
   if (!file) throw bad_input("adasum::write_machine: " + path + " cannot be written" + detail::why_it_failed());
 }
 
-/// @throws bad_input  the file cannot be read or does not hold a machine; names the file, the line and the key
-inline schedules::machine read_machine(const std::string& path) {
+ADASUM_INLINE schedules::machine read_machine(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -192,29 +244,5 @@ inline schedules::machine read_machine(const std::string& path) {
   return detail::machine_from_text(text.str(), "adasum::read_machine: " + path);
 }
 
-/// The same for all ranks: rank 0 reads the file, so that all of them get the same bits. Collective, and waits for all ranks.
-/// @throws agreement_error  on all ranks, with the message of rank 0 (with one rank: bad_input); or the ranks do something
-///                          else
-template <class Space, class Comm>
-  requires communicator_for<Comm, Space>
-schedules::machine read_machine(const Space& space, const Comm& comm, const std::string& path) {
-  return *detail::machine_of_first("adasum::read_machine", space, comm,
-                                   [&] { return std::optional(read_machine(path)); });
-}
-
-/// The machine in the file that the environment variable ADASUM_MACHINE names on rank 0; nothing where it names none.
-/// Collective, and waits for all ranks. For programs that leave it to whoever runs them:
-///
-///     const adasum::schedules::automatic order{.on = adasum::machine_from_environment(exec, comm)};
-///
-/// @throws as read_machine
-template <class Space, class Comm>
-  requires communicator_for<Comm, Space>
-std::optional<schedules::machine> machine_from_environment(const Space& space, const Comm& comm) {
-  return detail::machine_of_first("adasum::machine_from_environment", space, comm, [] {
-    const char* const path = std::getenv(detail::machine_variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
-    return path && *path ? std::optional(read_machine(path)) : std::nullopt;
-  });
-}
-
 }  // namespace adasum
+#endif

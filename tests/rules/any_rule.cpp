@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/core/weigh.hpp>
 
 #include "support/random_gradients.hpp"
 #include "support/ranks.hpp"

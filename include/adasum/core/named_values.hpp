@@ -3,7 +3,6 @@
 
 #include "config.hpp"
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <string>
@@ -11,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "error.hpp"
 #include "float_bits.hpp"
 #include "number_text.hpp"
 
@@ -33,23 +31,7 @@ class named_values {
   /// @param owner       what has the values, for messages
   /// @param takes_rest  the name whose value is all that follows, commas included
   /// @throws bad_input  something that is not name=value; a name that comes twice
-  named_values(std::string owner, std::string_view text, std::string_view takes_rest = {}) : owner_(std::move(owner)) {
-    if (trimmed(text).empty()) return;
-    for (bool more = true; more;) {
-      const auto comma = text.find(',');
-      const auto one = text.substr(0, comma);
-      const auto equals = one.find('=');
-      const auto name = trimmed(one.substr(0, equals));
-      if (equals == std::string_view::npos || name.empty())
-        throw bad_input("adasum: " + owner_ + ": '" + std::string(trimmed(one)) + "' is not of the form name=value");
-      const bool takes_all = !takes_rest.empty() && name == takes_rest;
-      const auto value = takes_all ? text.substr(equals + 1) : one.substr(equals + 1);
-      if (find(name)) throw bad_input("adasum: " + owner_ + ": " + std::string(name) + " is given twice");
-      given_.push_back({name, trimmed(value)});
-      more = comma != std::string_view::npos && !takes_all;
-      if (more) text.remove_prefix(comma + 1);
-    }
-  }
+  named_values(std::string owner, std::string_view text, std::string_view takes_rest = {});
 
   /// A number. @throws bad_input  it is not one
   template <class Number>
@@ -65,16 +47,7 @@ class named_values {
   }
 
   /// A truth value. @throws bad_input  it is not one
-  void read(std::string_view name, bool& value) {
-    const auto* const found = ask_for(name);
-    if (!found) return;
-    for (const auto& [yes, no] : {std::array<std::string_view, 2>{"yes", "no"}, {"true", "false"}, {"1", "0"}})
-      if (found->value == yes || found->value == no) {
-        value = found->value == yes;
-        return;
-      }
-    refuse(*found, "yes or no");
-  }
+  void read(std::string_view name, bool& value);
 
   /// One of several choices that have names. @throws bad_input  it is none of them
   template <class Choice, std::size_t count>
@@ -93,21 +66,10 @@ class named_values {
   }
 
   /// The text itself, of the value that takes the rest. @return whether it was given
-  bool read(std::string_view name, std::string_view& value) {
-    const auto* const found = ask_for(name);
-    if (found) value = found->value;
-    return found != nullptr;
-  }
+  bool read(std::string_view name, std::string_view& value);
 
   /// @throws bad_input  a name for which nobody has asked
-  void require_all_read() const {
-    for (const auto& [name, value, is_read] : given_)
-      if (!is_read)
-        throw bad_input("adasum: " + owner_ + ": there is no '" + std::string(name) + "'; " +
-                        (known_.empty()                    ? "nothing can be given"
-                         : known_.find(',') == known_.npos ? "there is " + known_
-                                                           : "there are " + known_));
-  }
+  void require_all_read() const;
 
  private:
   struct entry {
@@ -115,29 +77,96 @@ class named_values {
     bool is_read = false;
   };
 
-  static constexpr std::string_view trimmed(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-  }
-  entry* find(std::string_view name) {
-    for (auto& one : given_)
-      if (one.name == name) return &one;
-    return nullptr;
-  }
-  const entry* ask_for(std::string_view name) {
-    known_.append(known_.empty() ? "" : ", ").append(name);
-    auto* const found = find(name);
-    if (found) found->is_read = true;
-    return found;
-  }
-  [[noreturn]] void refuse(const entry& wrong, const std::string& expected) const {
-    throw bad_input("adasum: " + owner_ + ": " + std::string(wrong.name) + " is '" + std::string(wrong.value) +
-                    "'; it must be " + expected);
-  }
+  entry* find(std::string_view name);
+  const entry* ask_for(std::string_view name);
+  [[noreturn]] void refuse(const entry& wrong, const std::string& expected) const;
 
   std::string owner_, known_;
   std::vector<entry> given_;
 };
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <array>
+
+#include "error.hpp"
+
+namespace adasum {
+
+namespace detail {
+
+constexpr std::string_view without_blanks(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+}  // namespace detail
+
+ADASUM_INLINE named_values::named_values(std::string owner, std::string_view text, std::string_view takes_rest)
+    : owner_(std::move(owner)) {
+  if (detail::without_blanks(text).empty()) return;
+  for (bool more = true; more;) {
+    const auto comma = text.find(',');
+    const auto one = text.substr(0, comma);
+    const auto equals = one.find('=');
+    const auto name = detail::without_blanks(one.substr(0, equals));
+    if (equals == std::string_view::npos || name.empty())
+      throw bad_input("adasum: " + owner_ + ": '" + std::string(detail::without_blanks(one)) +
+                      "' is not of the form name=value");
+    const bool takes_all = !takes_rest.empty() && name == takes_rest;
+    const auto value = takes_all ? text.substr(equals + 1) : one.substr(equals + 1);
+    if (find(name)) throw bad_input("adasum: " + owner_ + ": " + std::string(name) + " is given twice");
+    given_.push_back({name, detail::without_blanks(value)});
+    more = comma != std::string_view::npos && !takes_all;
+    if (more) text.remove_prefix(comma + 1);
+  }
+}
+
+ADASUM_INLINE void named_values::read(std::string_view name, bool& value) {
+  const auto* const found = ask_for(name);
+  if (!found) return;
+  for (const auto& [yes, no] : {std::array<std::string_view, 2>{"yes", "no"}, {"true", "false"}, {"1", "0"}})
+    if (found->value == yes || found->value == no) {
+      value = found->value == yes;
+      return;
+    }
+  refuse(*found, "yes or no");
+}
+
+ADASUM_INLINE bool named_values::read(std::string_view name, std::string_view& value) {
+  const auto* const found = ask_for(name);
+  if (found) value = found->value;
+  return found != nullptr;
+}
+
+ADASUM_INLINE void named_values::require_all_read() const {
+  for (const auto& [name, value, is_read] : given_)
+    if (!is_read)
+      throw bad_input("adasum: " + owner_ + ": there is no '" + std::string(name) + "'; " +
+                      (known_.empty()                    ? "nothing can be given"
+                       : known_.find(',') == known_.npos ? "there is " + known_
+                                                         : "there are " + known_));
+}
+
+ADASUM_INLINE named_values::entry* named_values::find(std::string_view name) {
+  for (auto& one : given_)
+    if (one.name == name) return &one;
+  return nullptr;
+}
+
+ADASUM_INLINE const named_values::entry* named_values::ask_for(std::string_view name) {
+  known_.append(known_.empty() ? "" : ", ").append(name);
+  auto* const found = find(name);
+  if (found) found->is_read = true;
+  return found;
+}
+
+ADASUM_INLINE void named_values::refuse(const entry& wrong, const std::string& expected) const {
+  throw bad_input("adasum: " + owner_ + ": " + std::string(wrong.name) + " is '" + std::string(wrong.value) +
+                  "'; it must be " + expected);
+}
+
+}  // namespace adasum
+#endif

@@ -12,10 +12,8 @@
 
 #include "../core/concepts.hpp"
 #include "../core/gram.hpp"
-#include "../core/weigh.hpp"
 #include "../detail/references/owned_object.hpp"
 #include "../detail/references/rule_ref.hpp"
-#include "adasum.hpp"
 
 namespace adasum::rules {
 
@@ -36,7 +34,7 @@ class any_rule {
   static constexpr inner_products needs = inner_products::distances;
 
   /// Holds rules::adasum.
-  any_rule() : any_rule(adasum{}) {}
+  any_rule();
   /// Holds this rule.
   template <class Rule>
   requires(!std::same_as<Rule, any_rule>) && rule<Rule> any_rule(Rule rule)
@@ -44,12 +42,9 @@ class any_rule {
   copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
   held_(detail::own(std::move(rule))) {}
   /// With a state of its own.
-  any_rule(const any_rule& other) : table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
+  any_rule(const any_rule& other);
   any_rule(any_rule&&) noexcept = default;
-  any_rule& operator=(const any_rule& other) {
-    *this = any_rule(other);
-    return *this;
-  }
+  any_rule& operator=(const any_rule& other);
   any_rule& operator=(any_rule&&) noexcept = default;
 
   /// The rule that it holds, with its state, if that is of this type; null if it is of another.
@@ -58,20 +53,12 @@ class any_rule {
     return table_ == &detail::table_of_rule<Rule, any_rule> ? static_cast<const Rule*>(held_.get()) : nullptr;
   }
 
-  std::string_view chosen_name() const { return reference().name(); }
-  bool whole_model() const { return reference().weighs_whole_model(); }
-  int degree() const { return reference().degree(); }
-  std::vector<double> parameters() const { return reference().parameters(); }
+  std::string_view chosen_name() const;
+  bool whole_model() const;
+  int degree() const;
+  std::vector<double> parameters() const;
 
-  void operator()(gram_view gram, std::span<double> weights, std::size_t segment) {
-    const auto rule = reference();
-    if (!rule.is_pairwise())
-      rule(gram, weights, segment);
-    else if (rule.is_left_fold())
-      weigh_along(pairs<true>{rule}, gram, weights);
-    else
-      weigh_along(pairs<false>{rule}, gram, weights);
-  }
+  void operator()(gram_view gram, std::span<double> weights, std::size_t segment);
 
   /// @cond internal
   // For detail/references/rule_ref.hpp.
@@ -83,25 +70,7 @@ class any_rule {
   /// @endcond
 
  private:
-  /// The rule that is held, as a type for which there is weigh_along_tree.
-  template <bool LeftFold>
-  struct pairs {
-    static constexpr std::string_view name = "pairs";
-    static constexpr bool left_fold = LeftFold;
-    detail::rule_ref rule;
-    pair_weights operator()(const pair_gram& gram) const { return rule(gram); }
-  };
-  template <class Pairs>
-  static void weigh_along(const Pairs& pairs, gram_view gram, std::span<double> weights) {
-    const std::vector<std::size_t> leaves(gram.size(), 1);
-    detail::weigh_scratch scratch(gram.size());
-    // Of a rule that does not look at inner products, nothing counts as zero.
-    const double vanishing = pairs.rule.needs_gram() ? detail::vanishing_threshold : 0;
-    detail::weigh_along_tree(pairs, gram, leaves.data(), weights.data(), scratch,
-                             {vanishing, vanishing, detail::largest_safe_square}, detail::cancelled_node::is_zero);
-  }
-
-  detail::rule_ref reference() const { return {*table_, const_cast<any_rule*>(this)}; }
+  detail::rule_ref reference() const;
 
   const detail::rule_table* table_;
   detail::owned_object (*copy_)(const void* held);
@@ -109,3 +78,60 @@ class any_rule {
 };
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+#include "../core/weigh.hpp"
+#include "adasum.hpp"
+
+namespace adasum::detail {
+
+/// A rule for pairs of any type, as one for which there is weigh_along_tree.
+template <bool LeftFold>
+struct held_pairs {
+  static constexpr std::string_view name = "pairs";
+  static constexpr bool left_fold = LeftFold;
+  rule_ref rule;
+  pair_weights operator()(const pair_gram& gram) const { return rule(gram); }
+};
+
+template <bool LeftFold>
+void weigh_along(const held_pairs<LeftFold>& pairs, gram_view gram, std::span<double> weights) {
+  const std::vector<std::size_t> leaves(gram.size(), 1);
+  weigh_scratch scratch(gram.size());
+  // Of a rule that does not look at inner products, nothing counts as zero.
+  const double vanishing = pairs.rule.needs_gram() ? vanishing_threshold : 0;
+  weigh_along_tree(pairs, gram, leaves.data(), weights.data(), scratch, {vanishing, vanishing, largest_safe_square},
+                   cancelled_node::is_zero);
+}
+
+}  // namespace adasum::detail
+
+namespace adasum::rules {
+
+ADASUM_INLINE any_rule::any_rule() : any_rule(adasum{}) {}
+ADASUM_INLINE any_rule::any_rule(const any_rule& other)
+    : table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
+ADASUM_INLINE any_rule& any_rule::operator=(const any_rule& other) {
+  *this = any_rule(other);
+  return *this;
+}
+
+ADASUM_INLINE std::string_view any_rule::chosen_name() const { return reference().name(); }
+ADASUM_INLINE bool any_rule::whole_model() const { return reference().weighs_whole_model(); }
+ADASUM_INLINE int any_rule::degree() const { return reference().degree(); }
+ADASUM_INLINE std::vector<double> any_rule::parameters() const { return reference().parameters(); }
+
+ADASUM_INLINE void any_rule::operator()(gram_view gram, std::span<double> weights, std::size_t segment) {
+  const auto rule = reference();
+  if (!rule.is_pairwise())
+    rule(gram, weights, segment);
+  else if (rule.is_left_fold())
+    detail::weigh_along(detail::held_pairs<true>{rule}, gram, weights);
+  else
+    detail::weigh_along(detail::held_pairs<false>{rule}, gram, weights);
+}
+
+ADASUM_INLINE detail::rule_ref any_rule::reference() const { return {*table_, const_cast<any_rule*>(this)}; }
+
+}  // namespace adasum::rules
+#endif

@@ -112,9 +112,20 @@ any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
 ///     combine_allreduce(exec, comm, gradient, rule, segs);
 ///
 /// @throws bad_input  as make_rule
-inline any_rule named(std::string_view text) { return make_rule(text, usual_rules{}); }
+any_rule named(std::string_view text);
 
 /// "adasum, adasum_linear, …": what named() knows.
-inline std::string names_of_rules() { return named_rules::names_of(usual_rules{}); }
+std::string names_of_rules();
 
 }  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+
+namespace adasum::rules {
+
+ADASUM_INLINE any_rule named(std::string_view text) { return make_rule(text, usual_rules{}); }
+
+ADASUM_INLINE std::string names_of_rules() { return named_rules::names_of(usual_rules{}); }
+
+}  // namespace adasum::rules
+#endif

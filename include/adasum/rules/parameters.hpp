@@ -26,7 +26,22 @@ template <rule Rule>
 void read_parameters(Rule&, named_values&) {}
 
 /// @cond internal
-inline void read_parameters(adacons& rule, named_values& given) {
+void read_parameters(adacons& rule, named_values& given);
+void read_parameters(centred_clipping& rule, named_values& given);
+void read_parameters(geometric_median& rule, named_values& given);
+void read_parameters(gradient_agreement_filtering& rule, named_values& given);
+void read_parameters(gradvac& rule, named_values& given);
+void read_parameters(multi_krum& rule, named_values& given);
+void read_parameters(pcgrad& rule, named_values& given);
+/// @endcond
+
+}  // namespace adasum::rules
+
+#if ADASUM_DEFINITIONS
+
+namespace adasum::rules {
+
+ADASUM_INLINE void read_parameters(adacons& rule, named_values& given) {
   given.read("momentum", rule.momentum);
   given.read("epsilon", rule.epsilon);
   given.read("scale", rule.scale, {{"none", adacons::scaling::none}, {"mean_norm", adacons::scaling::mean_norm}});
@@ -36,26 +51,26 @@ inline void read_parameters(adacons& rule, named_values& given) {
   given.read("per_segment", rule.per_segment);
 }
 
-inline void read_parameters(centred_clipping& rule, named_values& given) {
+ADASUM_INLINE void read_parameters(centred_clipping& rule, named_values& given) {
   given.read("radius", rule.radius);
   given.read("iterations", rule.iterations);
   given.read("per_segment", rule.per_segment);
 }
 
-inline void read_parameters(geometric_median& rule, named_values& given) {
+ADASUM_INLINE void read_parameters(geometric_median& rule, named_values& given) {
   given.read("smoothing", rule.smoothing);
   given.read("iterations", rule.iterations);
   given.read("per_segment", rule.per_segment);
 }
 
-inline void read_parameters(gradient_agreement_filtering& rule, named_values& given) {
+ADASUM_INLINE void read_parameters(gradient_agreement_filtering& rule, named_values& given) {
   using averages = gradient_agreement_filtering::averages;
   given.read("threshold", rule.threshold);
   given.read("averaging", rule.averaging, {{"mean", averages::mean}, {"halves", averages::halves}});
   given.read("per_segment", rule.per_segment);
 }
 
-inline void read_parameters(gradvac& rule, named_values& given) {
+ADASUM_INLINE void read_parameters(gradvac& rule, named_values& given) {
   given.read("beta", rule.beta);
   given.read("target", rule.target);
   given.read("epsilon", rule.epsilon);
@@ -64,7 +79,7 @@ inline void read_parameters(gradvac& rule, named_values& given) {
   given.read("per_segment", rule.per_segment);
 }
 
-inline void read_parameters(multi_krum& rule, named_values& given) {
+ADASUM_INLINE void read_parameters(multi_krum& rule, named_values& given) {
   using neighbourhood = multi_krum::neighbourhood;
   using metric = multi_krum::metric;
   given.read("byzantine", rule.byzantine);
@@ -74,11 +89,11 @@ inline void read_parameters(multi_krum& rule, named_values& given) {
   given.read("per_segment", rule.per_segment);
 }
 
-inline void read_parameters(pcgrad& rule, named_values& given) {
+ADASUM_INLINE void read_parameters(pcgrad& rule, named_values& given) {
   given.read("seed", rule.seed);
   given.read("average", rule.average);
   given.read("per_segment", rule.per_segment);
 }
-/// @endcond
 
 }  // namespace adasum::rules
+#endif
