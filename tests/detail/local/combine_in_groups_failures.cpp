@@ -3,7 +3,6 @@
 // devices do.
 #include <adasum/combine.hpp>
 #include <adasum/detail/local/combine_in_groups.hpp>
-#include <adasum/detail/local/combine_segments.hpp>
 #include <adasum/detail/references/sums_table.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/tree.hpp>
@@ -255,9 +254,8 @@ TEST_CASE("rounds allocate nothing") {
     rules::adasum rule;
     const auto before = allocations();
     const serial_space space;
-    detail::combine_segments(detail::ref_to_space<float>(space), rule, at, leaves,
-                             reinterpret_cast<std::byte*>(out.data()), cut, detail::unobserved, true,
-                             detail::sums_if_any<float, serial_space>());
+    detail::combine_vectors(detail::ref_to_space<float>(space), rule, at, leaves,
+                            reinterpret_cast<std::byte*>(out.data()), cut, detail::sums_if_any<float, serial_space>());
     return allocations() - before;
   };
   CHECK(allocated(segments{std::vector<std::size_t>(7, 9000)}) == allocated(segments{9000}));

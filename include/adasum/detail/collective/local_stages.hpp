@@ -15,7 +15,6 @@
 #include "../../core/stage.hpp"
 #include "../../core/weigh.hpp"
 #include "../local/combine_window.hpp"
-#include "../local/measure_round.hpp"
 #include "../local/nonfinite.hpp"
 #include "../local/recombine.hpp"
 #include "../references/rule_ref.hpp"

@@ -18,7 +18,6 @@
 #include "../references/space_ref.hpp"
 #include "../references/sums_table.hpp"
 #include "combine_window.hpp"
-#include "measure_round.hpp"
 
 /// The tree of many vectors in groups: the vectors of each group are measured among each other and weighed along their
 /// subtree; then the sums that these weights make are measured and weighed along the rest of the tree. So n vectors need

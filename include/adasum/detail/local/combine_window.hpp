@@ -20,8 +20,8 @@
 #include "../references/space_ref.hpp"
 #include "weigh.hpp"
 
-/// Weigh → mix of one window of n vectors whose Gram matrices have been measured. What a local combination and every
-/// stage of a distributed one have in common. Segments that inner products cannot decide are left to recombine.hpp.
+/// Measure → weigh → mix of one window of n vectors. What a local combination and every stage of a distributed one have in
+/// common. Segments that inner products cannot decide are left to recombine.hpp.
 namespace adasum::detail {
 
 /// What happened to one segment.
@@ -69,6 +69,28 @@ struct written_elements {
   std::size_t chunk = std::numeric_limits<std::size_t>::max();
   function_ref<void(index_range)> tell = unobserved_elements;
 };
+
+/// Of all vectors together.
+inline std::size_t bytes_of(const space_ref& space, std::size_t vectors, segments_view all) {
+  return vectors * all.all().size() * space.element_size();
+}
+
+/// As accurately as the rule needs it.
+inline void measure_for(const rule_ref& rule, const space_ref& space, const slice& window, vector_list vectors,
+                        double* gram, std::size_t bytes = 0) {
+  if (rule.needs_accurate_gram() && space.measures_in_double())
+    space.measure_in_double(window, vectors, gram);
+  else
+    space.measure(window, vectors, gram, bytes);
+}
+
+/// The Gram matrices of one round of `all`, as accurate as the rule needs them.
+inline void measure_round(const rule_ref& rule, const space_ref& space, const slice& window, vector_list vectors,
+                          double* gram, segments_view all) {
+  // Each round is short, but all of them together may be more than the caches hold.
+  measure_for(rule, space, window, vectors, gram, bytes_of(space, vectors.size(), all));
+  space.fence();
+}
 
 /// The sum of all segments' Gram matrices.
 inline gram_view add_segments(const round_memory& memory) {

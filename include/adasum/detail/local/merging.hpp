@@ -26,15 +26,13 @@ namespace adasum::detail {
 /// of its tree, one after the other, each in place of its first vector; under another, one merge of all vectors.
 class merging {
  public:
-  using segment_type = recombined_segment;
-
   /// How many vectors are combined at once.
   static std::size_t together(const rule_ref& rule, std::size_t n) {
     return rule.is_pairwise() ? std::min<std::size_t>(n, 2) : n;
   }
   /// Whether what is left of gradients that cancel might be taken for a gradient: others combine the result further.
   bool watches_noise() const { return rule_.is_pairwise() && rule_.needs_gram(); }
-  /// The binary exponent below the largest norm at which vectors are enlarged, if they are (rescaling.hpp).
+  /// The binary exponent below the largest norm at which vectors are enlarged, if they are (rescaling).
   std::optional<int> lift() const { return rule_.is_pairwise() ? std::optional(100) : std::nullopt; }
 
   /// @param leaf_counts    how many gradients each vector already combines
@@ -75,25 +73,24 @@ class merging {
 
   /// Vectors of the merge.
   std::size_t count() const { return inputs_.count; }
-  std::byte* input(const segment_type& one, std::size_t i) const { return one.copies.at(place_of(i)); }
+  std::byte* input(const recombined_segment& one, std::size_t i) const { return one.copies.at(inputs_.at(i)); }
   /// Whether vector i of the merge is a gradient, and no combination.
   bool is_leaf(std::size_t i) const {
     if (!rule_.is_pairwise() || inputs_.count == 1) return true;
     const auto& m = merges_[at_];
     return i == 0 ? m.middle == m.first + 1 : m.last == m.middle + 1;
   }
-  std::size_t place_of(std::size_t i) const { return inputs_.at(i); }
-  vector_list inputs_of(const segment_type& one) {
+  vector_list inputs_of(const recombined_segment& one) {
     for (std::size_t i = 0; i < inputs_.count; ++i) pointers_[i] = input(one, i);
     return vector_list(pointers_).first(inputs_.count);
   }
   const input_list& inputs() const { return inputs_; }
-  gram_view gram_of(const segment_type& one) const { return {one.gram.data(), inputs_.count}; }
+  gram_view gram_of(const recombined_segment& one) const { return {one.gram.data(), inputs_.count}; }
 
   /// Under a rule that leaves them out, vectors that are not finite or too long, while others are not, take no part: so the
   /// matrices and the counts say. It cannot fail, so that all ranks decide alike.
   /// @return whether there are any, which are then to be cleared
-  bool leave_out(segment_type& one) const {
+  bool leave_out(recombined_segment& one) const {
     if (!rule_.leaves_out_nonfinite()) return false;
     const double longest = std::sqrt(largest_mixed_square(of_gradients_));
     std::size_t left_out = 0, present = 0;
@@ -111,24 +108,24 @@ class merging {
     }
     return true;
   }
-  void clear_left_out(segment_type& one) {
+  void clear_left_out(recombined_segment& one) {
     for (std::size_t i = 0; i < inputs_.count; ++i)
       if (one.counts[i] == 0) clear(one, i);
   }
 
   /// The gradients' norms.
-  void note_norms(segment_type& one) const {
+  void note_norms(recombined_segment& one) const {
     for (std::size_t part = 0; part < one.parts.size(); ++part)
       for (std::size_t i = 0; i < inputs_.count; ++i)
-        if (is_leaf(i)) one.norms_of(part)[place_of(i)] = one.scale.norm(part, i);
+        if (is_leaf(i)) one.norms_of(part)[inputs_.at(i)] = one.scale.norm(part, i);
   }
 
   /// Whether the rule compares distances that the Gram matrix does not give.
-  bool needs_differences(const segment_type& one) const {
+  bool needs_differences(const recombined_segment& one) const {
     return rule_.needs_distances() && one.is_finite && any_distance_cancels(gram_of(one), one.counts);
   }
   /// ‖vector i - vector j‖² for those of them, 0 for all others.
-  void measure_differences(segment_type& one, double* packed) {
+  void measure_differences(recombined_segment& one, double* packed) {
     std::fill_n(packed, packed_size(inputs_.count), 0.0);
     for (std::size_t i = 0; i < inputs_.count; ++i)
       for (std::size_t j = 0; j < i; ++j) {
@@ -145,7 +142,7 @@ class merging {
       }
   }
   /// … added over the ranks.
-  void note_differences(segment_type& one, const double* packed) {
+  void note_differences(recombined_segment& one, const double* packed) {
     one.has_differences = true;
     for (std::size_t i = 0; i < inputs_.count; ++i)
       for (std::size_t j = 0; j <= i; ++j)
@@ -154,12 +151,13 @@ class merging {
   }
 
   /// The merge of one segment, in place of its first vector.
-  void combine(segment_type& one) {
+  void combine(recombined_segment& one) {
     const auto n = inputs_.count;
     std::vector<double> terms(n), weights(n, 1);  // |weight|·norm, also where the weight is out of double's range
-    const auto norms = norms_of(one);
+    std::vector<double> norms(n);
+    for (std::size_t i = 0; i < n; ++i) norms[i] = one.scale.norm(i);
     const auto is_noise = [&](std::size_t i) {
-      const double noise = one.noise[place_of(i)];
+      const double noise = one.noise[inputs_.at(i)];
       return noise > 0 && norms[i] <= noise;
     };
     const auto fallbacks = rule_.fallbacks();
@@ -183,28 +181,22 @@ class merging {
     note(one, weights, terms, norms);
   }
 
-  void clear(segment_type& one) {
+  void clear(recombined_segment& one) {
     clear(one, 0);
-    for (std::size_t part = 0; part < one.parts.size(); ++part) one.scale.exponent(part, place_of(0)) = 0;
+    for (std::size_t part = 0; part < one.parts.size(); ++part) one.scale.exponent(part, inputs_.at(0)) = 0;
     std::ranges::fill(one.result_norms, 0.0);
   }
 
  private:
-  void clear(segment_type& one, std::size_t vector) {
+  void clear(recombined_segment& one, std::size_t vector) {
     constexpr double zero = 0;
     const void* const in = one.copies.at(vector);
     one.copies.mix(std::span(&in, 1), &zero, one.copies.at(vector));
   }
 
-  std::vector<double> norms_of(const segment_type& one) const {
-    std::vector<double> norms(inputs_.count);
-    for (std::size_t i = 0; i < norms.size(); ++i) norms[i] = one.scale.norm(i);
-    return norms;
-  }
-
   /// Σ weights[i] 2^(back + wanted) vᵢ of one part, in place of its first vector: times the power of two by which its longest
   /// term comes near 1.
-  void mix_part(segment_type& one, std::size_t part, std::span<const double> weights, int back) {
+  void mix_part(recombined_segment& one, std::size_t part, std::span<const double> weights, int back) {
     const auto n = inputs_.count;
     const auto gram = one.scale.matrix(part);
     const auto exponent = [&](std::size_t i) { return back + one.scale.missing(part, i); };
@@ -219,12 +211,12 @@ class merging {
       for (std::size_t i = 0; i < n; ++i) of_part[i] = gram(i, i) > 0 ? std::ldexp(weights[i], exponent(i) + shift) : 0;
     }
     one.copies.mix(inputs_of(one), one.parts[part], of_part.data(), input(one, 0));
-    one.scale.exponent(part, place_of(0)) = shift;
+    one.scale.exponent(part, inputs_.at(0)) = shift;
     one.result_norms[part] = one.is_finite ? rescaling::unscaled(std::sqrt(squared_norm(gram, of_part)), -shift)
                                            : std::numeric_limits<double>::quiet_NaN();
   }
 
-  void weigh_inputs(segment_type& one, std::span<double> weights) {
+  void weigh_inputs(recombined_segment& one, std::span<double> weights) {
     if (rule_.is_pairwise()) {
       if (inputs_.count == 1) return;
       const auto& m = merges_[at_];
@@ -241,7 +233,7 @@ class merging {
   }
 
   /// What the merge means for the leaves below it, and for the subtree that it makes.
-  void note(segment_type& one, std::span<const double> weights, std::span<const double> terms,
+  void note(recombined_segment& one, std::span<const double> weights, std::span<const double> terms,
             std::span<const double> norms) {
     if (!rule_.is_pairwise() || inputs_.count == 1) {
       one.weights.assign(weights.begin(), weights.end());

@@ -36,8 +36,6 @@ namespace adasum::detail {
 /// something fails takes part in the next one and says so there; then all of them stop.
 class recombination {
  public:
-  using segment_type = recombined_segment;
-
   /// Doubles that advance() needs for so many segments, or for one that stands for so many.
   static std::size_t scratch_size(const rule_ref& rule, std::size_t segments, std::size_t n) {
     return segments * packed_size(merging::together(rule, n)) + 1;
@@ -96,7 +94,7 @@ class recombination {
   const std::exception_ptr& problem() const { return error_; }
 
   /// At the end: the results. @throws what failed on this rank; communication_error: another rank failed
-  const std::vector<segment_type>& require_success() const {
+  const std::vector<recombined_segment>& require_success() const {
     if (error_) std::rethrow_exception(error_);
     return segments_;
   }
@@ -135,7 +133,7 @@ class recombination {
     switch (phase_) {
       case phase::measure:
         merging_.select(at_);
-        measure([](const segment_type&) { return true; });
+        measure(all);
         phase_ = phase::bring_to_range;
         break;
       case phase::bring_to_range:
@@ -150,7 +148,7 @@ class recombination {
         for (auto& one : segments_) {
           merging_.note_norms(one);
           if (merging_.leave_out(one)) guarded([&] { merging_.clear_left_out(one); });
-          one.is_finite = all_finite(one);
+          one.is_finite = one.scale.is_finite();
           one.is_rescaled = one.is_rescaled && one.is_finite;
           if (one.is_rescaled) one.scale.normalize();
         }
@@ -167,13 +165,13 @@ class recombination {
             one.scale.add_parts(one.gram);
         phase_ = phase::combine;
         if (measures_distances_)
-          measure_whole([&](const segment_type& one) { return merging_.needs_differences(one); },
-                        [&](segment_type& one, double* to) { merging_.measure_differences(one, to); });
+          measure_whole([&](const recombined_segment& one) { return merging_.needs_differences(one); },
+                        [&](recombined_segment& one, double* to) { merging_.measure_differences(one, to); });
         break;
       case phase::combine:
         if (measures_distances_)
           for_each_sum(
-              [&](segment_type& one, const double* from, std::size_t) { merging_.note_differences(one, from); });
+              [&](recombined_segment& one, const double* from, std::size_t) { merging_.note_differences(one, from); });
         for (auto& one : segments_) guarded([&] { merging_.combine(one); });
         phase_ = merging_.is_last() ? phase::measure_root : phase::measure;
         ++at_;
@@ -182,7 +180,7 @@ class recombination {
         phase_ = phase::ended;
         if (!merging_.watches_noise() || vectors_ < 2) break;
         merging_.select_root();
-        measure([](const segment_type&) { return true; });
+        measure(all);
         phase_ = phase::check_root;
         break;
       case phase::check_root:
@@ -194,15 +192,9 @@ class recombination {
     }
   }
 
-  bool all_finite(const segment_type& one) const {
-    for (std::size_t i = 0; i < merging_.count(); ++i)
-      if (!one.scale.is_finite(i)) return false;
-    return true;
-  }
-
   /// The root's own square says more of its norm than the quadratic form by which it was combined: there, what cancels
   /// leaves rounding errors. (Unless the square leaves the range in which it is accurate.)
-  void check_root(segment_type& one) {
+  void check_root(recombined_segment& one) {
     if (!one.scale.is_finite(0)) return;
     if (one.scale.norm(0) <= one.noise[0]) return guarded([&] { merging_.clear(one); });
     for (std::size_t part = 0; part < one.parts.size(); ++part)
@@ -212,22 +204,23 @@ class recombination {
   // ── sums over the ranks: the packed matrices of each part of some segments, and how many ranks have failed ──
 
   /// Asks for the inner products of the segments for which wanted(segment), of each part.
-  void measure(function_ref<bool(const segment_type&)> wanted) {
+  void measure(function_ref<bool(const recombined_segment&)> wanted) {
     const auto size = packed_size(merging_.count());
-    const auto kernel = [&](segment_type& one, double* to) {
+    const auto kernel = [&](recombined_segment& one, double* to) {
       const auto inputs = merging_.inputs_of(one);
       for (const auto& part : one.parts) one.copies.measure(inputs, part, std::exchange(to, to + size));
     };
     for (auto& one : segments_) one.scale.select(merging_.inputs());
-    ask([&](const segment_type& one) { return wanted(one) ? one.parts.size() : 0; }, kernel);
+    ask([&](const recombined_segment& one) { return wanted(one) ? one.parts.size() : 0; }, kernel);
   }
   /// … for one matrix of each, which kernel(segment, to) writes.
-  void measure_whole(function_ref<bool(const segment_type&)> wanted,
-                     function_ref<void(segment_type&, double*)> kernel) {
-    ask([&](const segment_type& one) { return std::size_t{wanted(one)}; }, kernel);
+  void measure_whole(function_ref<bool(const recombined_segment&)> wanted,
+                     function_ref<void(recombined_segment&, double*)> kernel) {
+    ask([&](const recombined_segment& one) { return std::size_t{wanted(one)}; }, kernel);
   }
   /// @param matrices  matrices(segment): how many kernel(segment, to) writes
-  void ask(function_ref<std::size_t(const segment_type&)> matrices, function_ref<void(segment_type&, double*)> kernel) {
+  void ask(function_ref<std::size_t(const recombined_segment&)> matrices,
+           function_ref<void(recombined_segment&, double*)> kernel) {
     const auto size = packed_size(merging_.count());
     std::size_t used = 0;
     if (segments_.size() < count_) {  // not set up: then this is the first sum
@@ -247,12 +240,12 @@ class recombination {
   }
 
   void read_sums() {
-    for_each_sum([&](segment_type& one, const double* from, std::size_t matrices) {
+    for_each_sum([&](recombined_segment& one, const double* from, std::size_t matrices) {
       one.scale.read({from, matrices * packed_size(merging_.count())});
     });
   }
   /// visit(segment, sums, how many matrices) for the segments that have been measured.
-  void for_each_sum(function_ref<void(segment_type&, const double*, std::size_t)> visit) {
+  void for_each_sum(function_ref<void(recombined_segment&, const double*, std::size_t)> visit) {
     const double* from = sums_.data();
     for (auto& one : segments_) {
       const auto matrices = std::exchange(one.matrices, 0);
@@ -269,7 +262,8 @@ class recombination {
     return false;
   }
 
-  static constexpr auto rescaled = [](const segment_type& one) { return one.is_rescaled; };
+  static constexpr auto all = [](const recombined_segment&) { return true; };
+  static constexpr auto rescaled = [](const recombined_segment& one) { return one.is_rescaled; };
   void rescale() {
     for (auto& one : segments_) {
       if (!one.is_rescaled) continue;
@@ -289,7 +283,7 @@ class recombination {
   std::span<double> sums_;
   std::exception_ptr error_;
   std::optional<space_for_copies> copies_;
-  std::vector<segment_type> segments_;
+  std::vector<recombined_segment> segments_;
   phase phase_ = phase::measure;
   std::size_t at_ = 0;     // the merge
   std::size_t asked_ = 0;  // doubles of the sum that is being made

@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-/// How kernels go through long vectors: in blocks, and asking for elements before they are read; and what they say of squares
+/// How kernels go through long vectors: in blocks, and asking for elements before they are read; what they say of squares
 /// that underflow.
 namespace adasum::detail::serial {
 

@@ -233,7 +233,7 @@ template <class Mix>
 }
 
 ADASUM_INLINE void windows::measure_pair(const pair_kernels& use, const slice& window, const void* const* vectors,
-                                 std::size_t n, std::size_t bytes, double* gram) {
+                                         std::size_t n, std::size_t bytes, double* gram) {
   const std::size_t packed = packed_size(n);
   const bool from_memory = come_from_memory(bytes);
   std::fill_n(gram, window.segments.size() * packed, 0.0);
@@ -250,8 +250,8 @@ ADASUM_INLINE void windows::measure_pair(const pair_kernels& use, const slice& w
                  });
 }
 
-ADASUM_INLINE void windows::measure(kernels use, const slice& window, const void* const* vectors, std::size_t n, bool in_double,
-                            std::size_t bytes, double* gram) {
+ADASUM_INLINE void windows::measure(kernels use, const slice& window, const void* const* vectors, std::size_t n,
+                                    bool in_double, std::size_t bytes, double* gram) {
   if (n == 2 && !in_double) return measure_pair(*use.pair, window, vectors, n, bytes, gram);
   struct measuring;
   const std::size_t packed = packed_size(n);
@@ -269,8 +269,8 @@ ADASUM_INLINE void windows::measure(kernels use, const slice& window, const void
   });
 }
 
-ADASUM_INLINE void windows::measure_piece(kernels use, const void* const* at, std::size_t n, std::size_t length, bool in_double,
-                                  bool from_memory, double* gram, std::size_t apart) {
+ADASUM_INLINE void windows::measure_piece(kernels use, const void* const* at, std::size_t n, std::size_t length,
+                                          bool in_double, bool from_memory, double* gram, std::size_t apart) {
   if (n == 2 && !in_double) return use.pair->measure(at, length, from_memory, gram, apart);
   if (n == 1 && !in_double) return use.list->measure_one(at, length, from_memory, gram, apart);
   struct measuring;
@@ -279,8 +279,8 @@ ADASUM_INLINE void windows::measure_piece(kernels use, const void* const* at, st
   use.list->measure(at, n, length, from_memory, elements.data(), of_block.data(), gram, apart);
 }
 
-ADASUM_INLINE void windows::mix_pair(const pair_kernels& use, const slice& window, const void* const* vectors, std::size_t n,
-                             const double* weights, std::size_t bytes, void* out) {
+ADASUM_INLINE void windows::mix_pair(const pair_kernels& use, const slice& window, const void* const* vectors,
+                                     std::size_t n, const double* weights, std::size_t bytes, void* out) {
   const std::size_t size = use.element_bytes;
   const bool from_memory = come_from_memory(n * window.range.size() * size);
   const bool past_caches = goes_past_caches(vectors, n, bytes, out);
@@ -303,7 +303,7 @@ ADASUM_INLINE void windows::mix_pair(const pair_kernels& use, const slice& windo
 }
 
 ADASUM_INLINE void windows::mix(kernels use, const slice& window, const void* const* vectors, std::size_t n,
-                        const double* weights, std::size_t bytes, void* out) {
+                                const double* weights, std::size_t bytes, void* out) {
   if (n <= 2) return mix_pair(*use.pair, window, vectors, n, weights, bytes, out);
   const std::size_t size = use.pair->element_bytes;
   const bool from_memory = come_from_memory(n * window.range.size() * size);
@@ -320,8 +320,8 @@ ADASUM_INLINE void windows::mix(kernels use, const slice& window, const void* co
 }
 
 ADASUM_INLINE void windows::mix_in_double(mix_kernel* kernel, mix_short_kernel* of_short, const slice& window,
-                                  const void* const* vectors, std::size_t n, const double* weights,
-                                  std::size_t from_bytes, std::size_t to_bytes, void* out) {
+                                          const void* const* vectors, std::size_t n, const double* weights,
+                                          std::size_t from_bytes, std::size_t to_bytes, void* out) {
   const bool from_memory = come_from_memory(n * window.range.size() * from_bytes);
   mix_pieces(of_short, window, vectors, n, weights, from_bytes, to_bytes, out,
              [&](const void* const* at, std::size_t count, const double* w, std::size_t length, void* to) {

@@ -15,16 +15,16 @@
 #include "support/doctest_scalars.hpp"
 #include "support/every_instruction_set.hpp"
 
-namespace test_of_exec_serial_number_formats {
+namespace test_of_exec_serial_elements {
 struct half_bits {
   std::uint16_t bits;
 };
 struct bfloat16_bits {
   std::uint16_t bits;
 };
-}  // namespace test_of_exec_serial_number_formats
+}  // namespace test_of_exec_serial_elements
 
-using test_of_exec_serial_number_formats::half_bits, test_of_exec_serial_number_formats::bfloat16_bits;
+using test_of_exec_serial_elements::half_bits, test_of_exec_serial_number_formats::bfloat16_bits;
 template <>
 struct adasum::scalar_traits<half_bits> : adasum::stored_as<adasum::number_format::binary16> {};
 template <>
@@ -32,7 +32,7 @@ struct adasum::scalar_traits<bfloat16_bits> : adasum::stored_as<adasum::number_f
 TYPE_TO_STRING(half_bits);
 TYPE_TO_STRING(bfloat16_bits);
 
-namespace test_of_exec_serial_number_formats {
+namespace test_of_exec_serial_elements {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -182,4 +182,4 @@ TEST_CASE_TEMPLATE("every storage type has the layout that its trait names", T, 
   }
 }
 
-}  // namespace test_of_exec_serial_number_formats
+}  // namespace test_of_exec_serial_elements
