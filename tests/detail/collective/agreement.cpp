@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/detail/collective/agreement.hpp>
 
 #include "support/disagreements.hpp"
 #include "support/ranks.hpp"

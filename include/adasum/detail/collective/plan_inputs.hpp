@@ -32,7 +32,7 @@
 #include "call_signature.hpp"
 #include "destination.hpp"
 #include "engine_settings.hpp"
-#include "reduction.hpp"
+#include "plan_arguments.hpp"
 #include "shard_exchange.hpp"
 
 namespace adasum::detail {
@@ -89,16 +89,8 @@ class plan_inputs {
   /// @throws bad_input  what they say does not fit together: the same on all ranks
   void learn_shards(std::string_view location, function_ref<void()> meet) {
     if (!shard_) return;
-    shard_exchange others(comm(), *shard_, segments(), call());
     begin_signature(location);
-    meet();
-    others.tell_places();
-    grid_ = others.grid();
-    longest_shard_ = others.longest();
-    others.prepare_lengths(grid_);
-    meet();
-    others.add_lengths();
-    gradients_ = std::move(others).whole();
+    known_ = exchange_shards(comm(), *shard_, segments(), call(), meet);
     nodes_.clear();
     apart_ = false;
   }
@@ -130,8 +122,15 @@ class plan_inputs {
     return shared_memory_use::none;
   }
   engine_settings settings(bool in_place) {
-    engine_settings found{stages(in_place), schedule().chosen_name(gradients(), input(in_place))};
-    found.gradients = gradients_;
+    engine_settings found{.space = space(),
+                          .comm = comm(),
+                          .rule = rule(),
+                          .inner_rule = schedule().inner_rule(),
+                          .has_inner_rule = schedule().has_inner_rule(),
+                          .segments = segments(),
+                          .stages = stages(in_place),
+                          .schedule_name = schedule().chosen_name(gradients(), input(in_place))};
+    found.gradients = known_.whole;
     if (problem_.empty()) found.leaf_ranks = schedule().leaf_ranks(gradients(), input(in_place));
     found.measure = choices().measure == measuring::always;
     found.nonfinite = choices().nonfinite;
@@ -184,12 +183,12 @@ class plan_inputs {
  private:
   int size() const { return given_.comm.size(); }
   /// How many gradients are combined: what a schedule takes for the number of ranks; and this rank's place among them.
-  int gradients() const { return shard_ ? static_cast<int>(gradients_.replicas) : size(); }
+  int gradients() const { return shard_ ? static_cast<int>(known_.whole.replicas) : size(); }
   int own_gradient() const { return shard_ ? shard_->replica : comm().rank(); }
 
   /// What the schedule may look at. @param in_place  see schedule_input
   schedule_input input(bool in_place = false) const {
-    return {.length = shard_ ? longest_shard_ : length(),
+    return {.length = shard_ ? known_.longest : length(),
             .element_size = space().element_size(),
             .segments = segments().size(),
             .along_tree = rule().follows_tree(),
@@ -198,7 +197,7 @@ class plan_inputs {
             .in_place = in_place,
             .nodes = nodes_,
             .apart = apart_,
-            .whole_length = longest_shard_};
+            .whole_length = known_.longest};
   }
 
   void begin_signature(std::string_view location) {
@@ -262,7 +261,7 @@ class plan_inputs {
       refuse("makes different stages for shards of different lengths (it should choose by schedule_input::of_whole())");
     if (!asked.along_tree && std::ranges::count(found, false, &stage::inner) > 1)
       refuse("has no stage that combines all gradients at once, which the rule needs for gradients in shards");
-    for (auto& one : found) one = grid_.widen(std::move(one), shard_->index);
+    for (auto& one : found) one = known_.grid.widen(std::move(one), shard_->index);
     return found;
   }
 
@@ -272,9 +271,7 @@ class plan_inputs {
   bool apart_ = false;      // see schedule_input
   std::vector<std::size_t> part_offsets_;
   std::optional<shard> shard_;  // this rank's
-  shard_grid grid_;
-  std::size_t longest_shard_ = 0;  // elements
-  whole_gradients gradients_;
+  known_shards known_;
   std::string problem_;  // with the schedule
   call_signature signature_;
   agreement_memory memory_;
