@@ -17,6 +17,7 @@
 #include "../../core/node_groups.hpp"
 #include "../../core/options.hpp"
 #include "../../core/options_text.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/shard.hpp"
 #include "../../core/stage.hpp"
@@ -200,10 +201,23 @@ class plan_inputs {
             .whole_length = known_.longest};
   }
 
+  /// What this rank means to do whenever it runs this plan; the length, and what is wrong, are added at each run.
+  /// @param location  where the gradient lies
   void begin_signature(std::string_view location) {
-    signature_ = signature_of(space().format(), segments(), rule(), schedule(), location, describe(choices()));
-    if (purpose() == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
-    if (purpose() == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
+    signature_ = {};
+    signature_.set(signature_.activity, purpose() == plan_purpose::of_user ? "making a plan"
+                                        : purpose() == plan_purpose::kept  ? "a call that keeps its plan"
+                                                                           : "a call that keeps no plan");
+    signature_.length = length();
+    signature_.segments = segments().size();
+    signature_.segments_hash = hash(segments().offsets());
+    signature_.set(signature_.scalar, to_string(space().format()));
+    const auto inner = schedule().inner_rule();
+    signature_.rule = signature_of(rule().name(), rule().parameters());
+    signature_.schedule = signature_of(schedule().name(), schedule().parameters());
+    signature_.inner_rule = signature_of(inner.name(), inner.parameters());
+    signature_.set(signature_.location, location);
+    signature_.set(signature_.options, describe(choices()));
     signature_.recombines_in_double = space().copies_are_double();
     signature_.on_device = space().is_device();
     to().describe(signature_, length(), size());
