@@ -171,7 +171,7 @@ class allreduce_plan {
     }
     return *held_;
   }
-  detail::reduction& engine(const char* call) const { return *held(call).engine; }
+  detail::plan& engine(const char* call) const { return *held(call).engine; }
 
   static std::byte* bytes_of(std::span<T> elements) { return reinterpret_cast<std::byte*>(elements.data()); }
   std::span<T> elements_at(std::byte* memory) const { return {reinterpret_cast<T*>(memory), length()}; }

@@ -25,12 +25,9 @@ TEST_CASE("ranks learn who has what, and how long the segments of whole gradient
         const auto& mine = where[static_cast<std::size_t>(comm.rank())];
         const auto segs = cut.segments_of(static_cast<std::size_t>(mine.index));
         const adasum::serial_space exec;
-        adasum::detail::shard_exchange exchange(adasum::detail::ref_to_communicator(exec, comm), mine, segs, "call");
-        exchange.tell_places();
-        const auto grid = exchange.grid();
-        exchange.prepare_lengths(grid);
-        exchange.add_lengths();
-        return std::pair(grid.rank_at({mine.replica, mine.index}), std::move(exchange).whole());
+        const auto known =
+            adasum::detail::exchange_shards(adasum::detail::ref_to_communicator(exec, comm), mine, segs, "call", [] {});
+        return std::pair(known.grid.rank_at({mine.replica, mine.index}), known.whole);
       });
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());

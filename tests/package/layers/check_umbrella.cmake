@@ -4,7 +4,7 @@
 # Follows the #include lines from adasum.hpp and mpi.hpp: what few programs need is not among what they include.
 cmake_minimum_required(VERSION 3.25)
 
-set(apart "^(testing|machine_file|measure_machine)\\.hpp$|^testing/|/(machine_times|timed_exchanges|link_fit|kernel_times)\\.hpp$")
+set(apart "^(testing|machine_file|measure_machine)\\.hpp$|^testing/|/(machine_times|kernel_times)\\.hpp$")
 
 math(EXPR last "${CMAKE_ARGC} - 1")
 file(REAL_PATH "${CMAKE_ARGV${last}}" root)

@@ -109,7 +109,7 @@ inline std::string difference_in_the_rest(std::span<const call_signature> all) {
   return {};
 }
 
-/// Every rank tells all others whether it is ready, and a hash of what it is about to do (readiness.hpp). Mostly that is
+/// Every rank tells all others whether it is ready, and a hash of what it is about to do (small_exchanges.hpp). Mostly that is
 /// all. Otherwise they find out what is wrong, if all of them want to know: every rank tells all others what it is about
 /// to do, and all compare. Where the segments differ, the ranks go on to find the first boundary that does: each round
 /// halves where it can be, by a hash of the boundaries up to the middle. One exchange after another, so that the caller

@@ -70,13 +70,18 @@ struct step {
 /// A rank's stages, each bound to what carries it, and these transports.
 class bound_stages {
  public:
-  /// Collective with how.in_shared_memory. @throws shared_memory_error
+  /// Collective with settings.transport.in_shared_memory. @throws shared_memory_error
+  /// @param settings       their stages and parts of the result go
   /// @param report         must outlive this object
   /// @param most_products  most_products(n): the most doubles that a stage of n members adds at once
-  bound_stages(const space_ref& space, const communicator_ref& comm, segments_view segments, std::vector<stage> stages,
-               const transport_settings& how, parts_of_result parts, report_stages& report,
-               function_ref<std::size_t(std::size_t)> most_products)
-      : has_parts_(!parts.to_every_rank()) {
+  bound_stages(engine_settings& settings, report_stages& report, function_ref<std::size_t(std::size_t)> most_products)
+      : has_parts_(!settings.parts.to_every_rank()) {
+    const auto& space = settings.space;
+    const auto& comm = settings.comm;
+    const auto& how = settings.transport;
+    const auto segments = settings.segments;
+    auto stages = std::move(settings.stages);
+    auto parts = std::move(settings.parts);
     const auto ranks = static_cast<std::size_t>(comm.size());
     const bool is_one_stage = is_one_stage_of_all(stages, comm.size());
     // If not, somebody has stayed behind at some level, and does not know what the others do.
@@ -85,13 +90,7 @@ class bound_stages {
     // Whether gradients are copied to where the others read them, so that every rank computes the whole result in its
     // own memory: where there is one stage, and it says so.
     const bool published = stages.size() == 1 && stages.front().published;
-    if (how.in_shared_memory) {
-      const auto plan = signature(space.format(), segments, stages);
-      const auto length = segments.all().end;
-      const auto needed = sizes_in_memory(stages, segments, most_products);
-      const auto bytes = how.before_sharing(shared_memory::bytes_for(space, comm, length, published, needed));
-      shared_.emplace(space, comm, length, published, needed, plan, how.timeout, bytes);
-    }
+    if (how.in_shared_memory) share_memory(settings, stages, published, most_products);
     // One stage of all ranks, or levels in memory that all share, write to each its part; whatever else there is,
     // messages follow.
     const bool in_one_stage = is_one_stage && stages.front().survivors == ranks && is_shared(stages.front());
@@ -127,6 +126,8 @@ class bound_stages {
   const bound_stage& to_owners() const { return to_owners_; }
   messages& by_message() { return *messages_; }
 
+  /// Null if ranks share none.
+  shared_memory* shared() { return shared_ ? &*shared_ : nullptr; }
   /// This rank's gradient in shared memory; null if there is none.
   std::byte* shared_gradient() const { return shared_ ? shared_->gradient() : nullptr; }
   /// Whether no stage of any rank sends elements. The same on all ranks that share memory with each other: false where some
@@ -174,8 +175,8 @@ class bound_stages {
   // ── a run ──
   /// @return where it works on the gradient
   std::byte* begin_run(std::byte* gradient, bool posts) {
-    messages_->begin_run(gradient, posts);
-    return shared_ ? shared_->begin_run(gradient, posts) : gradient;
+    messages_->begin_run(posts);
+    return shared_ ? shared_->begin_run(gradient) : gradient;
   }
   void end_run() {
     if (shared_) shared_->end_run();
@@ -185,13 +186,20 @@ class bound_stages {
     messages_->withdraw();
     if (shared_) shared_->withdraw();
   }
-  /// The transport by which this rank leaves a run from which it has withdrawn.
-  transport& last_to_leave() {
-    if (shared_) return *shared_;
-    return *messages_;
-  }
 
  private:
+  void share_memory(const engine_settings& settings, const std::vector<stage>& stages, bool published,
+                    function_ref<std::size_t(std::size_t)> most_products) {
+    const auto& space = settings.space;
+    const auto& comm = settings.comm;
+    const auto segments = settings.segments;
+    const auto length = segments.all().end;
+    const auto needed = sizes_in_memory(stages, segments, most_products);
+    const auto bytes =
+        settings.transport.before_sharing(shared_memory::bytes_for(space, comm, length, published, needed));
+    shared_.emplace(space, comm, length, published, needed, signature(space.format(), segments, stages),
+                    settings.transport.timeout, bytes);
+  }
   static std::uint64_t signature(number_format format, segments_view segments, const std::vector<stage>& stages) {
     std::vector<std::size_t> what{std::size_t{stages.size() == 1 && stages.front().published},
                                   static_cast<std::size_t>(format)};

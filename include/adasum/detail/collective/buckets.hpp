@@ -70,7 +70,6 @@ class buckets {
   void finish_one();
   void keep(std::exception_ptr problem);
   [[noreturn]] void refuse(bucket& one, const std::string& problem) const;
-  void start(bucket& one) const;
   std::string name_of(const bucket& one) const;
   std::string missing_in(const bucket& one) const;
   void copy(const std::byte* from, std::byte* to, std::size_t count) const;
@@ -186,7 +185,7 @@ ADASUM_INLINE bool buckets::test() {
     auto& one = buckets_[at_];
     if (!one.plan->engine->is_in_flight()) {
       if (one.missing > 0) return false;
-      start(one);
+      one.plan->engine->start(one.memory, one.length, {});
     }
     if (!one.plan->engine->test()) return false;
     finish_one();
@@ -210,7 +209,7 @@ ADASUM_INLINE void buckets::finish_one() {
   try {
     if (one.missing > 0) refuse(one, missing_in(one));
     if (has_timed_out_) refuse(one, "adasum::bucketed::wait: an earlier bucket has timed out");
-    if (!one.plan->engine->is_in_flight()) start(one);
+    if (!one.plan->engine->is_in_flight()) one.plan->engine->start(one.memory, one.length, {});
     reports_[at_] = &one.plan->engine->wait();
     for (auto i = one.parameters.begin; i < one.parameters.end; ++i)
       copy(gradient(i, "wait"), parameters_[i].callers, parameters_[i].at.elements.size());
@@ -233,8 +232,6 @@ ADASUM_INLINE void buckets::refuse(bucket& one, const std::string& problem) cons
   one.plan->engine->run(one.memory, one.length, problem);
   throw bad_input(problem);
 }
-
-ADASUM_INLINE void buckets::start(bucket& one) const { one.plan->engine->start(one.memory, one.length, {}); }
 
 /// For errors that count segments from the first one in the bucket.
 ADASUM_INLINE std::string buckets::name_of(const bucket& one) const {

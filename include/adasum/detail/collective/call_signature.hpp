@@ -13,14 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "../../core/scalar.hpp"
-#include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
 
 namespace adasum::detail {
-
-class rule_ref;
-class schedule_ref;
 
 /// FNV-1a, of whole numbers in place of bytes.
 constexpr std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
@@ -97,10 +92,8 @@ struct agreement_memory {
 /// Stages tell apart schedules of one name with different parameters.
 void add_stages(call_signature& mine, const std::vector<stage>& stages);
 
-/// What a rank means to do whenever it runs a plan of these; the length, and what is wrong, are added at each run.
-/// @param location  where the gradient lies
-call_signature signature_of(number_format format, segments_view segments, const rule_ref& rule,
-                            const schedule_ref& order, std::string_view location, std::string_view options);
+/// The name of a rule or a schedule, and its parameters: in the text, as many whole numbers as there is room for.
+call_signature::named signature_of(std::string_view name, const std::vector<double>& parameters);
 
 }  // namespace adasum::detail
 
@@ -108,9 +101,6 @@ call_signature signature_of(number_format format, segments_view segments, const 
 
 #include <charconv>
 #include <iterator>
-
-#include "../references/rule_ref.hpp"
-#include "../references/schedule_ref.hpp"
 
 namespace adasum::detail {
 
@@ -127,8 +117,7 @@ ADASUM_INLINE void add_stages(call_signature& mine, const std::vector<stage>& st
   }
 }
 
-/// In the text, as many whole numbers as there is room for.
-inline call_signature::named signature_of(std::string_view name, const std::vector<double>& parameters) {
+ADASUM_INLINE call_signature::named signature_of(std::string_view name, const std::vector<double>& parameters) {
   constexpr std::string_view separator = ", ", and_more = ", …";
   call_signature::named found;
   call_signature::set(found.name, name);
@@ -148,24 +137,6 @@ inline call_signature::named signature_of(std::string_view name, const std::vect
   }
   call_signature::set(found.parameters, text);
   return found;
-}
-
-ADASUM_INLINE call_signature signature_of(number_format format, segments_view segments, const rule_ref& rule,
-                                          const schedule_ref& order, std::string_view location,
-                                          std::string_view options) {
-  call_signature mine;
-  mine.set(mine.activity, "making a plan");
-  mine.length = segments.all().end;
-  mine.segments = segments.size();
-  mine.segments_hash = hash(segments.offsets());
-  mine.set(mine.scalar, to_string(format));
-  const auto inner = order.inner_rule();
-  mine.rule = signature_of(rule.name(), rule.parameters());
-  mine.schedule = signature_of(order.name(), order.parameters());
-  mine.inner_rule = signature_of(inner.name(), inner.parameters());
-  mine.set(mine.location, location);
-  mine.set(mine.options, options);
-  return mine;
 }
 
 }  // namespace adasum::detail

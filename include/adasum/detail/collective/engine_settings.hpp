@@ -13,6 +13,9 @@
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
 #include "../../schedule/transfers.hpp"
+#include "../references/communicator_ref.hpp"
+#include "../references/rule_ref.hpp"
+#include "../references/space_ref.hpp"
 
 namespace adasum::detail {
 
@@ -53,6 +56,12 @@ struct whole_gradients {
 
 /// What an executor is told when it is made: what the stages are, and how to go about them.
 struct engine_settings {
+  space_ref space;
+  communicator_ref comm;
+  rule_ref rule;
+  rule_ref inner_rule;  ///< is copied
+  bool has_inner_rule;
+  segments_view segments;  ///< of what outlives the executor
   std::vector<stage> stages;
   std::string_view schedule_name;
   std::vector<int> leaf_ranks{};  ///< which gradient is which leaf; empty: in the order of their numbers

@@ -15,8 +15,8 @@
 #include "../../core/report_writer.hpp"
 #include "../../core/stage.hpp"
 #include "../local/nonfinite.hpp"
-#include "small_exchanges.hpp"
 #include "engine_settings.hpp"
+#include "small_exchanges.hpp"
 
 namespace adasum::detail {
 
@@ -24,18 +24,16 @@ namespace adasum::detail {
 /// every rank tells all others before anything changes. One that is cut is finite if all of its shards are.
 class exclusion {
  public:
-  /// @param gradients   which of them each rank has; must outlive this object
-  /// @param leaf_ranks  which gradient is which leaf; empty: in the order of their numbers; must outlive this object
-  exclusion(int ranks, const whole_gradients& gradients, std::size_t segments, nonfinite_policy policy,
-            std::span<const int> leaf_ranks)
-      : ranks_(static_cast<std::size_t>(ranks)),
-        gradients_(gradients),
-        segments_(segments),
-        policy_(policy),
-        leaf_ranks_(leaf_ranks),
-        takes_part_(gradients.count(ranks), true),
-        flags_(is_decided() ? (ranks_ + 1) * segments : 0),
-        of_gradients_(is_decided() && gradients.are_cut() ? takes_part_.size() * segments : 0) {}
+  /// @param settings  must outlive this object
+  explicit exclusion(const engine_settings& settings)
+      : ranks_(static_cast<std::size_t>(settings.comm.size())),
+        gradients_(settings.gradients),
+        segments_(settings.segments.size()),
+        policy_(settings.nonfinite),
+        leaf_ranks_(settings.leaf_ranks),
+        takes_part_(gradients_.count(settings.comm.size()), true),
+        flags_(is_decided() ? (ranks_ + 1) * segments_ : 0),
+        of_gradients_(is_decided() && gradients_.are_cut() ? takes_part_.size() * segments_ : 0) {}
 
   /// Whether anything is to be decided in a run.
   bool is_decided() const { return policy_ != nonfinite_policy::propagate; }
@@ -94,7 +92,7 @@ class exclusion {
   const whole_gradients& gradients_;
   std::size_t segments_;
   nonfinite_policy policy_;
-  std::span<const int> leaf_ranks_;
+  std::span<const int> leaf_ranks_;          // which gradient is which leaf; empty: in the order of their numbers
   std::vector<bool> takes_part_;             // by gradient
   std::vector<unsigned char> flags_;         // of every rank, and behind them this one's
   std::vector<unsigned char> of_gradients_;  // where they are cut

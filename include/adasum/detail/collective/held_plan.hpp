@@ -19,7 +19,8 @@
 #include "../references/space_ref.hpp"
 #include "destination.hpp"
 #include "joint_set_up.hpp"
-#include "reduction.hpp"
+#include "plan.hpp"
+#include "plan_arguments.hpp"
 
 /// From the arguments of a call to a plan, and a single call.
 namespace adasum::detail {
@@ -27,7 +28,7 @@ namespace adasum::detail {
 /// A plan, and what it refers to: copies of the call's arguments. The engine goes first.
 struct held_plan {
   owned_object space, comm, rule, schedule;
-  std::unique_ptr<reduction> engine;
+  std::unique_ptr<plan> engine;
 };
 
 /// Destroys a plan, if nothing uses its memory any more (plan::must_stay).
@@ -121,7 +122,7 @@ ADASUM_INLINE held_plan_ptr make_plan(joint_set_up& together, const plan_argumen
   of_copies.comm = given.comm.to(made->comm, made->space);
   of_copies.rule = given.rule.to(made->rule);
   of_copies.schedule = given.schedule.to(made->schedule);
-  made->engine = new_reduction(of_copies, together);
+  made->engine = std::make_unique<plan>(of_copies, together);
   return made;
 }
 
@@ -155,30 +156,30 @@ inline bool can_be_kept(const plan_arguments& given) {
 ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, std::size_t count,
                               held_plan_ptr& made) {
   auto* const kept = can_be_kept(given) ? given.comm.kept_plans() : nullptr;
-  reduction* plan = nullptr;
+  plan* chosen = nullptr;
   joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
     refuse_bad_gradient(together, given.call, given.space, elements, count, given.segments);
     auto once = given;
     once.purpose = kept ? plan_purpose::kept : plan_purpose::one_call;
     if (!kept) {
       made = make_plan(together, once);
-      plan = made->engine.get();
+      chosen = made->engine.get();
       return;
     }
     auto* const found =
         kept->find<call_made_before>([&](const call_made_before& one) { return one.plan->engine->is_for(given); });
     if (found) {
-      plan = found->plan->engine.get();
-      plan->meet(together);
+      chosen = found->plan->engine.get();
+      chosen->meet(together);
       return;
     }
     // Before the ranks have met for the last time: after that, nothing can fail.
     auto now = std::make_unique<call_made_before>(count * given.space.element_size());
     now->plan = make_plan(together, once);
-    plan = now->plan->engine.get();
+    chosen = now->plan->engine.get();
     kept->add(std::move(now));
   });
-  return plan->run(elements, count, plan->problem_with(elements, count));
+  return chosen->run(elements, count, chosen->problem_with(elements, count));
 }
 
 }  // namespace adasum::detail

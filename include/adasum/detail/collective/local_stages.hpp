@@ -27,26 +27,24 @@ namespace adasum::detail {
 /// and who adds inner products over the ranks does so in gram_of() and in what recombine() returns.
 class local_stages {
  public:
-  /// @param settings, segments  must outlive this object
-  /// @param inner               the rule of inner stages
-  /// @param members             the most vectors of a stage
-  local_stages(const space_ref& space, const rule_ref& rule, const rule_ref& inner, const engine_settings& settings,
-               segments_view segments, std::size_t members)
-      : space_(space),
-        rule_(rule),
-        inner_(inner.copy()),
+  /// @param settings  must outlive this object
+  /// @param members   the most vectors of a stage
+  local_stages(const engine_settings& settings, std::size_t members)
+      : space_(settings.space),
+        rule_(settings.rule),
+        inner_(settings.inner_rule.copy()),
         measures_all_(settings.measure),
         gradients_(settings.gradients),
-        segments_(segments),
-        gram_(segments.size() * packed_size(members)),
-        weights_(segments.size() * members),
+        segments_(settings.segments),
+        gram_(segments_.size() * packed_size(members)),
+        weights_(segments_.size() * members),
         norms_(members),
         total_(packed_size(members)),
         vectors_(members),
         leaf_counts_(members),
         weigh_scratch_(members),
         recombine_scratch_(most_products(members)) {
-    unsettled_.reserve(segments.size());
+    unsettled_.reserve(segments_.size());
   }
 
   /// Doubles that a stage of n members adds over the ranks at once, at most.

@@ -16,6 +16,7 @@
 #include "../../core/input_checks.hpp"
 #include "../../core/node_groups.hpp"
 #include "../../core/options.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/shard.hpp"
 #include "../../core/stage.hpp"
@@ -31,7 +32,7 @@
 #include "call_signature.hpp"
 #include "destination.hpp"
 #include "engine_settings.hpp"
-#include "reduction.hpp"
+#include "plan_arguments.hpp"
 #include "shard_exchange.hpp"
 
 namespace adasum::detail {
@@ -88,16 +89,8 @@ class plan_inputs {
   /// @throws bad_input  what they say does not fit together: the same on all ranks
   void learn_shards(std::string_view location, function_ref<void()> meet) {
     if (!shard_) return;
-    shard_exchange others(comm(), *shard_, segments(), call());
     begin_signature(location);
-    meet();
-    others.tell_places();
-    grid_ = others.grid();
-    longest_shard_ = others.longest();
-    others.prepare_lengths(grid_);
-    meet();
-    others.add_lengths();
-    gradients_ = std::move(others).whole();
+    known_ = exchange_shards(comm(), *shard_, segments(), call(), meet);
     nodes_.clear();
     apart_ = false;
   }
@@ -129,8 +122,15 @@ class plan_inputs {
     return shared_memory_use::none;
   }
   engine_settings settings(bool in_place) {
-    engine_settings found{stages(in_place), schedule().chosen_name(gradients(), input(in_place))};
-    found.gradients = gradients_;
+    engine_settings found{.space = space(),
+                          .comm = comm(),
+                          .rule = rule(),
+                          .inner_rule = schedule().inner_rule(),
+                          .has_inner_rule = schedule().has_inner_rule(),
+                          .segments = segments(),
+                          .stages = stages(in_place),
+                          .schedule_name = schedule().chosen_name(gradients(), input(in_place))};
+    found.gradients = known_.whole;
     if (problem_.empty()) found.leaf_ranks = schedule().leaf_ranks(gradients(), input(in_place));
     found.measure = choices().measure == measuring::always;
     found.nonfinite = choices().nonfinite;
@@ -183,12 +183,12 @@ class plan_inputs {
  private:
   int size() const { return given_.comm.size(); }
   /// How many gradients are combined: what a schedule takes for the number of ranks; and this rank's place among them.
-  int gradients() const { return shard_ ? static_cast<int>(gradients_.replicas) : size(); }
+  int gradients() const { return shard_ ? static_cast<int>(known_.whole.replicas) : size(); }
   int own_gradient() const { return shard_ ? shard_->replica : comm().rank(); }
 
   /// What the schedule may look at. @param in_place  see schedule_input
   schedule_input input(bool in_place = false) const {
-    return {.length = shard_ ? longest_shard_ : length(),
+    return {.length = shard_ ? known_.longest : length(),
             .element_size = space().element_size(),
             .segments = segments().size(),
             .along_tree = rule().follows_tree(),
@@ -197,13 +197,26 @@ class plan_inputs {
             .in_place = in_place,
             .nodes = nodes_,
             .apart = apart_,
-            .whole_length = longest_shard_};
+            .whole_length = known_.longest};
   }
 
+  /// What this rank means to do whenever it runs this plan; the length, and what is wrong, are added at each run.
+  /// @param location  where the gradient lies
   void begin_signature(std::string_view location) {
-    signature_ = signature_of(space().format(), segments(), rule(), schedule(), location, describe(choices()));
-    if (purpose() == plan_purpose::kept) signature_.set(signature_.activity, "a call that keeps its plan");
-    if (purpose() == plan_purpose::one_call) signature_.set(signature_.activity, "a call that keeps no plan");
+    signature_ = {};
+    signature_.set(signature_.activity, purpose() == plan_purpose::of_user ? "making a plan"
+                                        : purpose() == plan_purpose::kept  ? "a call that keeps its plan"
+                                                                           : "a call that keeps no plan");
+    signature_.length = length();
+    signature_.segments = segments().size();
+    signature_.segments_hash = hash(segments().offsets());
+    signature_.set(signature_.scalar, to_string(space().format()));
+    const auto inner = schedule().inner_rule();
+    signature_.rule = signature_of(rule().name(), rule().parameters());
+    signature_.schedule = signature_of(schedule().name(), schedule().parameters());
+    signature_.inner_rule = signature_of(inner.name(), inner.parameters());
+    signature_.set(signature_.location, location);
+    signature_.set(signature_.options, describe(choices()));
     signature_.recombines_in_double = space().copies_are_double();
     signature_.on_device = space().is_device();
     to().describe(signature_, length(), size());
@@ -261,7 +274,7 @@ class plan_inputs {
       refuse("makes different stages for shards of different lengths (it should choose by schedule_input::of_whole())");
     if (!asked.along_tree && std::ranges::count(found, false, &stage::inner) > 1)
       refuse("has no stage that combines all gradients at once, which the rule needs for gradients in shards");
-    for (auto& one : found) one = grid_.widen(std::move(one), shard_->index);
+    for (auto& one : found) one = known_.grid.widen(std::move(one), shard_->index);
     return found;
   }
 
@@ -271,9 +284,7 @@ class plan_inputs {
   bool apart_ = false;      // see schedule_input
   std::vector<std::size_t> part_offsets_;
   std::optional<shard> shard_;  // this rank's
-  shard_grid grid_;
-  std::size_t longest_shard_ = 0;  // elements
-  whole_gradients gradients_;
+  known_shards known_;
   std::string problem_;  // with the schedule
   call_signature signature_;
   agreement_memory memory_;

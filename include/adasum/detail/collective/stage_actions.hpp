@@ -14,9 +14,6 @@
 #include "../../core/error.hpp"
 #include "../../core/report_writer.hpp"
 #include "../../core/segments.hpp"
-#include "../references/communicator_ref.hpp"
-#include "../references/rule_ref.hpp"
-#include "../references/space_ref.hpp"
 #include "agreement.hpp"
 #include "bound_stages.hpp"
 #include "engine_settings.hpp"
@@ -31,21 +28,13 @@ namespace adasum::detail {
 /// nobody unless told to: a step that waits is taken again when arrived() has said that what it waits for is there.
 class stage_actions {
  public:
-  /// @param segments  must outlive this object
-  stage_actions(const space_ref& space, const communicator_ref& comm, const rule_ref& rule, const rule_ref& inner,
-                bool has_inner, segments_view segments, engine_settings settings)
-      : space_(space),
-        comm_(comm),
-        segments_(segments),
-        settings_(std::move(settings)),
-        rule_(rule),
-        has_inner_(has_inner),
-        local_(space, rule, inner, settings_, segments, most_members(settings_.stages)),
-        report_(report_writer(settings_.gradients.count(comm.size()), segments.size(), rule.name(),
-                              settings_.schedule_name)),
-        exclusion_(comm.size(), settings_.gradients, segments.size(), settings_.nonfinite, settings_.leaf_ranks),
-        stages_(space, comm, segments, std::move(settings_.stages), settings_.transport, std::move(settings_.parts),
-                report_, [&](std::size_t members) { return local_.most_products(members); }) {
+  explicit stage_actions(engine_settings settings)
+      : settings_(std::move(settings)),
+        local_(settings_, most_members(settings_.stages)),
+        report_(report_writer(settings_.gradients.count(settings_.comm.size()), settings_.segments.size(),
+                              settings_.rule.name(), settings_.schedule_name)),
+        exclusion_(settings_),
+        stages_(settings_, report_, [&](std::size_t members) { return local_.most_products(members); }) {
     if (!settings_.leaf_ranks.empty()) report_.reserve_order();
     if (rounds()) report_.written().set_wire(settings_.transport.wire);
   }
@@ -68,17 +57,18 @@ class stage_actions {
     withdrawn_ = false;
     waits_for_agreement_ = false;
     gives_up_ = nullptr;
-    by_message().begin_run(data, posts);  // agree comes before begin
+    by_message().begin_run(posts);  // agree comes before begin
   }
   /// For the step agree.
   void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
-    agreement_ = agreement(mine, !memory.empty(), segments_, comm_.rank(), comm_.size(), memory);
+    agreement_ =
+        agreement(mine, !memory.empty(), settings_.segments, settings_.comm.rank(), settings_.comm.size(), memory);
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
   progress take(const step& next, std::size_t turn) {
     turn_ = turn;
-    comm_.note_activity(withdrawn_ ? reduction_activity::withdrawn : reduction_activity::scheduled);
+    settings_.comm.note_activity(withdrawn_ ? reduction_activity::withdrawn : reduction_activity::scheduled);
     const auto& stage = stages_.all()[next.stage];
     switch (next.kind) {
       case step_kind::agree: return agree();
@@ -161,7 +151,7 @@ class stage_actions {
   }
 
   progress begin() {
-    report_.begin(rule_.fallbacks());
+    report_.begin(settings_.rule.fallbacks());
     data_ = stages_.begin_run(gives_up_ ? nullptr : data_, posts_);
     return progress::done;
   }
@@ -169,12 +159,12 @@ class stage_actions {
   progress exclude() {
     if (turn_ == 0) {
       if (!withdrawn_ && !gives_up_) local_.find_nonfinite_segments(data_, exclusion_.mine());
-      flags_ = exclusion_.exchanges(comm_.rank(), comm_.size());
+      flags_ = exclusion_.exchanges(settings_.comm.rank(), settings_.comm.size());
     }
     if (wait_for(by_message(), by_message().next_of(flags_)) == progress::waits) return progress::waits;
     if (withdrawn_) return progress::done;
     exclusion_.decide(report_.written());
-    if (!gives_up_ && !exclusion_.of_rank(comm_.rank())) local_.clear(data_);
+    if (!gives_up_ && !exclusion_.of_rank(settings_.comm.rank())) local_.clear(data_);
     return progress::done;
   }
   progress round_result(const bound_stage& stage) {
@@ -182,21 +172,21 @@ class stage_actions {
     return progress::done;
   }
   progress leave() {
-    if (turn_ > 0) return progress::done;
-    auto& last = stages_.last_to_leave();
-    return wait_for(last, last.leave());
+    auto* const shared = stages_.shared();
+    return shared == nullptr || turn_ > 0 ? progress::done : wait_for(*shared, shared->leave());
   }
   progress finish() {
     if (withdrawn_) return leave();
-    space_.fence();
+    settings_.space.fence();
     stages_.end_run();
     auto& found = report_.written();
-    const bool measured =
-        settings_.measure || (rule_.needs_gram() && (!has_inner_ || local_.inner_rule().needs_gram()));
+    const bool measured = settings_.measure || (settings_.rule.needs_gram() &&
+                                                (!settings_.has_inner_rule || local_.inner_rule().needs_gram()));
     found.set_measured(measured);
-    if (has_inner_ && !measured) found.forget_norms();  // which stages under one of the rules may have measured
+    if (settings_.has_inner_rule && !measured)
+      found.forget_norms();  // which stages under one of the rules may have measured
     if (rounds()) found.set_lost_on_wire(by_message().losses());
-    report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), rule_.fallbacks());
+    report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), settings_.rule.fallbacks());
     return progress::done;
   }
 
@@ -256,7 +246,7 @@ class stage_actions {
       const auto tell = deliver_early(stage);
       written_elements written{chunk_of(stage, last)};
       if (written.chunk != written_elements{}.chunk) written.tell = tell;
-      local_.mix(stage, space_.at(data_, stage.part().begin), written);
+      local_.mix(stage, settings_.space.at(data_, stage.part().begin), written);
     } catch (...) {
       fail_after_recombining(std::current_exception());
     }
@@ -278,24 +268,19 @@ class stage_actions {
     const auto tell = deliver_early(stage);
     function_ref<void(index_range)> written = unobserved_elements;
     if (chunk_of(stage, last) != written_elements{}.chunk) written = tell;
-    std::byte* const out = gives_up_ ? nullptr : space_.at(data_, stage.part().begin);
+    std::byte* const out = gives_up_ ? nullptr : settings_.space.at(data_, stage.part().begin);
     local_.finish_recombining(out, note_in_report(stage), written);
     return progress::done;
   }
   progress add_unscheduled(const bound_stage& stage) {
     by_message().set_scheduled(false);
-    comm_.note_activity(reduction_activity::unscheduled);  // until the next step is taken
+    settings_.comm.note_activity(reduction_activity::unscheduled);  // until the next step is taken
     const auto made = wait_for(*stage.products, stage.products->sum(stage, products_, products_turn_++));
     by_message().set_scheduled(true);
     return made;
   }
 
-  space_ref space_;
-  communicator_ref comm_;
-  segments_view segments_;
   engine_settings settings_;
-  rule_ref rule_;
-  bool has_inner_;
   local_stages local_;
   report_stages report_;
   exclusion exclusion_;

@@ -11,10 +11,7 @@
 
 #include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
-#include "../references/communicator_ref.hpp"
 #include "../references/function_ref.hpp"
-#include "../references/rule_ref.hpp"
-#include "../references/space_ref.hpp"
 #include "agreement.hpp"
 #include "engine_settings.hpp"
 #include "stage_actions.hpp"
@@ -26,13 +23,9 @@ namespace adasum::detail {
 /// said by stage_actions; here is where a run stands, and what becomes of one that fails.
 class stage_executor {
  public:
-  /// Collective with settings.in_shared_memory.
-  /// @param segments  must outlive this object
-  stage_executor(const space_ref& space, const communicator_ref& comm, const rule_ref& rule, const rule_ref& inner,
-                 bool has_inner, segments_view segments, engine_settings settings)
-      : actions_(space, comm, rule, inner, has_inner, segments, std::move(settings)),
-        steps_(actions_.steps()),
-        at_(steps_.size()) {}
+  /// Collective with settings.transport.in_shared_memory.
+  explicit stage_executor(engine_settings settings)
+      : actions_(std::move(settings)), steps_(actions_.steps()), at_(steps_.size()) {}
   stage_executor(const stage_executor&) = delete;
   stage_executor& operator=(const stage_executor&) = delete;
   ~stage_executor() { abandon(); }

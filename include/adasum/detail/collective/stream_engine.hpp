@@ -57,7 +57,7 @@ class stream_engine {
   void enqueue(T* data) {
     std::size_t done = 0;
     for (; done < stages_.size(); ++done) {
-      bring(done, data);
+      exchange(stages_[done], to_combine_[done], data, received_->data());
       if (!stages_[done].survives()) break;
       if (stages_[done].inner)
         combine(inner_, done, data);
@@ -89,26 +89,17 @@ class stream_engine {
     if (!out_.empty() || !in_.empty()) comm_.enqueue(space_, out_, in_);
   }
 
-  /// Elements only: there is no report.
-  void bring(std::size_t number, T* data) {
-    const auto& stage = stages_[number];
+  /// The elements of some transfers: there is no report. @param aside  where they are received; null: in the gradient
+  void exchange(const stage& stage, const transfers& list, T* data, T* aside) {
     begin();
-    T* to = received_->data();
-    for (const auto& one : to_combine_[number].sends)
-      send(stage.members[one.member], data + one.elements.begin, one.elements.size());
-    for (const auto& one : to_combine_[number].receives)
-      receive(stage.members[one.member], std::exchange(to, to + one.elements.size()), one.elements.size());
+    for (const auto& one : list.sends) send(stage.members[one.member], data + one.elements.begin, one.elements.size());
+    for (const auto& one : list.receives) {
+      T* const to = aside ? std::exchange(aside, aside + one.elements.size()) : data + one.elements.begin;
+      receive(stage.members[one.member], to, one.elements.size());
+    }
     exchange();
   }
-  void deliver(std::size_t number, T* data) {
-    const auto& stage = stages_[number];
-    begin();
-    for (const auto& one : to_deliver_[number].sends)
-      send(stage.members[one.member], data + one.elements.begin, one.elements.size());
-    for (const auto& one : to_deliver_[number].receives)
-      receive(stage.members[one.member], data + one.elements.begin, one.elements.size());
-    exchange();
-  }
+  void deliver(std::size_t number, T* data) { exchange(stages_[number], to_deliver_[number], data, nullptr); }
 
   // ── arithmetic ──
 

@@ -47,7 +47,9 @@ void check_sent(std::size_t length, std::size_t count) {
   const auto room = detail::room_for_records(messages, 1, sizeof(T));
   CHECK(room * sizeof(T) >= count * sizeof(record));
 
-  detail::joined_messages from(detail::ref_to_space<T>(space), length + room), to(detail::ref_to_space<T>(space), 0);
+  const auto elements_of_space = detail::ref_to_space<T>(space);
+  detail::wire from(elements_of_space, wire_format::same, 0, 0, length + room);
+  detail::wire to(elements_of_space, wire_format::same, 0, 0);
   std::vector<T> received(length + room);
   std::vector<record> known(count);
   to.reserve(1);
@@ -86,7 +88,7 @@ TEST_CASE("what several ranks get is copied once; parts of their own, one behind
   std::vector<float> elements{1, 2, 3, 4};
   const std::vector<record> records{{1, 2}};
   const std::byte* const all = bytes_of(elements);
-  detail::joined_messages messages(detail::ref_to_space<float>(space), 16);
+  detail::wire messages(detail::ref_to_space<float>(space), wire_format::same, 0, 0, 16);
   messages.begin();
   const auto one = messages.send(1, all, 4, records, false), other = messages.send(2, all, 4, records, false);
   CHECK(copied == 4);
@@ -105,7 +107,7 @@ TEST_CASE("a message that is withheld is not made, and is as long") {
   const counting_space space{{}, &copied};
   std::vector<float> elements{1, 2};
   const std::vector<record> records{{1, 2}, {3, 4}};
-  detail::joined_messages messages(detail::ref_to_space<float>(space), 10);
+  detail::wire messages(detail::ref_to_space<float>(space), wire_format::same, 0, 0, 10);
   messages.begin();
   CHECK(messages.send(1, bytes_of(elements), 2, records, true).bytes.size() == 2 * sizeof(float) + 2 * sizeof(record));
   CHECK(copied == 0);

@@ -40,7 +40,7 @@ struct messenger_of_rank {
     sizes.include(one, true, 4);
     return sizes;
   }
-  void begin(bool posts) { by.begin_run(bytes_of(gradient), posts); }
+  void begin(bool posts) { by.begin_run(posts); }
   void bring(bool block = true) {
     drive(by, block, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
   }
@@ -159,7 +159,7 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
         const bool own = comm.rank() == (leaf < 2 ? 0 : 1);
         report.written().row(leaf)[0] = {own ? static_cast<double>(leaf) + 0.1 + run : -1.0, own ? 0.3 : -1.0};
       }
-      by.begin_run(bytes_of(gradient), false);
+      by.begin_run(false);
       drive(by, true, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
       for (int i = 0; i < 3; ++i) {
         const auto* const vector =

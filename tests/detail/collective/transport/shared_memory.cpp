@@ -63,8 +63,8 @@ struct memory_of_rank {
   }
 
   void begin(bool posts) {
-    by_message.begin_run(bytes_of(gradient), posts);
-    bytes = by.begin_run(bytes_of(gradient), posts);
+    by_message.begin_run(posts);
+    bytes = by.begin_run(bytes_of(gradient));
     data = reinterpret_cast<float*>(bytes);
   }
   void bring(bool block = true) {
@@ -361,7 +361,7 @@ TEST_CASE("ranks with different plans refuse each other at the first barrier") {
                              {.sums = 4}, static_cast<std::uint64_t>(comm.rank()), patience);
     const auto bound = bound_to(by, one_stage(comm.rank(), 2, 8, false), 2);
     auto gradient = numbered<float>(comm.rank(), 8);
-    by.begin_run(bytes_of(gradient), false);
+    by.begin_run(bytes_of(gradient));
     try {
       drive(by, true, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
     } catch (const communication_error&) {

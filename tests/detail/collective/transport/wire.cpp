@@ -30,8 +30,8 @@ std::vector<float> sent(wire_format format, std::vector<float> elements) {
   std::vector<float> received(elements.size());
   from.begin();
   to.begin();
-  const auto message = from.pack(1, bytes_of(elements), elements.size());
-  const auto buffer = to.buffer_for(0, bytes_of(received), received.size());
+  const auto message = from.send(1, bytes_of(elements), elements.size());
+  const auto buffer = to.receive(0, bytes_of(received), received.size());
   REQUIRE(message.bytes.size() == buffer.bytes.size());
   std::ranges::copy(message.bytes, buffer.bytes.begin());
   to.unpack();
@@ -50,8 +50,8 @@ TEST_CASE("elements as they are: sent from where they lie, received where they a
   detail::wire wire(floats, wire_format::same, 0, 0);
   std::vector<float> elements{1, 2, 3};
   CHECK_FALSE(wire.rounds());
-  const auto message = wire.pack(4, bytes_of(elements), 3);
-  const auto buffer = wire.buffer_for(5, bytes_of(elements), 3);
+  const auto message = wire.send(4, bytes_of(elements), 3);
+  const auto buffer = wire.receive(5, bytes_of(elements), 3);
   CHECK(message.peer == 4);
   CHECK(buffer.peer == 5);
   for (const auto where : {message.where, buffer.where}) CHECK(where == memory_kind::space);
@@ -105,8 +105,8 @@ TEST_CASE("several messages of one exchange lie side by side, exchange after exc
     std::vector<float> first{1, 2}, second{3, 4, 5};
     std::vector<float> to_first(2), to_second(3);
     wire.begin();
-    const auto a = wire.pack(1, bytes_of(first), 2), b = wire.pack(2, bytes_of(second), 3);
-    const auto from_a = wire.buffer_for(1, bytes_of(to_first), 2), from_b = wire.buffer_for(2, bytes_of(to_second), 3);
+    const auto a = wire.send(1, bytes_of(first), 2), b = wire.send(2, bytes_of(second), 3);
+    const auto from_a = wire.receive(1, bytes_of(to_first), 2), from_b = wire.receive(2, bytes_of(to_second), 3);
     CHECK(a.bytes.size() == 4);
     CHECK(b.bytes.size() == 6);
     std::ranges::copy(b.bytes, from_b.bytes.begin());
@@ -122,16 +122,16 @@ TEST_CASE("elements that go to several ranks one after the other are packed once
   std::vector<float> elements{1e5f, 2, 1e-9f};
   wire.begin_run();
   wire.begin();
-  const auto one = wire.pack(1, bytes_of(elements), 3), other = wire.pack(2, bytes_of(elements), 3);
+  const auto one = wire.send(1, bytes_of(elements), 3), other = wire.send(2, bytes_of(elements), 3);
   CHECK(other.peer == 2);
   CHECK(other.bytes.data() == one.bytes.data());
   CHECK(wire.losses() == wire_losses{1, 1});
-  const auto first = wire.pack(3, bytes_of(elements), 1);  // other elements from the same address
+  const auto first = wire.send(3, bytes_of(elements), 1);  // other elements from the same address
   CHECK(first.bytes.data() == one.bytes.data() + one.bytes.size());
   CHECK(wire.losses() == wire_losses{2, 1});
   elements.front() = 1;
   wire.begin();  // elements may have changed since
-  CHECK(wire.pack(1, bytes_of(elements), 3).bytes.data() == one.bytes.data());
+  CHECK(wire.send(1, bytes_of(elements), 3).bytes.data() == one.bytes.data());
   CHECK(wire.losses() == wire_losses{2, 2});
 }
 
@@ -140,8 +140,8 @@ TEST_CASE("what this rank rounds is counted until the next run") {
   std::vector<float> first{1e5f, 2}, to_first(2);
   wire.begin_run();
   wire.begin();
-  const auto a = wire.pack(1, bytes_of(first), 2);
-  std::ranges::copy(a.bytes, wire.buffer_for(1, bytes_of(to_first), 2).bytes.begin());
+  const auto a = wire.send(1, bytes_of(first), 2);
+  std::ranges::copy(a.bytes, wire.receive(1, bytes_of(to_first), 2).bytes.begin());
   wire.unpack();
   CHECK(to_first == std::vector<float>{std::numeric_limits<float>::infinity(), 2});
   CHECK(wire.losses() == wire_losses{1, 0});

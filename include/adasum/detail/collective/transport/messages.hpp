@@ -91,11 +91,8 @@ class messages final : public transport {
                    longest(space, sizes, static_cast<std::size_t>(comm.size()), report)),
         sum_scratch_(sizes.sums) {}
 
-  std::byte* begin_run(std::byte* gradient, bool posts) override {
-    messenger_.begin_run(posts);
-    return gradient;
-  }
-  void end_run() override {}
+  /// See messenger::begin_run.
+  void begin_run(bool posts) { messenger_.begin_run(posts); }
 
   progress bring(const bound_stage& stage, std::byte* gradient, std::size_t turn) override {
     // Where all survivors combine everything, each keeps its own vector: as the others will see it.
@@ -136,8 +133,7 @@ class messages final : public transport {
   }
 
   bool arrived(bool block) override { return messenger_.arrived(block); }
-  void withdraw() override { messenger_.withdraw(); }
-  progress leave() override { return progress::done; }
+  void withdraw() { messenger_.withdraw(); }
   bool withdrawn() const { return messenger_.withdrawn(); }
 
   // ── for what is no stage, or not all of one ──

@@ -30,16 +30,30 @@
 /// steps that it has not taken yet, but withholds its bytes; who gets such a message fails, and withholds from then on.
 namespace adasum::detail {
 
-/// Messages of elements, rounded to 16 bits on their way if asked for. Packs into buffers of its own and unpacks from
-/// there; elements that go to several ranks one after the other are packed once.
+/// How many elements are as long as the longest records that are joined to one of these messages.
+inline std::size_t room_for_records(const std::vector<transfer>& messages, std::size_t segments,
+                                    std::size_t element_size) {
+  std::size_t records = 0;
+  for (const auto& one : messages)
+    if (one.joined) records = std::max(records, one.leaves.size() * segments);
+  return (records * sizeof(report::entry) + element_size - 1) / element_size;
+}
+
+/// Messages of elements: as they lie; rounded to 16 bits on their way, if asked for; or else, in memory that the host reads and
+/// writes, with records at their end (transfer::joined). What is rounded or has records behind it is made in a buffer: once,
+/// where several ranks get the same one after the other.
 class wire {
  public:
-  /// @param sent, received  the most elements that one exchange packs and unpacks
-  wire(const space_ref& space, wire_format format, std::size_t sent, std::size_t received)
+  /// @param sent, received  the most elements that one exchange rounds and unpacks
+  /// @param joined          the most that one exchange sends with records behind them, and room for these
+  wire(const space_ref& space, wire_format format, std::size_t sent, std::size_t received, std::size_t joined = 0)
       : space_(space), format_(format), sent_size_(std::max<std::size_t>(sent, 1)) {
-    if (!rounds()) return;
-    sent_ = space.packing()->allocate(space.object(), sent_size_);
-    received_ = space.packing()->allocate(space.object(), received);
+    if (rounds()) {
+      sent_ = space.packing()->allocate(space.object(), sent_size_);
+      received_ = space.packing()->allocate(space.object(), received);
+    } else {
+      sent_ = space.allocate(joined);
+    }
   }
 
   bool rounds() const { return format_ != wire_format::same; }
@@ -47,39 +61,44 @@ class wire {
     lost_ = {};
     all_counted_ = true;
   }
-  /// Forget the targets of the last exchange.
+  /// Forget the last exchange.
   void begin() {
-    sent_count_ = received_count_ = 0;
+    used_ = received_count_ = 0;
     last_ = {};
-    targets_.clear();
+    arriving_.clear();
   }
-  void reserve(std::size_t messages) { targets_.reserve(messages); }
+  void reserve(std::size_t messages) { arriving_.reserve(messages); }
 
-  outgoing pack(int peer, const std::byte* elements, std::size_t count) {
-    if (!rounds()) return {peer, {elements, count * space_.element_size()}, memory_kind::space};
+  /// @param records   the same for all peers of one exchange; none where elements are rounded
+  /// @param withheld  nobody reads it, so it need not be made: the execution space may be what failed
+  outgoing send(int peer, const std::byte* elements, std::size_t count, std::span<const report::entry> records = {},
+                bool withheld = false) {
+    const auto bytes = count * bytes_of_element();
+    if (!rounds() && records.empty()) return {peer, {elements, bytes}, memory_kind::space};
     if (elements != last_.from || count != last_.count) {
-      last_ = {elements, count, sent_.data() + sent_count_ * packed_size};
-      sent_count_ += count;
-      round_to(elements, last_.packed, count);
+      std::byte* const to = sent_.data() + used_;
+      last_ = {elements, count, {to, bytes + records.size_bytes()}};
+      used_ += bytes + (records.size_bytes() + bytes_of_element() - 1) / bytes_of_element() * bytes_of_element();
+      if (!withheld) rounds() ? round_to(elements, to, count) : join(elements, to, count, records);
     }
-    return {peer, {last_.packed, count * packed_size}, memory_kind::space};
+    return {peer, last_.message, memory_kind::space};
   }
-  /// As many bytes as these elements take on their way, which nobody reads.
-  std::span<const std::byte> as_long_as(const std::byte* elements, std::size_t count) const {
-    if (!rounds()) return {elements, count * space_.element_size()};
-    return {sent_.data(), count * packed_size};
-  }
-  incoming buffer_for(int peer, std::byte* elements, std::size_t count) {
-    if (!rounds()) return {peer, {elements, count * space_.element_size()}, memory_kind::space};
-    auto* const packed = received_.data() + received_count_ * packed_size;
-    received_count_ += count;
-    targets_.push_back({packed, elements, count});
-    return {peer, {packed, count * packed_size}, memory_kind::space};
+  /// @param records  those that arrive behind the elements, where there is room for them
+  incoming receive(int peer, std::byte* elements, std::size_t count, std::span<report::entry> records = {}) {
+    std::byte* to = elements;
+    if (rounds()) to = received_.data() + std::exchange(received_count_, received_count_ + count) * packed_size;
+    if (rounds() || !records.empty()) arriving_.push_back({to, elements, count, records});
+    return {peer, {to, count * bytes_of_element() + records.size_bytes()}, memory_kind::space};
   }
   /// After the exchange: what was received, where it was wanted.
   void unpack() const {
-    for (const auto& one : targets_) unpack(one.from, one.to, one.count);
+    for (const auto& one : arriving_)
+      if (rounds())
+        unpack(one.from, one.elements, one.count);
+      else
+        std::memcpy(static_cast<void*>(one.records.data()), space_.at(one.from, one.count), one.records.size_bytes());
   }
+
   /// Elements as the others see them.
   void round(std::byte* elements, std::size_t count) {
     if (!rounds()) return;
@@ -91,6 +110,7 @@ class wire {
       unpack(sent_.data(), piece, length);
     }
   }
+
   /// What this rank's elements have lost in this run; nothing where the space does not count.
   std::optional<wire_losses> losses() const { return all_counted_ ? std::optional(lost_) : std::nullopt; }
 
@@ -98,17 +118,24 @@ class wire {
   static constexpr std::size_t packed_size = sizeof(packed_bfloat16);
   static_assert(sizeof(packed_binary16) == packed_size);
 
-  struct packed_vector {
+  struct made_message {
     const std::byte* from = nullptr;
     std::size_t count = 0;
-    std::byte* packed = nullptr;
+    std::span<const std::byte> message{};
   };
-  struct unpacked_vector {
+  struct arriving {
     const std::byte* from;
-    std::byte* to;
+    std::byte* elements;
     std::size_t count;
+    std::span<report::entry> records;
   };
 
+  std::size_t bytes_of_element() const { return rounds() ? packed_size : space_.element_size(); }
+  void join(const std::byte* from, std::byte* to, std::size_t count, std::span<const report::entry> records) const {
+    space_.copy(from, to, count);
+    space_.fence();
+    std::memcpy(space_.at(to, count), records.data(), records.size_bytes());
+  }
   void round_to(const std::byte* from, std::byte* to, std::size_t count) {
     if (count == 0) return;
     all_counted_ &= space_.packing()->pack(space_.object(), format_, from, to, count, lost_);
@@ -122,103 +149,33 @@ class wire {
 
   space_ref space_;
   wire_format format_;
-  std::size_t sent_size_;
+  std::size_t sent_size_;  // elements
   space_memory sent_, received_;
-  std::size_t sent_count_ = 0, received_count_ = 0;
-  packed_vector last_;
-  std::vector<unpacked_vector> targets_;
+  std::size_t used_ = 0;            // of what is sent, in bytes
+  std::size_t received_count_ = 0;  // elements
+  made_message last_;
+  std::vector<arriving> arriving_;
   wire_losses lost_;
   bool all_counted_ = true;
-};
-
-/// How many elements are as long as the longest records that are joined to one of these messages.
-inline std::size_t room_for_records(const std::vector<transfer>& messages, std::size_t segments,
-                                    std::size_t element_size) {
-  std::size_t records = 0;
-  for (const auto& one : messages)
-    if (one.joined) records = std::max(records, one.leaves.size() * segments);
-  return (records * sizeof(report::entry) + element_size - 1) / element_size;
-}
-
-/// Messages of elements with records at their end (transfer::joined), in memory that the host reads and writes. Elements
-/// that are sent are copied to where there is room behind them: once, where several ranks get the same. Elements that are
-/// received stay where they arrive.
-class joined_messages {
- public:
-  /// @param sent  the most elements that one exchange sends in such messages, and room for records behind each
-  joined_messages(const space_ref& space, std::size_t sent) : space_(space), buffer_(space.allocate(sent)) {}
-
-  /// Forget the last exchange.
-  void begin() {
-    used_ = 0;
-    copied_ = {};
-    arriving_.clear();
-  }
-  void reserve(std::size_t messages) { arriving_.reserve(messages); }
-
-  /// @param records   the same for all peers of one exchange
-  /// @param withheld  nobody reads it, so it need not be made: the execution space may be what failed
-  outgoing send(int peer, const std::byte* elements, std::size_t count, std::span<const report::entry> records,
-                bool withheld) {
-    const std::span<const std::byte> bytes(elements, count * space_.element_size());
-    if (bytes.data() != copied_.data() || bytes.size() != copied_.size()) {
-      std::byte* const to = space_.at(buffer_.data(), used_);
-      if (!withheld) {
-        space_.copy(elements, to, count);
-        space_.fence();
-        std::memcpy(to + bytes.size(), records.data(), records.size_bytes());
-      }
-      used_ += count + (records.size_bytes() + space_.element_size() - 1) / space_.element_size();
-      copied_ = bytes;
-      message_ = {to, bytes.size() + records.size_bytes()};
-    }
-    return {peer, message_, memory_kind::space};
-  }
-  /// @param elements  there is room behind them
-  incoming receive(int peer, std::byte* elements, std::size_t count, std::span<report::entry> records) {
-    const auto bytes = count * space_.element_size();
-    arriving_.push_back({elements + bytes, records});
-    return {peer, {elements, bytes + records.size_bytes()}, memory_kind::space};
-  }
-  /// After the exchange: the records, to where they belong.
-  void unpack() const {
-    for (const auto& [from, to] : arriving_)
-      std::memcpy(static_cast<void*>(to.data()), static_cast<const void*>(from), to.size_bytes());
-  }
-
- private:
-  struct arriving {
-    const std::byte* from;
-    std::span<report::entry> to;
-  };
-
-  space_ref space_;
-  space_memory buffer_;
-  std::size_t used_ = 0;  // of it, in elements
-  std::span<const std::byte> copied_;
-  std::span<const std::byte> message_;  // what was made of these
-  std::vector<arriving> arriving_;
 };
 
 class messenger {
  public:
   /// @param sent, received  the most elements of one exchange
-  /// @param joined          see joined_messages
+  /// @param joined          see wire
   /// @param members         the most ranks that meet in one stage
   /// @param longest         the most bytes of one message
   messenger(const space_ref& space, const communicator_ref& comm, wire_format format, std::size_t sent,
             std::size_t received, std::size_t joined, std::size_t members, std::size_t longest)
       : is_device_(space.is_device()),
         comm_(comm),
-        wire_(space, format, sent, received),
-        joined_(space, joined),
+        wire_(space, format, sent, received, joined),
         pending_(comm.can_post() ? comm.make_pending() : no_object()) {
     // To a member that waits, elements, records and norms are messages of their own.
     const auto messages = std::max(3 * members, sum_order::most_messages);
     out_.reserve(messages);
     in_.reserve(messages);
     wire_.reserve(members);
-    joined_.reserve(members);
     if (is_device_) return;
     // In time, where the communicator can: the others wait for messages that it has no memory to send.
     comm.reserve(messages, longest);
@@ -251,19 +208,13 @@ class messenger {
     out_.clear();
     in_.clear();
     wire_.begin();
-    joined_.begin();
   }
   /// @param records  that are joined to the elements
   void send(int peer, const std::byte* elements, std::size_t count, std::span<const report::entry> records = {}) {
-    if (count == 0) return;
-    if (!records.empty()) return out_.push_back(joined_.send(peer, elements, count, records, withdrawn_));
-    // What is withheld need not be made: the execution space may be what failed.
-    out_.push_back(withdrawn_ ? outgoing{peer, wire_.as_long_as(elements, count), memory_kind::space}
-                              : wire_.pack(peer, elements, count));
+    if (count > 0) out_.push_back(wire_.send(peer, elements, count, records, withdrawn_));
   }
   void receive(int peer, std::byte* to, std::size_t count, std::span<report::entry> records = {}) {
-    if (count == 0) return;
-    in_.push_back(records.empty() ? wire_.buffer_for(peer, to, count) : joined_.receive(peer, to, count, records));
+    if (count > 0) in_.push_back(wire_.receive(peer, to, count, records));
   }
   /// Something small that lies in memory of the host.
   void send_record(int peer, std::span<const std::byte> record) {
@@ -310,9 +261,7 @@ class messenger {
     return block;
   }
   void unpack() {
-    if (withdrawn_) return;
-    wire_.unpack();
-    joined_.unpack();
+    if (!withdrawn_) wire_.unpack();
   }
   /// Elements as the others will see them.
   void round(std::byte* elements, std::size_t count) { wire_.round(elements, count); }
@@ -343,7 +292,6 @@ class messenger {
   bool is_device_;
   communicator_ref comm_;
   wire wire_;
-  joined_messages joined_;
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
   owned_object pending_;

@@ -120,7 +120,8 @@ class shared_memory final : public transport {
   /// This rank's gradient memory; null where every address can be reached and none is needed.
   std::byte* gradient() const { return shared_.gradient(); }
 
-  std::byte* begin_run(std::byte* gradient_of_caller, bool) override {
+  /// A run begins. @return where it works on the gradient: there, or on a copy of it
+  std::byte* begin_run(std::byte* gradient_of_caller) {
     withdrawn_ = early_ = false;
     shared_.begin_run();
     callers_ = nullptr;
@@ -132,7 +133,8 @@ class shared_memory final : public transport {
     space_.copy(callers_, mine_, length_);
     return mine_;
   }
-  void end_run() override {
+  /// It ended well. The result is where begin_run was given the gradient.
+  void end_run() {
     if (callers_) copy_others_parts(mine_, callers_, result_);
     space_.fence();
     shared_.end_run();
@@ -206,11 +208,13 @@ class shared_memory final : public transport {
     copy_to_others(stage, gradient, written);
   }
 
-  void withdraw() override {
+  /// This rank has failed.
+  void withdraw() {
     withdrawn_ = true;
     shared_.fail();
   }
-  progress leave() override { return wait(pending::isolation, time_limit::always); }
+  /// After that: waits until nobody is at work on this rank's gradient. The others find out soon that it has withdrawn.
+  progress leave() { return wait(pending::isolation, time_limit::always); }
 
  private:
   enum class pending { barrier, isolation, records };

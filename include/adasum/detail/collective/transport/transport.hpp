@@ -41,15 +41,11 @@ struct bound_stage : stage {
 };
 
 /// Each verb is called with `turn` 0 first, and while it waits, again with one more whenever arrived() has said that what
-/// it waits for is there. `gradient` is the run's; positions are those of the whole vector.
+/// it waits for is there. `gradient` is the run's; positions are those of the whole vector. Once this rank has withdrawn from a run, the verbs let
+/// nobody wait, and carry nothing.
 class transport {
  public:
   virtual ~transport() = default;
-
-  /// A run begins. @return where it works on the gradient: there, or on a copy of it
-  virtual std::byte* begin_run(std::byte* gradient, bool posts) = 0;
-  /// It ended well. The result is where begin_run was given the gradient.
-  virtual void end_run() = 0;
 
   /// Every survivor can read its part of each member's vector: vector(). What is known of the gradients in it comes
   /// along.
@@ -69,12 +65,6 @@ class transport {
   virtual std::size_t elements_at_once(const bound_stage&) const { return std::numeric_limits<std::size_t>::max(); }
   /// These elements of the result, counted in the whole vector, have been written.
   virtual void deliver_early(const bound_stage&, std::byte*, index_range) {}
-
-  /// This rank has failed: from here on its verbs let nobody wait, and carry nothing.
-  virtual void withdraw() = 0;
-  /// After that, when nobody waits for this rank any more.
-  /// @return waits: others may still be at work on its gradient; they find out soon that it has withdrawn
-  virtual progress leave() = 0;
 };
 
 }  // namespace adasum::detail
