@@ -23,6 +23,7 @@
 #include "measure_check.hpp"
 #include "mix_check.hpp"
 #include "space_samples.hpp"
+#include "taken_members.hpp"
 
 namespace adasum {
 namespace detail {
@@ -131,9 +132,10 @@ class memory_check {
 ///     and the other optional members.
 ///
 /// Does not see whether copies of the space may be used by several threads at the same time.
+/// @return the names of the optional members that the library takes
 /// @throws bad_input  saying what is wrong first
 template <scalar T, execution_space<T> Space>
-void check_execution_space(const Space& space) {
+std::vector<std::string> check_execution_space(const Space& space) {
   detail::memory_check<T, Space>(space).run();
   detail::measure_check<T, Space>(space).run();
   detail::mix_check<Space, T>(space).run();
@@ -149,6 +151,7 @@ void check_execution_space(const Space& space) {
       detail::mix_check<Space, double, T, true>(space).run();
     }
   }
+  return detail::taken_members_of_space<T, Space>();
 }
 
 }  // namespace adasum
