@@ -226,6 +226,16 @@ TEST_CASE("communicators of users that are right, with spaces that have no float
   }
   const question_counts asked;
   CHECK(faults_found<complete_communicator>(3, serial_space{}, asked).empty());
+  using names = std::vector<std::string>;
+  on_each(group_of<minimal_communicator>(2), [](const minimal_communicator& comm) {
+    CHECK(check_communicator(comm, serial_space{}) == names{});
+    return true;
+  });
+  on_each(group_of<complete_communicator>(2, asked), [](const complete_communicator& comm) {
+    CHECK(check_communicator(comm, serial_space{}) ==
+          names{"gave_up", "require_usable", "post", "share", "all_share_memory", "has_left", "timeout", "progress"});
+    return true;
+  });
   for (const auto what : {asked_for::all_share_memory, asked_for::has_left}) {
     CAPTURE(static_cast<int>(what));
     CHECK(asked.of(what) > 0);

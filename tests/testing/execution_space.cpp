@@ -199,6 +199,11 @@ TEST_CASE("spaces of users that are right") {
     CAPTURE(static_cast<int>(what));
     CHECK(asked.of(what) > 0);
   }
+  using names = std::vector<std::string>;
+  CHECK(check_execution_space<float>(minimal_space<float>(1)) == names{});
+  CHECK(check_execution_space<float>(complete_space(asked)) == names{"copy to and from 16 bits", "arithmetic",
+                                                                     "can_reach", "measure_in_double", "mix_in_double",
+                                                                     "for_recombining"});
   CHECK_NOTHROW(check_execution_space<float>(faulty_space(fault::none)));
   CHECK_NOTHROW(check_execution_space<double>(faulty_space(fault::none)));
 }

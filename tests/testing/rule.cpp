@@ -10,7 +10,9 @@
 #include <cmath>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/complete_types.hpp"
 #include "support/foreign.hpp"
@@ -52,6 +54,11 @@ TEST_CASE("rules that are right") {
   CHECK_NOTHROW(check_rule(complete_pairwise_rule{asked}, {.symmetric = true}));
   CHECK_NOTHROW(check_rule(complete_gram_rule{asked}, {.symmetric = true}));
   CHECK(asked.of(asked_for::degree) > 0);
+  CHECK(check_rule(minimal_gram_rule(1)).empty());
+  CHECK(check_rule(complete_pairwise_rule{asked}) ==
+        std::vector<std::string>{"needs", "left_fold", "whole_model", "degree", "fallbacks", "chosen_name"});
+  CHECK(check_rule(complete_gram_rule{asked}) ==
+        std::vector<std::string>{"needs", "whole_model", "leaves_out_nonfinite", "degree", "parameters", "fallbacks"});
   CHECK_NOTHROW(check_rule(longest{}));
 }
 

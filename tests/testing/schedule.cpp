@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,10 @@ TEST_CASE("schedules of users that are right") {
   CHECK_NOTHROW(check_schedule(minimal_schedule(1)));
   CHECK_NOTHROW(check_schedule(complete_schedule(asked)));
   CHECK(asked.of(asked_for::stages_in_place) > 0);
+  using names = std::vector<std::string>;
+  CHECK(check_schedule(minimal_schedule(1), 2) == names{});
+  CHECK(check_schedule(complete_schedule(asked), 2) == names{"uses_shared_memory", "chosen_name", "parameters"});
+  CHECK(check_schedule(reversed_schedule{}, 2) == names{"leaf_ranks"});
   CHECK_NOTHROW(check_schedule(reversed_schedule{}));
   CHECK_NOTHROW(check_schedule(inner_schedule{}));
   CHECK_NOTHROW(check_schedule(binomial_tree{}, {1, 2, 4, 8, 16}));

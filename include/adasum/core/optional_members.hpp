@@ -19,6 +19,36 @@ namespace adasum {
 
 // ── rules ──
 
+namespace detail {
+
+// Whether a rule has a member, as the page says it. A schedule's parameters are asked for likewise.
+template <class R>
+concept says_whether_nonfinite = requires {
+  { R::leaves_out_nonfinite } -> std::convertible_to<bool>;
+};
+template <class R>
+concept has_degree = requires(const R& rule) {
+  { rule.degree() } -> std::same_as<int>;
+};
+template <class Type>
+concept has_parameters = requires(const Type& type) {
+  { type.parameters() } -> std::convertible_to<std::span<const double>>;
+};
+template <class R>
+concept has_chosen_name = requires(const R& rule) {
+  { rule.chosen_name() } -> std::same_as<std::string_view>;
+};
+template <class R>
+concept counts_fallbacks = requires(const R& rule) {
+  { rule.fallbacks } -> std::convertible_to<std::size_t>;
+};
+template <class R>
+concept says_whether_whole_model = requires(const R& rule) {
+  { rule.whole_model() } -> std::convertible_to<bool>;
+};
+
+}  // namespace detail
+
 /// How good inner products must be for a rule.
 template <rule R>
 constexpr inner_products needs_of = [] {
@@ -43,9 +73,7 @@ constexpr bool needs_accurate_gram = needs_of<R> == inner_products::accurate || 
 /// Whether vectors that are not finite are left out under a rule.
 template <rule R>
 constexpr bool leaves_out_nonfinite = [] {
-  if constexpr (requires {
-                  { R::leaves_out_nonfinite } -> std::convertible_to<bool>;
-                })
+  if constexpr (detail::says_whether_nonfinite<R>)
     return static_cast<bool>(R::leaves_out_nonfinite);
   else
     return false;
@@ -54,9 +82,7 @@ constexpr bool leaves_out_nonfinite = [] {
 /// How the result follows the gradients' scale: s·gradients give s^degree·result.
 template <rule R>
 constexpr int degree_of(const R& rule) {
-  if constexpr (requires {
-                  { rule.degree() } -> std::same_as<int>;
-                })
+  if constexpr (detail::has_degree<R>)
     return rule.degree();
   else
     return 1;
@@ -65,9 +91,7 @@ constexpr int degree_of(const R& rule) {
 /// What a rule or a schedule was made with, passed to visit as a span; an empty one if it does not say.
 template <class Type, class Visitor>
 constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
-  if constexpr (requires {
-                  { type.parameters() } -> std::convertible_to<std::span<const double>>;
-                }) {
+  if constexpr (detail::has_parameters<Type>) {
     const auto parameters = type.parameters();
     return visit(std::span<const double>(parameters));
   } else {
@@ -78,9 +102,7 @@ constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
 /// The name of the rule that runs: what it stands for, if it says so.
 template <rule R>
 constexpr std::string_view name_of(const R& rule) {
-  if constexpr (requires {
-                  { rule.chosen_name() } -> std::same_as<std::string_view>;
-                })
+  if constexpr (detail::has_chosen_name<R>)
     return rule.chosen_name();
   else
     return R::name;
@@ -89,9 +111,7 @@ constexpr std::string_view name_of(const R& rule) {
 /// How often a rule has fallen back; 0 for one that never does.
 template <rule R>
 constexpr std::size_t fallbacks_of(const R& rule) {
-  if constexpr (requires {
-                  { rule.fallbacks } -> std::convertible_to<std::size_t>;
-                })
+  if constexpr (detail::counts_fallbacks<R>)
     return rule.fallbacks;
   else
     return 0;
@@ -109,7 +129,7 @@ std::vector<double> parameters_of(const Type& type) {
 /// Whether one set of weights serves all segments.
 template <rule R>
 bool weighs_whole_model(const R& rule) {
-  if constexpr (requires { rule.whole_model(); })
+  if constexpr (says_whether_whole_model<R>)
     return rule.whole_model();
   else
     return false;

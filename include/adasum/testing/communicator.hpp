@@ -17,6 +17,7 @@
 #include "../core/message.hpp"
 #include "sample_messages.hpp"
 #include "shared_window.hpp"
+#include "taken_members.hpp"
 
 namespace adasum {
 namespace detail {
@@ -228,9 +229,10 @@ class message_check {
 ///
 /// A communicator that loses a message may wait for ever. Does not see what happens to ranks that end in the middle.
 /// @tparam T  elements that the space offers
+/// @return the names of the optional members that the library takes
 /// @throws bad_input  saying what this rank found wrong first; the others may have found nothing
 template <scalar T = float, execution_space<T> Space, communicator_for<Space> Comm>
-void check_communicator(const Comm& comm, const Space& space) {
+std::vector<std::string> check_communicator(const Comm& comm, const Space& space) {
   auto problem = detail::message_check<T, Comm, Space>(comm, space).run();
   if constexpr (shared_memory_communicator<Comm>) {
     const auto of_memory = detail::shared_window_check<T, Comm, Space>(comm, space).run();
@@ -238,6 +240,7 @@ void check_communicator(const Comm& comm, const Space& space) {
   }
   if (!problem.empty())
     throw bad_input("adasum::check_communicator: rank " + std::to_string(comm.rank()) + ": " + problem);
+  return detail::taken_members_of_communicator<Comm, Space>();
 }
 
 }  // namespace adasum

@@ -19,25 +19,13 @@
 #include "../core/optional_members.hpp"
 #include "../core/segments.hpp"
 #include "../core/wire_losses.hpp"
+#include "../detail/references/packed_element.hpp"
 #include "measure_check.hpp"
 #include "mix_check.hpp"
-#include "mix_in_double_check.hpp"
 #include "space_samples.hpp"
+#include "taken_members.hpp"
 
 namespace adasum {
-namespace detail {
-
-/// 16-bit elements, as a program of the user's may have them.
-template <number_format Format>
-struct sample_of_16_bits {
-  std::uint16_t bits;
-};
-
-}  // namespace detail
-
-template <number_format Format>
-struct scalar_traits<detail::sample_of_16_bits<Format>> : stored_as<Format> {};
-
 namespace detail {
 
 /// The part of check_execution_space that looks at memory and copies.
@@ -50,8 +38,10 @@ class memory_check {
     if (std::string_view(Space::name).empty()) refuse_space(Space::name, "its name is empty");
     check_memory();
     for (const std::size_t count : {0u, 1u, 7u, 1000u}) check_copy<T, T>(count);
-    check_conversions<number_format::bfloat16>();
-    check_conversions<number_format::binary16>();
+    if constexpr (packs<Space, T>) {
+      check_conversions<packed_bfloat16>();
+      check_conversions<packed_binary16>();
+    }
   }
 
  private:
@@ -88,6 +78,12 @@ class memory_check {
     if (to_double(got[count]) != 7) refuse("copy: it writes past the end");
   }
 
+  template <scalar U>
+  void check_conversions() const {
+    check_copy<T, U>(1000);
+    check_copy<U, T>(1000);
+    check_losses<U>();
+  }
   /// Where the space counts what conversions lose, and the host can read it.
   template <scalar U>
   void check_losses() const {
@@ -118,29 +114,8 @@ class memory_check {
     }
   }
 
-  /// Where the space offers them.
-  template <number_format Format>
-  void check_conversions() const {
-    using U = sample_of_16_bits<Format>;
-    if constexpr (std::is_same_v<T, float> && execution_space<Space, U>)
-      if constexpr (requires(const T* from, U* to) {
-                      space_.copy(from, to, std::size_t{});
-                      space_.copy(static_cast<const U*>(to), const_cast<T*>(from), std::size_t{});
-                    }) {
-        check_copy<T, U>(1000);
-        check_copy<U, T>(1000);
-        check_losses<U>();
-      }
-  }
-
   const Space& space_;
 };
-
-template <scalar T, class Space>
-inline constexpr bool has_measure_in_double =
-    requires(const Space& space, const slice& part, std::span<const T* const> vectors, double* gram) {
-      space.measure_in_double(part, vectors, gram);
-    };
 
 }  // namespace detail
 
@@ -157,16 +132,26 @@ inline constexpr bool has_measure_in_double =
 ///     and the other optional members.
 ///
 /// Does not see whether copies of the space may be used by several threads at the same time.
+/// @return the names of the optional members that the library takes
 /// @throws bad_input  saying what is wrong first
 template <scalar T, execution_space<T> Space>
-void check_execution_space(const Space& space) {
+std::vector<std::string> check_execution_space(const Space& space) {
   detail::memory_check<T, Space>(space).run();
   detail::measure_check<T, Space>(space).run();
-  detail::mix_check<T, Space>(space).run();
-  if constexpr (detail::has_measure_in_double<T, Space>) detail::measure_check<T, Space, true>(space).run();
-  if constexpr (detail::combines_in_groups<Space, T> && !std::is_same_v<T, double>)
-    detail::measure_check<double, Space, true>(space).run();
-  detail::mix_in_double_check<T, Space>(space).run();
+  detail::mix_check<Space, T>(space).run();
+  if constexpr (requires(const slice& part, std::span<const T* const> vectors, double* gram) {
+                  space.measure_in_double(part, vectors, gram);
+                })
+    detail::measure_check<T, Space, true>(space).run();
+  if constexpr (detail::combines_in_groups<Space, T>) detail::mix_check<Space, T, double, true>(space).run();
+  if constexpr (!std::is_same_v<T, double>) {
+    if constexpr (detail::mixes_in_double<Space, T>) detail::mix_check<Space, T, T, true>(space).run();
+    if constexpr (detail::combines_in_groups<Space, T>) {
+      detail::measure_check<double, Space, true>(space).run();
+      detail::mix_check<Space, double, T, true>(space).run();
+    }
+  }
+  return detail::taken_members_of_space<T, Space>();
 }
 
 }  // namespace adasum

@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
 #include "../core/segments.hpp"
+#include "../core/space_members.hpp"
 #include "space_samples.hpp"
 
 namespace adasum::detail {

@@ -19,6 +19,7 @@
 #include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
 #include "../core/optional_members.hpp"
+#include "taken_members.hpp"
 
 namespace adasum {
 
@@ -217,15 +218,17 @@ class rule_check {
 /// Whether the weights are the ones you mean, only a test of your own can say.
 ///
 /// @param numbers  of vectors; a pairwise rule is given two
+/// @return the names of the optional members that the library takes
 /// @throws bad_input  saying what is wrong first
 template <rule Rule>
-void check_rule(const Rule& rule, const rule_claims& claims = {},
-                const std::vector<std::size_t>& numbers = {1, 2, 3, 5, 8}) {
+std::vector<std::string> check_rule(const Rule& rule, const rule_claims& claims = {},
+                                    const std::vector<std::size_t>& numbers = {1, 2, 3, 5, 8}) {
   const detail::rule_check<Rule> check(rule, claims);
   if constexpr (pairwise_rule<Rule>)
     check.run(2);
   else
     for (const std::size_t n : numbers) check.run(n);
+  return detail::taken_members_of_rule<Rule>();
 }
 
 }  // namespace adasum

@@ -13,6 +13,7 @@
 #include "../core/error.hpp"
 #include "../core/stage.hpp"
 #include "schedule_simulation.hpp"
+#include "taken_members.hpp"
 
 namespace adasum {
 namespace detail {
@@ -101,16 +102,18 @@ class schedule_check {
 ///   * rules that are not pairwise see all gradients in one stage, where input.along_tree is false;
 ///   * stages() gives the same answer again.
 ///
+/// @return the names of the optional members that the library takes
 /// @throws bad_input  saying what is wrong first
 template <schedule Schedule>
-void check_schedule(const Schedule& order, int size, const schedule_input& input) {
+std::vector<std::string> check_schedule(const Schedule& order, int size, const schedule_input& input) {
   detail::schedule_check<Schedule>(order, size, input).run();
+  return detail::taken_members_of_schedule<Schedule>();
 }
 
 /// The same for inputs of many kinds: short and long gradients, among them some with fewer elements than ranks; in
 /// shared memory where the schedule can work there; rules of the whole Gram matrix where it supports them.
 template <schedule Schedule>
-void check_schedule(const Schedule& order, int size) {
+std::vector<std::string> check_schedule(const Schedule& order, int size) {
   for (const std::size_t length : {0u, 1u, 2u, 7u, 1000u, 100'003u})
     for (const bool along_tree : {true, false}) {
       if (!along_tree && !Schedule::supports_gram_rules) continue;
@@ -125,12 +128,15 @@ void check_schedule(const Schedule& order, int size) {
           }
       }
     }
+  return detail::taken_members_of_schedule<Schedule>();
 }
 
 /// The same for each of these numbers of ranks.
 template <schedule Schedule>
-void check_schedule(const Schedule& order, const std::vector<int>& sizes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 21, 32}) {
+std::vector<std::string> check_schedule(const Schedule& order,
+                                        const std::vector<int>& sizes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 21, 32}) {
   for (const int size : sizes) check_schedule(order, size);
+  return detail::taken_members_of_schedule<Schedule>();
 }
 
 }  // namespace adasum

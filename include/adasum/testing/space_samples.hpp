@@ -34,7 +34,7 @@ inline std::string text_of(double number) {
 }
 
 /// Elements in memory of a space, written and read by the host.
-template <scalar T, execution_space<T> Space>
+template <scalar T, class Space>
 class space_array {
  public:
   space_array(const Space& space, std::span<const T> elements)

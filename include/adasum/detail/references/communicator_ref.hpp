@@ -16,6 +16,7 @@
 #include "../../core/message.hpp"
 #include "../../core/optional_members.hpp"
 #include "own_communicators.hpp"
+#include "refused_members.hpp"
 #include "shared_window_ref.hpp"
 #include "space_ref.hpp"
 
@@ -290,6 +291,7 @@ communicator_table table_of_communicator{.exchange = &Functions::exchange,
 
 template <class Space, class Comm>
 communicator_ref ref_to_communicator(const Space& space, const Comm& comm) {
+  refuse_members_of_communicator<Comm>();
   return {table_of_communicator<Comm, Space>, &comm, &space, comm.rank(), comm.size()};
 }
 

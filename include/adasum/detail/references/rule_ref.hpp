@@ -14,8 +14,8 @@
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/optional_members.hpp"
-#include "former_members.hpp"
 #include "owned_object.hpp"
+#include "refused_members.hpp"
 
 /// A rule, as the engine sees it: a table of functions. The engine is no template.
 namespace adasum::detail {
@@ -183,7 +183,7 @@ template <class Rule>
 requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> &&
          rule<std::remove_const_t<Rule>>) rule_ref::rule_ref(Rule& rule)
     : rule_ref(table_for(rule), const_cast<std::remove_const_t<Rule>*>(&rule)) {
-  refuse_former_members_of_rule<Rule>();
+  refuse_members_of_rule<std::remove_const_t<Rule>>();
 }
 
 }  // namespace adasum::detail

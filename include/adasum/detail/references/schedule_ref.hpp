@@ -12,6 +12,7 @@
 #include "../../core/optional_members.hpp"
 #include "../../core/stage.hpp"
 #include "owned_object.hpp"
+#include "refused_members.hpp"
 #include "rule_ref.hpp"
 
 /// A schedule, as the engine sees it: a table of functions. The engine is no template.
@@ -160,6 +161,8 @@ schedule_table table_of_schedule{
 template <class Schedule>
 requires(!std::is_same_v<Schedule, schedule_ref> &&
          schedule<Schedule>) schedule_ref::schedule_ref(const Schedule& order)
-    : schedule_ref(table_of_schedule<Schedule>, &order) {}
+    : schedule_ref(table_of_schedule<Schedule>, &order) {
+  refuse_members_of_schedule<Schedule>();
+}
 
 }  // namespace adasum::detail

@@ -13,10 +13,24 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/waiting_time.hpp"
-#include "former_members.hpp"
 #include "own_communicators.hpp"
+#include "refused_members.hpp"
 
 namespace adasum::detail {
+
+// Whether memory that ranks share has a member, as the page says it.
+template <class Memory>
+concept tells_who_has_left = requires(const Memory& memory, std::size_t i) {
+  { memory.has_left(i) } -> std::convertible_to<bool>;
+};
+template <class Memory>
+concept has_timeout = requires(const Memory& memory) {
+  { (memory.timeout)() } -> std::convertible_to<std::chrono::duration<double>>;
+};
+template <class Memory>
+concept makes_progress = requires(const Memory& memory) {
+  memory.progress();
+};
 
 /// Memory that ranks share, of any type, owned; see the concept shared_window.
 class any_window {
@@ -60,25 +74,25 @@ class any_window {
   template <class Memory>
   struct holder final : methods {
     holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {
-      refuse_former_members_of_memory<Memory>();
+      refuse_members_of_memory<Memory>();
     }
     std::span<const int> ranks() const override { return held.ranks(); }
     std::byte* of(std::size_t index) const override { return held.of(index); }
     std::size_t bytes() const override { return own_memory<Memory>::bytes(held, asked); }
     bool has_left(std::size_t index) const override {
-      if constexpr (requires { held.has_left(index); })
+      if constexpr (tells_who_has_left<Memory>)
         return held.has_left(index);
       else
         return false;
     }
     std::chrono::duration<double> timeout ADASUM_NO_MACRO() const override {
-      if constexpr (requires { (held.timeout)(); })
+      if constexpr (has_timeout<Memory>)
         return (held.timeout)();
       else
         return no_timeout;
     }
     void progress() const override {
-      if constexpr (requires { held.progress(); }) held.progress();
+      if constexpr (makes_progress<Memory>) held.progress();
     }
     void rest() const override { own_memory<Memory>::rest(held); }
 

@@ -20,9 +20,9 @@
 #include "../../core/segments.hpp"
 #include "../../core/space_members.hpp"
 #include "../../core/wire_losses.hpp"
-#include "former_members.hpp"
 #include "owned_object.hpp"
 #include "packed_element.hpp"
+#include "refused_members.hpp"
 
 /// An execution space and an element type, as the engine sees them: a table of functions. The engine is no template.
 namespace adasum::detail {
@@ -330,7 +330,7 @@ space_table table_of_space{.name = Space::name,
 
 template <scalar T, class Space>
 space_ref ref_to_space(const Space& space) {
-  refuse_former_members_of_space<Space>();
+  refuse_members_of_space<Space>();
   return {table_of_space<T, Space>, &space};
 }
 

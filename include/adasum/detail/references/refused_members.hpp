@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../core/concepts.hpp"
+#include "../../core/optional_members.hpp"
+#include "../../core/stage.hpp"
+
+/// Members that their author means to be optional ones of a concept and that the library would not ask for: those with other
+/// parameters or another result, and those that the concepts once named. A type that has one does not compile. (Members that
+/// are templates or overloaded are not seen here; testing.hpp's checks list what is taken.)
+namespace adasum::detail {
+
+template <class Space>
+constexpr void refuse_members_of_space() {
+  static_assert(
+      !requires { &Space::can_reach; } ||
+          requires(const Space& space, const void* address) {
+            { space.can_reach(address) } -> std::same_as<bool>;
+          },
+      "adasum: the space's member can_reach is not `bool can_reach(const void*) const`");
+  static_assert(
+      !requires { &Space::arithmetic; } || requires(const Space& space) { std::string(space.arithmetic()); },
+      "adasum: the space's member arithmetic is not `std::string arithmetic() const`");
+  static_assert(
+      !requires { Space::round_bytes; } && !requires(const Space& space) { for_pairs(space); },
+      "adasum: the space has a member round_bytes or a function for_pairs(space), which are no longer asked for: the "
+      "library's "
+      "own spaces alone work in rounds, and have spaces for pairs; see core/concepts.hpp");
+}
+
+template <class Rule>
+constexpr void refuse_members_of_rule() {
+  static_assert(
+      !requires { &Rule::whole_model; } || says_whether_whole_model<Rule>,
+      "adasum: the rule's member whole_model is not `bool whole_model() const`");
+  static_assert(
+      !requires { &Rule::degree; } || has_degree<Rule>, "adasum: the rule's member degree is not `int degree() const`");
+  static_assert(
+      !requires { &Rule::parameters; } || has_parameters<Rule>,
+      "adasum: the rule's member parameters is not a const function that returns a range of doubles");
+  static_assert(
+      !requires { &Rule::chosen_name; } || has_chosen_name<Rule>,
+      "adasum: the rule's member chosen_name is not `std::string_view chosen_name() const`");
+  static_assert(
+      !requires { &Rule::fallbacks; } || counts_fallbacks<Rule>,
+      "adasum: the rule's member fallbacks is not a `std::size_t`");
+  static_assert(
+      !requires { &Rule::leaves_out_nonfinite; } || says_whether_nonfinite<Rule>,
+      "adasum: the rule's member leaves_out_nonfinite is not `static constexpr bool`");
+  static_assert(
+      !requires { Rule::needs_gram; } && !requires { Rule::needs_accurate_gram; } &&
+          !requires { Rule::needs_distances; },
+      "adasum: the rule has a member needs_gram, needs_accurate_gram or needs_distances, which is now `static "
+      "constexpr "
+      "adasum::inner_products needs`: none, accurate or distances; see core/concepts.hpp");
+}
+
+template <class Memory>
+constexpr void refuse_members_of_memory() {
+  static_assert(
+      !requires { &Memory::has_left; } ||
+          requires(const Memory& memory, std::size_t i) {
+            { memory.has_left(i) } -> std::convertible_to<bool>;
+          },
+      "adasum: the shared memory's member has_left is not `bool has_left(std::size_t) const`");
+  static_assert(
+      !requires { &Memory::timeout; } ||
+          requires(const Memory& memory) { std::chrono::duration<double>((memory.timeout)()); },
+      "adasum: the shared memory's member timeout is not `std::chrono::duration<double> timeout() const`");
+  static_assert(
+      !requires { &Memory::progress; } || requires(const Memory& memory) { memory.progress(); },
+      "adasum: the shared memory's member progress is not `void progress() const`");
+  static_assert(
+      !requires(const Memory& memory) { memory.alive(); },
+      "adasum: the shared memory has a member alive(), which is no longer asked for: of(i) must stay valid as long as "
+      "the "
+      "object exists; see core/concepts.hpp");
+  static_assert(
+      !requires(const Memory& memory) { memory.rest(); } && !requires { Memory::most_looks; },
+      "adasum: the shared memory has a member rest() or most_looks, which is no longer asked for: progress() is called "
+      "while "
+      "a rank waits, and may sleep; see core/concepts.hpp");
+}
+
+template <class Comm>
+constexpr void refuse_members_of_communicator() {
+  static_assert(
+      !requires { &Comm::gave_up; } ||
+          requires(const Comm& comm) {
+            { comm.gave_up() } -> std::same_as<bool>;
+          },
+      "adasum: the communicator's member gave_up is not `bool gave_up() const`");
+  static_assert(
+      !requires { &Comm::require_usable; } ||
+          requires(const Comm& comm, const char* call) { comm.require_usable(call); },
+      "adasum: the communicator's member require_usable is not `void require_usable(const char*) const`");
+  static_assert(
+      !requires { &Comm::reduction_in_flight; } ||
+          requires(const Comm& comm) {
+            { comm.reduction_in_flight() } -> std::same_as<bool&>;
+          },
+      "adasum: the communicator's member reduction_in_flight is not `bool& reduction_in_flight() const`");
+  static_assert(
+      !requires { &Comm::nodes; } ||
+          requires(const Comm& comm) {
+            { comm.nodes() } -> std::convertible_to<std::span<const int>>;
+          },
+      "adasum: the communicator's member nodes is not a const function that returns a range of int");
+  static_assert(
+      !requires { &Comm::all_share_memory; } ||
+          requires(const Comm& comm) {
+            { comm.all_share_memory() } -> std::convertible_to<bool>;
+          },
+      "adasum: the communicator's member all_share_memory is not `bool all_share_memory() const`");
+}
+
+template <class Schedule>
+constexpr void refuse_members_of_schedule() {
+  static_assert(
+      !requires { &Schedule::uses_shared_memory; } ||
+          requires(const Schedule& order, int size, const schedule_input& input) {
+            { order.uses_shared_memory(size, input) } -> std::convertible_to<shared_memory_use>;
+          },
+      "adasum: the schedule's member uses_shared_memory is not "
+      "`adasum::shared_memory_use uses_shared_memory(int, const adasum::schedule_input&) const`");
+  static_assert(
+      !requires { &Schedule::chosen_name; } ||
+          requires(const Schedule& order, int size, const schedule_input& input) {
+            { order.chosen_name(size, input) } -> std::convertible_to<std::string_view>;
+          },
+      "adasum: the schedule's member chosen_name is not "
+      "`std::string_view chosen_name(int, const adasum::schedule_input&) const`");
+  static_assert(
+      !requires { &Schedule::leaf_ranks; } ||
+          requires(const Schedule& order, int size, const schedule_input& input) {
+            { order.leaf_ranks(size, input) } -> std::convertible_to<std::vector<int>>;
+          },
+      "adasum: the schedule's member leaf_ranks is not "
+      "`std::vector<int> leaf_ranks(int, const adasum::schedule_input&) const`");
+  static_assert(
+      !requires { &Schedule::parameters; } || has_parameters<Schedule>,
+      "adasum: the schedule's member parameters is not a const function that returns a range of doubles");
+}
+
+}  // namespace adasum::detail
