@@ -42,16 +42,18 @@ TEST_CASE("calls update the state of the rule that any_rule holds; plans and cop
     any_rule any = typed;
     const any_rule constant = any;
     auto plan = plan_allreduce<float>(exec, comm, 50, constant);
+    auto plan_of_typed = plan_allreduce<float>(exec, comm, 50, typed);
     bool same = true;
     for (int run = 0; run < 3; ++run) {
-      auto expected = mine, called = mine, planned = mine;
-      combine_allreduce(exec, comm, expected, typed);
+      auto called = mine, planned = mine, called_typed = mine, planned_typed = mine;
+      combine_allreduce(exec, comm, called_typed, typed);
       combine_allreduce(exec, comm, called, any);
+      plan_of_typed(planned_typed);
       plan(planned);
-      same = same && called == expected && planned == expected;
+      same = same && called == called_typed && planned == planned_typed;
     }
     same = same && any.target<gradvac>()->calls == typed.calls && any.target<gradvac>()->targets == typed.targets;
-    same = same && plan.current_rule().target<gradvac>()->targets == typed.targets;
+    same = same && plan.current_rule().target<gradvac>()->targets == plan_of_typed.current_rule().targets;
     return same && constant.target<gradvac>()->calls.empty();
   }));
   for (const bool same : results) CHECK(same);
