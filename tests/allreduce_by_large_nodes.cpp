@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/schedule/in_place_cost.hpp>
+#include <adasum/schedule/transfers.hpp>
 
 #include "support/arrangements.hpp"
 #include "support/bits.hpp"

@@ -17,6 +17,7 @@
 #include <adasum/comm/c10d.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
+#include <adasum/schedule/shared_memory.hpp>
 
 #include "support/gloo_world.hpp"
 

@@ -9,6 +9,7 @@
 
 #include <adasum/adasum.hpp>
 #include <adasum/comm/mpi.hpp>
+#include <adasum/schedule/cheapest.hpp>
 
 #include "support/mpi_world.hpp"
 #include "support/random_gradients.hpp"

@@ -48,6 +48,8 @@ class any_window {
     of_rank_.reserve(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i) of_rank_.push_back(held_->of(i));
   }
+  /// That of an any_communicator, as it is.
+  any_window(any_window held, std::size_t, bool) : any_window(std::move(held)) {}
 
   std::span<const int> ranks() const { return ranks_; }
   std::byte* of(std::size_t index) const { return of_rank_[index]; }
@@ -57,7 +59,7 @@ class any_window {
   bool has_left(std::size_t index) const { return held_->has_left(index); }
   std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (held_->timeout)(); }
   void progress() const { held_->progress(); }
-  void rest() const { held_->rest(); }
+  void let_others_run() const { held_->rest(); }
 
  private:
   struct methods {
@@ -129,7 +131,7 @@ constexpr unsigned looks_at(const Memory& memory) {
 template <std::derived_from<any_window> Memory>
 struct own_memory<Memory> {
   static std::size_t bytes(const any_window& memory, std::size_t) { return memory.bytes(); }
-  static void rest(const any_window& memory) { memory.rest(); }
+  static void rest(const any_window& memory) { memory.let_others_run(); }
 };
 
 }  // namespace adasum::detail
