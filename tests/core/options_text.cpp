@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/core/error.hpp>
 #include <adasum/core/options_text.hpp>
 
 #include <doctest/doctest.h>
