@@ -91,6 +91,13 @@ struct kernels {
   const list_kernels* list;  ///< null if there are never other than two vectors
 };
 
+/// What mixes vectors in double, or to or from doubles.
+struct double_mixing {
+  mix_kernel* kernel;
+  mix_short_kernel* of_short;        ///< null if there is none
+  std::size_t from_bytes, to_bytes;  ///< of an element
+};
+
 /// How the kernels go over windows: segment by segment, and runs of short segments at once. (A template, so that a program
 /// compiles only what it uses.)
 template <class = void>
@@ -110,11 +117,9 @@ struct windows {
   /// Σ wᵢ vᵢ. @param bytes  as above
   static void mix(kernels, const slice& window, const void* const* vectors, std::size_t n, const double* weights,
                   std::size_t bytes, void* out);
-  /// The same with every product and sum in double, by a kernel, and one for short segments if there is one.
-  /// @param from_bytes, to_bytes  of an element
-  static void mix_in_double(mix_kernel*, mix_short_kernel*, const slice& window, const void* const* vectors,
-                            std::size_t n, const double* weights, std::size_t from_bytes, std::size_t to_bytes,
-                            void* out);
+  /// The same with every product and sum in double.
+  static void mix_in_double(const double_mixing&, const slice& window, const void* const* vectors, std::size_t n,
+                            const double* weights, void* out);
 };
 
 #if defined(ADASUM_COMPILED)

@@ -168,13 +168,12 @@ void windows<Mode>::mix(kernels use, const slice& window, const void* const* vec
 }
 
 template <class Mode>
-void windows<Mode>::mix_in_double(mix_kernel* kernel, mix_short_kernel* of_short, const slice& window,
-                                  const void* const* vectors, std::size_t n, const double* weights,
-                                  std::size_t from_bytes, std::size_t to_bytes, void* out) {
-  const bool from_memory = come_from_memory(n * window.range.size() * from_bytes);
-  mix_pieces(of_short, window, vectors, n, weights, from_bytes, to_bytes, out,
+void windows<Mode>::mix_in_double(const double_mixing& use, const slice& window, const void* const* vectors,
+                                  std::size_t n, const double* weights, void* out) {
+  const bool from_memory = come_from_memory(n * window.range.size() * use.from_bytes);
+  mix_pieces(use.of_short, window, vectors, n, weights, use.from_bytes, use.to_bytes, out,
              [&](const void* const* at, std::size_t count, const double* w, std::size_t length, void* to) {
-               kernel(at, count, length, from_memory, w, to);
+               use.kernel(at, count, length, from_memory, w, to);
              });
 }
 
