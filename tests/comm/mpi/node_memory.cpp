@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <adasum/comm/mpi.hpp>
+#include <adasum/comm/shared_file.hpp>
 
 #include "support/mpi_world.hpp"
 
