@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <adasum/exec/threads.hpp>
+#include <adasum/exec/threads/team.hpp>
 
 namespace adasum::test {
 

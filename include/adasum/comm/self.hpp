@@ -3,13 +3,11 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
-#include <memory>
 #include <span>
 
-#include "../core/error.hpp"
 #include "../core/message.hpp"
+#include "../detail/references/owned_object.hpp"
 
 namespace adasum {
 
@@ -25,23 +23,42 @@ class self_communicator {
   class memory {
    public:
     static constexpr bool same_address_space = true;
-    explicit memory(std::size_t bytes) : block_(std::make_unique<line[]>((bytes + 63) / 64)) {}
+    explicit memory(std::size_t bytes);
     std::span<const int> ranks() const { return ranks_; }
-    std::byte* of(std::size_t) const { return block_.get()->bytes; }
+    std::byte* of(std::size_t) const { return static_cast<std::byte*>(block_.get()); }
 
    private:
-    struct alignas(64) line {
-      std::byte bytes[64];
-    };
-    std::unique_ptr<line[]> block_;
-    std::array<int, 1> ranks_{0};
+    detail::owned_object block_;
+    int ranks_[1] = {0};
   };
   memory share(std::size_t bytes) const { return memory(bytes); }
 
   template <class Space>
   void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
-    if (!out.empty() || !in.empty()) throw communication_error("adasum::self_communicator: there is no other rank");
+    if (!out.empty() || !in.empty()) refuse();
   }
+
+ private:
+  [[noreturn]] static void refuse();
 };
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include "../core/error.hpp"
+
+namespace adasum {
+
+ADASUM_INLINE self_communicator::memory::memory(std::size_t bytes) : block_(detail::no_object()) {
+  struct alignas(64) line {
+    std::byte bytes[64];
+  };
+  block_ = {new line[(bytes + 63) / 64](), [](void* held) { delete[] static_cast<line*>(held); }};
+}
+
+ADASUM_INLINE void self_communicator::refuse() {
+  throw communication_error("adasum::self_communicator: there is no other rank");
+}
+
+}  // namespace adasum
+#endif

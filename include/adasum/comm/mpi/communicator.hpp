@@ -183,8 +183,8 @@ class mpi_communicator {
 
   /// The same without blocking; not for memory of devices. See the concept posting_communicator.
   template <class Space>
-  requires(!device_space<Space>) void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in,
-                                           pending& exchange) const {
+    requires(!device_space<Space>)
+  void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const {
     post_on_host(out, in, exchange);
   }
 

@@ -3,19 +3,13 @@
 
 #include "../../core/config.hpp"
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <iterator>
-#include <limits>
 #include <span>
 #include <string_view>
 
-#include "../../core/float_bits.hpp"
-#include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "blocks.hpp"
 #include "pair_space.hpp"
 #include "space.hpp"
 
@@ -36,41 +30,21 @@ class serial_double_space {
     return space_.template allocate<T>(count);
   }
 
-  void measure(const slice& window, std::span<const double* const> vectors, double* gram) const {
-    const auto n = vectors.size();
-    for (std::size_t k = 0; k < window.segments.size(); ++k) {
-      const auto piece = window.local(k);
-      for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j <= i; ++j) *gram++ = product(vectors[i], vectors[j], piece);
-    }
-  }
+  void measure(const slice& window, std::span<const double* const> vectors, double* gram) const;
+  void mix(const slice& window, std::span<const double* const> vectors, const double* weights, double* out) const;
 
-  void mix(const slice& window, std::span<const double* const> vectors, const double* weights, double* out) const {
-    const auto n = vectors.size();
-    for (std::size_t k = 0; k < window.segments.size(); ++k, weights += n) {
-      const auto piece = window.local(k);
-      for (auto x = piece.begin; x < piece.end; ++x) {
-        double sum = 0;
-        for (std::size_t i = 0; i < n; ++i)
-          if (!is_zero(weights[i])) sum += weights[i] * vectors[i][x];
-        out[x] = sum;
-      }
-    }
-  }
-
-  void copy(const double* from, double* to, std::size_t count) const { std::copy_n(from, count, to); }
-  void copy(const float* from, double* to, std::size_t count) const { std::copy_n(from, count, to); }
+  void copy(const double* from, double* to, std::size_t count) const;
+  void copy(const float* from, double* to, std::size_t count) const;
   /// Rounded to nearest even.
-  void copy(const double* from, float* to, std::size_t count) const {
-    for (std::size_t x = 0; x < count; ++x) to[x] = static_cast<float>(from[x]);
-  }
+  void copy(const double* from, float* to, std::size_t count) const;
   /// Between double and a 16-bit type, by way of float: ties are rounded twice.
   template <scalar From, scalar To>
     requires(sizeof(From) == 2 || sizeof(To) == 2)
   void copy(const From* from, To* to, std::size_t count) const {
-    float some[256];
+    constexpr std::size_t at_once = 256;
+    float some[at_once];
     for (std::size_t x = 0, length = 0; x < count; x += length) {
-      length = std::min(std::size(some), count - x);
+      length = count - x < at_once ? count - x : at_once;
       copy_floats(from + x, static_cast<float*>(some), length);
       copy_floats(static_cast<const float*>(some), to + x, length);
     }
@@ -84,22 +58,6 @@ class serial_double_space {
       space_.copy(from, to, count);
     else
       copy(from, to, count);
-  }
-
-  /// a·b over the elements of a segment. Several sums, for accuracy and so that an addition need not wait for the last.
-  static double product(const double* a, const double* b, index_range piece) {
-    constexpr std::size_t lanes = 8;
-    double sums[lanes] = {};
-    auto x = piece.begin;
-    for (; x + lanes <= piece.end; x += lanes)
-      for (std::size_t l = 0; l < lanes; ++l) sums[l] += a[x + l] * b[x + l];
-    for (; x < piece.end; ++x) sums[0] += a[x] * b[x];
-    double sum = 0;
-    for (const double one : sums) sum += one;
-    const auto is_not_zero = [](double value) { return !is_zero(value); };
-    if (a == b && is_zero(sum) && std::any_of(a + piece.begin, a + piece.end, is_not_zero))
-      sum = serial::underflowed_square;
-    return sum;
   }
 
   serial_space space_;
@@ -119,3 +77,62 @@ inline detail::serial_double_space for_recombining(const detail::serial_pair_spa
 /// @endcond
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include "../../core/float_bits.hpp"
+#include "blocks.hpp"
+
+namespace adasum::detail {
+
+/// a·b over the elements of a segment. Several sums, for accuracy and so that an addition need not wait for the last.
+inline double inner_product(const double* a, const double* b, index_range piece) {
+  constexpr std::size_t lanes = 8;
+  double sums[lanes] = {};
+  auto x = piece.begin;
+  for (; x + lanes <= piece.end; x += lanes)
+    for (std::size_t l = 0; l < lanes; ++l) sums[l] += a[x + l] * b[x + l];
+  for (; x < piece.end; ++x) sums[0] += a[x] * b[x];
+  double sum = 0;
+  for (const double one : sums) sum += one;
+  if (a == b && is_zero(sum))
+    for (x = piece.begin; x < piece.end; ++x)
+      if (!is_zero(a[x])) return serial::underflowed_square;
+  return sum;
+}
+
+ADASUM_INLINE void serial_double_space::measure(const slice& window, std::span<const double* const> vectors,
+                                                double* gram) const {
+  const auto n = vectors.size();
+  for (std::size_t k = 0; k < window.segments.size(); ++k) {
+    const auto piece = window.local(k);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j <= i; ++j) *gram++ = inner_product(vectors[i], vectors[j], piece);
+  }
+}
+
+ADASUM_INLINE void serial_double_space::mix(const slice& window, std::span<const double* const> vectors,
+                                            const double* weights, double* out) const {
+  const auto n = vectors.size();
+  for (std::size_t k = 0; k < window.segments.size(); ++k, weights += n) {
+    const auto piece = window.local(k);
+    for (auto x = piece.begin; x < piece.end; ++x) {
+      double sum = 0;
+      for (std::size_t i = 0; i < n; ++i)
+        if (!is_zero(weights[i])) sum += weights[i] * vectors[i][x];
+      out[x] = sum;
+    }
+  }
+}
+
+ADASUM_INLINE void serial_double_space::copy(const double* from, double* to, std::size_t count) const {
+  for (std::size_t x = 0; x < count; ++x) to[x] = from[x];
+}
+ADASUM_INLINE void serial_double_space::copy(const float* from, double* to, std::size_t count) const {
+  for (std::size_t x = 0; x < count; ++x) to[x] = from[x];
+}
+ADASUM_INLINE void serial_double_space::copy(const double* from, float* to, std::size_t count) const {
+  for (std::size_t x = 0; x < count; ++x) to[x] = static_cast<float>(from[x]);
+}
+
+}  // namespace adasum::detail
+#endif

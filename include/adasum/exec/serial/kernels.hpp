@@ -127,6 +127,13 @@ class scratch {
   Element* data_;
 };
 
+/// What mixes vectors in double, or to or from doubles.
+struct double_mixing {
+  mix_kernel* kernel;
+  mix_short_kernel* of_short;        ///< null if there is none
+  std::size_t from_bytes, to_bytes;  ///< of an element
+};
+
 /// How the kernels go over windows: segment by segment, and runs of short segments at once.
 struct windows {
   /// For at most two vectors: what measure() and mix() do.
@@ -144,11 +151,9 @@ struct windows {
   /// Σ wᵢ vᵢ. @param bytes  as above
   static void mix(kernels, const slice& window, const void* const* vectors, std::size_t n, const double* weights,
                   std::size_t bytes, void* out);
-  /// The same with every product and sum in double, by a kernel, and one for short segments if there is one.
-  /// @param from_bytes, to_bytes  of an element
-  static void mix_in_double(mix_kernel*, mix_short_kernel*, const slice& window, const void* const* vectors,
-                            std::size_t n, const double* weights, std::size_t from_bytes, std::size_t to_bytes,
-                            void* out);
+  /// The same with every product and sum in double.
+  static void mix_in_double(const double_mixing&, const slice& window, const void* const* vectors, std::size_t n,
+                            const double* weights, void* out);
 };
 
 #if defined(ADASUM_COMPILED)
@@ -319,13 +324,12 @@ ADASUM_INLINE void windows::mix(kernels use, const slice& window, const void* co
   if (past_caches) fence_bypassing_stores();
 }
 
-ADASUM_INLINE void windows::mix_in_double(mix_kernel* kernel, mix_short_kernel* of_short, const slice& window,
-                                          const void* const* vectors, std::size_t n, const double* weights,
-                                          std::size_t from_bytes, std::size_t to_bytes, void* out) {
-  const bool from_memory = come_from_memory(n * window.range.size() * from_bytes);
-  mix_pieces(of_short, window, vectors, n, weights, from_bytes, to_bytes, out,
+ADASUM_INLINE void windows::mix_in_double(const double_mixing& use, const slice& window, const void* const* vectors,
+                                          std::size_t n, const double* weights, void* out) {
+  const bool from_memory = come_from_memory(n * window.range.size() * use.from_bytes);
+  mix_pieces(use.of_short, window, vectors, n, weights, use.from_bytes, use.to_bytes, out,
              [&](const void* const* at, std::size_t count, const double* w, std::size_t length, void* to) {
-               kernel(at, count, length, from_memory, w, to);
+               use.kernel(at, count, length, from_memory, w, to);
              });
 }
 

@@ -53,6 +53,11 @@ inline constexpr bool is_float = format_of<T> == number_format::binary32;
 template <scalar T>
 inline constexpr bool is_double = format_of<T> == number_format::binary64;
 
+/// Whether serial_space copies elements of one type to another.
+template <scalar From, scalar To>
+inline constexpr bool can_copy = std::same_as<From, To> || (sizeof(From) == 2 && is_float<To>) ||
+                                 (is_float<From> && sizeof(To) == 2);
+
 }  // namespace detail::serial
 
 /// The execution space of the calling thread: every call computes before it returns. Uses the best vector instructions
@@ -116,16 +121,8 @@ class serial_space {
   template <scalar From, scalar To>
     requires(detail::serial::is_double<From> || detail::serial::is_double<To> || format_of<From> == format_of<To>)
   void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
-    detail::serial::mix_kernel* kernel;
-    detail::serial::mix_short_kernel* of_short = nullptr;
-    if constexpr (format_of<From> == format_of<To>)
-      kernel = kernels<From>().list->mix, of_short = kernels<From>().pair->mix_short;
-    else if constexpr (detail::serial::is_double<To>)
-      kernel = tables<From>::sums[place()].to_double;
-    else
-      kernel = tables<To>::sums[place()].from_double;
-    windows::mix_in_double(kernel, of_short, window, detail::serial::untyped(vectors), vectors.size(), weights,
-                           sizeof(From), sizeof(To), out);
+    windows::mix_in_double(double_mixing<From, To>(), window, detail::serial::untyped(vectors), vectors.size(), weights,
+                           out);
   }
 
   /// Of all vectors together in the window.
@@ -134,26 +131,21 @@ class serial_space {
     return n * window.range.size() * sizeof(T);
   }
 
-  template <scalar T>
-  void copy(const T* from, T* to, std::size_t count) const {
-    if (count != 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(T));
-  }
-  /// Between float and a 16-bit type, rounded to nearest even.
+  /// Of one element type, or between float and a 16-bit type, rounded to nearest even.
   template <scalar From, scalar To>
-    requires(sizeof(From) == 2 && detail::serial::is_float<To>)
+    requires(detail::serial::can_copy<From, To>)
   void copy(const From* from, To* to, std::size_t count) const {
-    tables<From>::conversions[place()].to_float(from, to, count, nullptr);
+    if constexpr (std::same_as<From, To>) {
+      if (count != 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(To));
+    } else {
+      conversion<From, To>()(from, to, count, nullptr);
+    }
   }
-  template <scalar From, scalar To>
-    requires(detail::serial::is_float<From> && sizeof(To) == 2)
-  void copy(const From* from, To* to, std::size_t count) const {
-    tables<To>::conversions[place()].from_float(from, to, count, nullptr);
-  }
-  /// The same, and adds to `losses` what it lost.
+  /// The same, from float to 16 bits, and adds to `losses` what it lost.
   template <scalar To>
     requires(sizeof(To) == 2)
   void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
-    tables<To>::conversions[place()].from_float_counting(from, to, count, &losses);
+    counting_conversion<To>()(from, to, count, &losses);
   }
 
   void fence() const {}
@@ -163,6 +155,30 @@ class serial_space {
   template <scalar T>
   detail::serial::kernels kernels() const {
     return {&tables<T>::pairs[place()], &tables<T>::lists[place()]};
+  }
+  /// What mixes them in double.
+  template <scalar From, scalar To>
+  detail::serial::double_mixing double_mixing() const {
+    if constexpr (format_of<From> == format_of<To>)
+      return {kernels<From>().list->mix, kernels<From>().pair->mix_short, sizeof(From), sizeof(To)};
+    else if constexpr (detail::serial::is_double<To>)
+      return {tables<From>::sums[place()].to_double, nullptr, sizeof(From), sizeof(To)};
+    else
+      return {tables<To>::sums[place()].from_double, nullptr, sizeof(From), sizeof(To)};
+  }
+  /// What copies elements of other types; null if they are of one type.
+  template <scalar From, scalar To>
+  detail::serial::conversion_kernels::kernel* conversion() const {
+    if constexpr (std::same_as<From, To>)
+      return nullptr;
+    else if constexpr (sizeof(From) == 2)
+      return tables<From>::conversions[place()].to_float;
+    else
+      return tables<To>::conversions[place()].from_float;
+  }
+  template <scalar To>
+  detail::serial::conversion_kernels::kernel* counting_conversion() const {
+    return tables<To>::conversions[place()].from_float_counting;
   }
   /// @endcond
 

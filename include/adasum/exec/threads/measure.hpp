@@ -3,18 +3,30 @@
 
 #include "../../core/config.hpp"
 
-#include <algorithm>
-#include <concepts>
 #include <cstddef>
+
+#include "../../core/segments.hpp"
+#include "../serial/kernels.hpp"
+
+namespace adasum::detail::threads_backend {
+
+struct team;
+
+/// Gram matrices of n vectors, by kernels that have no list where they are for pairs.
+/// @param in_double  every product and sum, where the kernels for one or two vectors of narrow elements have float lanes
+/// @param bytes      of all vectors in the window of which this is a round
+void measure(team& shared, serial::kernels kernels, bool in_double, const slice& window, const void* const* vectors,
+             std::size_t n, std::size_t bytes, double* gram);
+
+}  // namespace adasum::detail::threads_backend
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
-#include "../../core/scalar.hpp"
-#include "../../core/segments.hpp"
-#include "../serial.hpp"
 #include "../serial/blocks.hpp"
 #include "../serial/kernels.hpp"
 #include "pieces.hpp"
@@ -25,31 +37,24 @@
 /// thread adds them in order.
 namespace adasum::detail::threads_backend {
 
-/// Which of the serial kernels measure.
-enum class precision {
-  as_usual,   ///< one or two vectors of narrow elements in float lanes
-  in_double,  ///< every product and sum in double
-};
-
-/// Measures n vectors of T by the kernels of serial_space, or those for pairs.
-template <class Kernels, scalar T>
+/// One call of measure.
 class measurement {
  public:
-  /// @param bytes  of all vectors in the window of which this is a round
-  measurement(const Kernels& kernels, precision wanted, const slice& window, std::span<const T* const> vectors,
+  measurement(serial::kernels kernels, bool in_double, const slice& window, const void* const* vectors, std::size_t n,
               std::size_t bytes, double* gram)
       : kernels_(kernels),
-        wanted_(wanted),
+        in_double_(in_double),
         window_(window),
         vectors_(vectors),
+        n_(n),
         bytes_(bytes),
-        packed_(packed_size(vectors.size())),
+        packed_(packed_size(n)),
         gram_(gram) {}
 
   void run(team& shared) {
-    const team_turn turn(shared, Kernels::template bytes_of<T>(window_, vectors_.size()), bytes_);
-    // serial_pair_space has no kernel for one vector.
-    if (turn.is_alone() || (is_for_pairs && vectors_.size() == 1)) return measure_whole(window_, gram_);
+    const team_turn turn(shared, bytes_of(window_), bytes_);
+    // The kernels for pairs are none for one vector.
+    if (turn.is_alone() || (is_for_pairs() && n_ == 1)) return measure_whole(window_, gram_);
     auto& pieces = turn.pieces();
     cut(window_, piece_length(turn), pieces);
     std::fill_n(gram_, window_.segments.size() * packed_, 0.0);
@@ -64,22 +69,22 @@ class measurement {
   }
 
  private:
-  static constexpr bool is_for_pairs = std::same_as<Kernels, serial_pair_space>;
-
-  bool is_few() const { return vectors_.size() <= 2 && wanted_ == precision::as_usual; }
+  bool is_for_pairs() const { return kernels_.list == nullptr; }
+  std::size_t element_bytes() const { return kernels_.pair->element_bytes; }
+  std::size_t bytes_of(const slice& window) const { return n_ * window.range.size() * element_bytes(); }
+  bool is_few() const { return n_ <= 2 && !in_double_; }
   bool from_memory() const { return serial::come_from_memory(bytes_); }
 
   /// Elements of each vector whose sums the kernels add up with others'.
   std::size_t block_length() const {
-    const auto kernels = kernels_.template kernels<T>();
-    if (is_few()) return kernels.pair->block_length;
-    return serial::block_length(kernels.list->converts, vectors_.size(), from_memory());
+    if (is_few()) return kernels_.pair->block_length;
+    return serial::block_length(kernels_.list->converts, n_, from_memory());
   }
   /// How many blocks the kernels make of so many elements, at the most: the last few can be one of their own.
   std::size_t blocks_of(std::size_t length) const { return length / block_length() + 2; }
 
   std::size_t piece_length(const team_turn& turn) const {
-    const auto of_all = vectors_.size() * sizeof(T), block = block_length();
+    const auto of_all = n_ * element_bytes(), block = block_length();
     const auto blocks = turn.bytes_at_a_time(of_all * window_.range.size()) / of_all / block;
     return block * std::max<std::size_t>(blocks, 1);
   }
@@ -106,19 +111,19 @@ class measurement {
   }
 
   void measure_whole(const slice& window, double* gram) const {
-    if constexpr (!is_for_pairs)
-      if (wanted_ == precision::in_double && vectors_.size() <= 2)
-        return kernels_.template measure_in_double<T>(window, vectors_, gram);
-    kernels_.template measure<T>(window, vectors_, gram, bytes_);
+    if (is_for_pairs()) return serial::windows::measure_pair(*kernels_.pair, window, vectors_, n_, bytes_, gram);
+    const bool is_in_double = in_double_ && n_ <= 2;
+    serial::windows::measure(kernels_, window, vectors_, n_, is_in_double, is_in_double ? bytes_of(window) : bytes_,
+                               gram);
   }
 
   void measure_part(const piece& one, double* sums) const {
-    const auto n = vectors_.size(), length = one.end - one.begin;
-    serial::scratch<measurement, const void*, 64> at(n);
-    for (std::size_t i = 0; i < n; ++i) at.data()[i] = vectors_[i] + one.begin;
+    const auto length = one.end - one.begin;
+    serial::scratch<measurement, const void*, 64> at(n_);
+    for (std::size_t i = 0; i < n_; ++i)
+      at.data()[i] = static_cast<const std::byte*>(vectors_[i]) + one.begin * element_bytes();
     std::fill_n(sums, blocks_of(length) * packed_, 0.0);
-    serial::windows::measure_piece(kernels_.template kernels<T>(), at.data(), n, length, !is_few(), from_memory(),
-                                     sums, packed_);
+    serial::windows::measure_piece(kernels_, at.data(), n_, length, !is_few(), from_memory(), sums, packed_);
   }
 
   void add_up(std::span<const piece> pieces, const double* all_sums) {
@@ -135,19 +140,25 @@ class measurement {
   /// Whether all squares of some vector's part underflow, which the kernels say by a number that stands for their sum.
   /// Those of several parts would add up to another one. (The kernels for one or two vectors give it to each block.)
   bool has_underflowed(const double* sums) const {
-    if (is_few() || format_of<T> != number_format::binary64) return false;
-    for (std::size_t i = 0; i < vectors_.size(); ++i)
+    if (is_few() || element_bytes() != sizeof(double)) return false;
+    for (std::size_t i = 0; i < n_; ++i)
       if (magnitude_bits(sums[packed_index(i, i)]) == magnitude_bits(serial::underflowed_square)) return true;
     return false;
   }
 
-  const Kernels& kernels_;
-  precision wanted_;
+  serial::kernels kernels_;
+  bool in_double_;
   const slice& window_;
-  std::span<const T* const> vectors_;
-  std::size_t bytes_, packed_;
+  const void* const* vectors_;
+  std::size_t n_, bytes_, packed_;
   double* gram_;
   bool needs_another_look_ = false;
 };
 
+ADASUM_INLINE void measure(team& shared, serial::kernels kernels, bool in_double, const slice& window,
+                           const void* const* vectors, std::size_t n, std::size_t bytes, double* gram) {
+  measurement(kernels, in_double, window, vectors, n, bytes, gram).run(shared);
+}
+
 }  // namespace adasum::detail::threads_backend
+#endif

@@ -28,13 +28,14 @@ class threads_pair_space : public threads_space {
   }
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    threads_backend::measurement(pair_kernels_, threads_backend::precision::as_usual, window, vectors, bytes, gram)
-        .run(team());
+    threads_backend::measure(team(), pair_kernels_.template kernels<T>(), false, window, serial::untyped(vectors),
+                             vectors.size(), bytes, gram);
   }
 
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
-    threads_backend::mix(team(), pair_kernels_, window, vectors, weights, out);
+    threads_backend::mix(team(), pair_kernels_.template kernels<T>(), window, serial::untyped(vectors), vectors.size(),
+                         weights, out);
   }
 
   void mix_in_double() const = delete;  // see serial_pair_space

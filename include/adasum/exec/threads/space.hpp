@@ -7,10 +7,8 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 
-#include "../../core/error.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
@@ -18,8 +16,6 @@
 #include "../serial/instruction_set.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
-#include "processors.hpp"
-#include "team.hpp"
 
 namespace adasum {
 
@@ -51,17 +47,16 @@ class threads_space {
   /// As many threads as there are processors on which the calling thread may run (its affinity; where the system does not
   /// tell, std::thread::hardware_concurrency()). Ranks that are not bound to processors of their own must share them: tell
   /// each how many threads it has.
-  threads_space() : threads_space(detail::threads_backend::processors()) {}
+  threads_space();
   /// @param threads  the calling one included. @param kernels  what each thread computes with
   /// @throws bad_input  none, or more than most_threads
-  explicit threads_space(std::size_t threads, const serial_space& kernels = serial_space())
-      : serial_(kernels), team_(std::make_shared<detail::threads_backend::team>(checked(threads))) {}
+  explicit threads_space(std::size_t threads, const serial_space& kernels = serial_space());
   // Copied, also where it could be moved: none is ever without workers.
   threads_space(const threads_space&) = default;
   threads_space& operator=(const threads_space&) = default;
 
   /// How many threads compute, the calling one included.
-  std::size_t threads() const { return team_->all.size(); }
+  std::size_t threads() const;
   /// The instructions that each thread uses.
   instruction_set instructions() const { return serial_.instructions(); }
   /// The same number of threads; the workers may be others.
@@ -85,44 +80,44 @@ class threads_space {
   /// For a part of a larger window, whose vectors have so many bytes together.
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    detail::threads_backend::measurement(serial_, detail::threads_backend::precision::as_usual, window, vectors, bytes,
-                                         gram)
-        .run(*team_);
+    detail::threads_backend::measure(*team_, serial_.template kernels<T>(), false, window,
+                                     detail::serial::untyped(vectors), vectors.size(), bytes, gram);
   }
   /// Every product and sum in double, also those of one or two vectors of narrower elements.
   template <scalar T>
   void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {
-    const auto bytes = serial_space::bytes_of<T>(window, vectors.size());
-    detail::threads_backend::measurement(serial_, detail::threads_backend::precision::in_double, window, vectors, bytes,
-                                         gram)
-        .run(*team_);
+    detail::threads_backend::measure(*team_, serial_.template kernels<T>(), true, window,
+                                     detail::serial::untyped(vectors), vectors.size(),
+                                     serial_space::bytes_of<T>(window, vectors.size()), gram);
   }
 
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
-    detail::threads_backend::mix(*team_, serial_, window, vectors, weights, out);
+    detail::threads_backend::mix(*team_, serial_.template kernels<T>(), window, detail::serial::untyped(vectors),
+                                 vectors.size(), weights, out);
   }
 
   /// See serial_space.
   template <scalar From, scalar To>
     requires(std::same_as<From, double> || std::same_as<To, double> || std::same_as<From, To>)
   void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
-    detail::threads_backend::mix_by<From>(
-        *team_, window, vectors.size(), weights,
-        [&](const slice& part, const double* of_part) { serial_.mix_in_double(part, vectors, of_part, out); });
+    detail::threads_backend::mix(*team_, serial_.template double_mixing<From, To>(), window,
+                                 detail::serial::untyped(vectors), vectors.size(), weights, out);
   }
 
   /// Of one element type, or between float and a 16-bit type, rounded to nearest even.
   template <scalar From, scalar To>
-    requires requires(const serial_space& serial, const From* from, To* to) { serial.copy(from, to, std::size_t{}); }
+    requires(detail::serial::can_copy<From, To>)
   void copy(const From* from, To* to, std::size_t count) const {
-    detail::threads_backend::copy(*team_, serial_, from, to, count);
+    detail::threads_backend::copy(*team_, serial_.template conversion<From, To>(), from, sizeof(From), to, sizeof(To),
+                                  count);
   }
   /// The same, from float to 16 bits, and adds to `losses` what it lost.
   template <scalar To>
     requires(sizeof(To) == 2)
   void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
-    detail::threads_backend::copy(*team_, serial_, from, to, count, losses);
+    detail::threads_backend::copy(*team_, serial_.template counting_conversion<To>(), from, sizeof(float), to,
+                                  sizeof(To), count, &losses);
   }
 
   void fence() const {}
@@ -132,13 +127,6 @@ class threads_space {
   detail::threads_backend::team& team() const { return *team_; }
 
  private:
-  static std::size_t checked(std::size_t threads) {
-    if (threads < 1 || threads > most_threads)
-      throw bad_input("adasum::threads_space: " + std::to_string(threads) +
-                      " threads were asked for; there can be 1 to " + std::to_string(most_threads));
-    return threads;
-  }
-
   serial_space serial_;
   std::shared_ptr<detail::threads_backend::team> team_;
 };
@@ -149,7 +137,6 @@ struct detail::own_caches<threads_space> : measures_from_caches {
   /// What has been measured is still in the second-level caches when it is mixed. Less than what the serial kernels
   /// regard as vectors from memory, for which some of them add in another order.
   static constexpr std::size_t round_bytes = std::size_t{384} << 10;
-  static_assert(!serial::come_from_memory(round_bytes));
 };
 
 /// See core/concepts.hpp: what serial_space has. Rare, so the calling thread does it alone.
@@ -160,3 +147,30 @@ detail::serial_double_space for_recombining(const Space& space) {
 /// @endcond
 
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <string>
+
+#include "../../core/error.hpp"
+#include "../serial/blocks.hpp"
+#include "processors.hpp"
+#include "team.hpp"
+
+namespace adasum {
+
+// Less than what the serial kernels regard as vectors from memory, for which some of them add in another order.
+static_assert(!detail::serial::come_from_memory(detail::own_caches<threads_space>::round_bytes));
+
+ADASUM_INLINE threads_space::threads_space() : threads_space(detail::threads_backend::processors()) {}
+
+ADASUM_INLINE threads_space::threads_space(std::size_t threads, const serial_space& kernels) : serial_(kernels) {
+  if (threads < 1 || threads > most_threads)
+    throw bad_input("adasum::threads_space: " + std::to_string(threads) +
+                    " threads were asked for; there can be 1 to " + std::to_string(most_threads));
+  team_ = std::make_shared<detail::threads_backend::team>(threads);
+}
+
+ADASUM_INLINE std::size_t threads_space::threads() const { return team_->all.size(); }
+
+}  // namespace adasum
+#endif
