@@ -24,7 +24,7 @@ struct bfloat16_bits {
 };
 }  // namespace test_of_exec_serial_elements
 
-using test_of_exec_serial_elements::half_bits, test_of_exec_serial_number_formats::bfloat16_bits;
+using test_of_exec_serial_elements::half_bits, test_of_exec_serial_elements::bfloat16_bits;
 template <>
 struct adasum::scalar_traits<half_bits> : adasum::stored_as<adasum::number_format::binary16> {};
 template <>
