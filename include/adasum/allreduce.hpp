@@ -36,7 +36,7 @@ report combine_once(const char* call, const Space& space, const Comm& comm, Grad
   report found = run_once(given, reinterpret_cast<std::byte*>(elements.data()), elements.size(), made);
   using rule_type = std::remove_reference_t<decltype(rule)>;
   if constexpr (!std::is_const_v<rule_type> && std::is_copy_assignable_v<rule_type> && !std::is_empty_v<rule_type>)
-    if (made) rule = *static_cast<const rule_type*>(made->rule.get());
+    if (made) rule = *static_cast<const rule_type*>(made->rule());
   return found;
 }
 

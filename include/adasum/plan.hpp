@@ -113,7 +113,7 @@ class allreduce_plan {
   /// @throws bad_input  nothing was started; or what operator() throws
   const report& wait() { return engine("wait").wait(); }
   /// Whether a reduction was started that wait() has not ended.
-  bool is_in_flight() const { return held_ && held_->engine->is_in_flight(); }
+  bool is_in_flight() const { return held_ && held_->is_in_flight(); }
 
   /// Memory for a gradient, which the plan owns: length() elements, uninitialised, valid as long as the plan. If the ranks
   /// share memory and the schedule can use it, the buffer lies in that memory. Either all ranks call this or none does: the
@@ -131,11 +131,11 @@ class allreduce_plan {
   /// The segments into which it is cut.
   segments_view segments() const { return engine("segments").segments(); }
   /// The execution space, a copy of the one that was given.
-  const Space& space() const { return *static_cast<const Space*>(held("space").space.get()); }
+  const Space& space() const { return *static_cast<const Space*>(engine("space").space()); }
   /// What the last run found; an empty report before the first.
   const report& last_report() const { return engine("last_report").last_report(); }
   /// The rule in use, with its state if it has any.
-  Rule& current_rule() { return *static_cast<Rule*>(held("current_rule").rule.get()); }
+  Rule& current_rule() { return *static_cast<Rule*>(engine("current_rule").rule()); }
 
   /// @cond internal
   /// For callers that found something wrong with this rank's input: as if operator() had found it.
@@ -152,7 +152,7 @@ class allreduce_plan {
   }
 
   /// What plan_allreduce and the single calls make.
-  explicit allreduce_plan(detail::held_plan_ptr held) : held_(std::move(held)), to_(held_->engine->to().what()) {}
+  explicit allreduce_plan(detail::held_plan_ptr held) : held_(std::move(held)), to_(held_->to().what()) {}
   /// @endcond
 
  protected:
@@ -164,14 +164,13 @@ class allreduce_plan {
   /// @endcond
 
  private:
-  detail::held_plan& held(const char* call) const {
+  detail::plan& engine(const char* call) const {
     if (!held_) {
       const auto names = detail::destination::names_of(to_);
       throw bad_input(std::string(names.member) + call + ": the plan is empty; " + names.maker + " makes one");
     }
     return *held_;
   }
-  detail::plan& engine(const char* call) const { return *held(call).engine; }
 
   static std::byte* bytes_of(std::span<T> elements) { return reinterpret_cast<std::byte*>(elements.data()); }
   std::span<T> elements_at(std::byte* memory) const { return {reinterpret_cast<T*>(memory), length()}; }

@@ -12,8 +12,8 @@
 #include "../../core/report.hpp"
 #include "../../core/segments.hpp"
 #include "../references/space_ref.hpp"
-#include "held_plan.hpp"
 #include "joint_set_up.hpp"
+#include "plan.hpp"
 
 namespace adasum::detail {
 
@@ -113,8 +113,8 @@ ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segme
     const segments cut(lengths);
     auto of_bucket = given;
     of_bucket.segments = cut;
-    one.plan = make_plan(together, of_bucket);
-    one.memory = one.plan->engine->buffer(together);
+    one.plan.reset(new plan(of_bucket, together));
+    one.memory = one.plan->buffer(together);
     one.missing = one.parameters.size();
   }
   reports_.resize(buckets_.size());
@@ -183,11 +183,11 @@ ADASUM_INLINE void buckets::ready(std::size_t i, std::byte* callers, std::size_t
 ADASUM_INLINE bool buckets::test() {
   for (; at_ < buckets_.size(); ++at_) {
     auto& one = buckets_[at_];
-    if (!one.plan->engine->is_in_flight()) {
+    if (!one.plan->is_in_flight()) {
       if (one.missing > 0) return false;
-      one.plan->engine->start(one.memory, one.length, {});
+      one.plan->start(one.memory, one.length, {});
     }
-    if (!one.plan->engine->test()) return false;
+    if (!one.plan->test()) return false;
     finish_one();
   }
   return true;
@@ -209,8 +209,8 @@ ADASUM_INLINE void buckets::finish_one() {
   try {
     if (one.missing > 0) refuse(one, missing_in(one));
     if (has_timed_out_) refuse(one, "adasum::bucketed::wait: an earlier bucket has timed out");
-    if (!one.plan->engine->is_in_flight()) one.plan->engine->start(one.memory, one.length, {});
-    reports_[at_] = &one.plan->engine->wait();
+    if (!one.plan->is_in_flight()) one.plan->start(one.memory, one.length, {});
+    reports_[at_] = &one.plan->wait();
     for (auto i = one.parameters.begin; i < one.parameters.end; ++i)
       copy(gradient(i, "wait"), parameters_[i].callers, parameters_[i].at.elements.size());
   } catch (const timeout_error&) {  // the rank that did not come is missing in the other buckets, too
@@ -229,7 +229,7 @@ ADASUM_INLINE void buckets::keep(std::exception_ptr problem) {
 
 /// As if this rank's gradient had been found to be wrong.
 ADASUM_INLINE void buckets::refuse(bucket& one, const std::string& problem) const {
-  one.plan->engine->run(one.memory, one.length, problem);
+  one.plan->run(one.memory, one.length, problem);
   throw bad_input(problem);
 }
 

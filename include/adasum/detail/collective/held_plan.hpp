@@ -13,7 +13,6 @@
 #include "../../core/report.hpp"
 #include "../arguments.hpp"
 #include "../references/communicator_ref.hpp"
-#include "../references/owned_object.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/schedule_ref.hpp"
 #include "../references/space_ref.hpp"
@@ -24,18 +23,6 @@
 
 /// From the arguments of a call to a plan, and a single call.
 namespace adasum::detail {
-
-/// A plan, and what it refers to: copies of the call's arguments. The engine goes first.
-struct held_plan {
-  owned_object space, comm, rule, schedule;
-  std::unique_ptr<plan> engine;
-};
-
-/// Destroys a plan, if nothing uses its memory any more (plan::must_stay).
-struct plan_deleter {
-  void operator()(held_plan* held) const noexcept;
-};
-using held_plan_ptr = std::unique_ptr<held_plan, plan_deleter>;
 
 // ── from the arguments of a call ──
 
@@ -62,9 +49,6 @@ plan_arguments arguments_of(const char* call, const Space& space, const Comm& co
       "can work in");
   return {call, ref_to_space<T>(space), ref_to_communicator(space, comm), rule_ref(rule), schedule, segments, choices};
 }
-
-/// A plan as a part of a larger set-up. @throws what plan_allreduce throws
-held_plan_ptr make_plan(joint_set_up& together, const plan_arguments& given);
 
 /// A plan of the user's, for these segments in place of those of the arguments. @throws what plan_allreduce throws
 held_plan_ptr set_up_plan(const plan_arguments& given, const segments_or_length& segments);
@@ -104,35 +88,13 @@ ADASUM_INLINE void refuse_bad_gradient(joint_set_up& together, const char* call,
   if (!problem.empty()) together.refuse(problem);
 }
 
-ADASUM_INLINE void plan_deleter::operator()(held_plan* held) const noexcept {
-  if (held->engine) {
-    held->engine->abandon();
-    if (held->engine->must_stay()) return;
-    held->engine.reset();
-  }
-  delete held;
-}
-
-ADASUM_INLINE held_plan_ptr make_plan(joint_set_up& together, const plan_arguments& given) {
-  // A plan that is kept with a communicator does not keep that.
-  held_plan_ptr made(new held_plan{given.space.copy_of_space(), given.comm.copy(given.purpose != plan_purpose::kept),
-                                   given.rule.copy_of_rule(), given.schedule.copy(), nullptr});
-  auto of_copies = given;
-  of_copies.space = given.space.to(made->space);
-  of_copies.comm = given.comm.to(made->comm, made->space);
-  of_copies.rule = given.rule.to(made->rule);
-  of_copies.schedule = given.schedule.to(made->schedule);
-  made->engine = std::make_unique<plan>(of_copies, together);
-  return made;
-}
-
 ADASUM_INLINE held_plan_ptr set_up_plan(const plan_arguments& given, const segments_or_length& segments) {
   held_plan_ptr made;
   joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
     segments.visit([&](segments_view cut) {
       auto of_segments = given;
       of_segments.segments = cut;
-      made = make_plan(together, of_segments);
+      made.reset(new plan(of_segments, together));
     });
   });
   return made;
@@ -162,21 +124,21 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
     auto once = given;
     once.purpose = kept ? plan_purpose::kept : plan_purpose::one_call;
     if (!kept) {
-      made = make_plan(together, once);
-      chosen = made->engine.get();
+      made.reset(new plan(once, together));
+      chosen = made.get();
       return;
     }
     auto* const found =
-        kept->find<call_made_before>([&](const call_made_before& one) { return one.plan->engine->is_for(given); });
+        kept->find<call_made_before>([&](const call_made_before& one) { return one.plan->is_for(given); });
     if (found) {
-      chosen = found->plan->engine.get();
+      chosen = found->plan.get();
       chosen->meet(together);
       return;
     }
     // Before the ranks have met for the last time: after that, nothing can fail.
     auto now = std::make_unique<call_made_before>(count * given.space.element_size());
-    now->plan = make_plan(together, once);
-    chosen = now->plan->engine.get();
+    now->plan.reset(new plan(once, together));
+    chosen = now->plan.get();
     kept->add(std::move(now));
   });
   return chosen->run(elements, count, chosen->problem_with(elements, count));

@@ -12,6 +12,8 @@
 #include "../../core/report.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
+#include "../references/communicator_ref.hpp"
+#include "../references/owned_object.hpp"
 #include "../references/space_ref.hpp"
 #include "destination.hpp"
 #include "joint_set_up.hpp"
@@ -22,11 +24,12 @@ namespace adasum::detail {
 class plan_inputs;
 class stage_executor;
 
-/// A reduction that is set up once and run many times: what an allreduce_plan holds, whatever its type. The inputs, up to
-/// two executors (one works in memory that the ranks share, one sends messages), and which of them is at work.
+/// A reduction that is set up once and run many times: what an allreduce_plan holds, whatever its type. Copies of the call's
+/// arguments, the inputs, up to two executors (one works in memory that the ranks share, one sends messages), and which of
+/// them is at work.
 class plan {
  public:
-  /// As a part of a larger set-up. @throws what plan_allreduce throws
+  /// As a part of a larger set-up. What the arguments refer to need not outlive it. @throws what plan_allreduce throws
   plan(const plan_arguments& given, joint_set_up& together);
   plan(const plan&) = delete;
   plan& operator=(const plan&) = delete;
@@ -42,6 +45,8 @@ class plan {
   destination to() const;
   /// What this rank gets of the result.
   index_range wanted() const;
+  const void* space() const { return space_.get(); }
+  void* rule() const { return rule_.get(); }
   const report& last_report() const { return *last_; }
   bool is_in_flight() const { return in_flight_ != nullptr; }
 
@@ -65,6 +70,7 @@ class plan {
   static constexpr std::string_view of_caller = "in the caller's memory", copied = "copied to shared memory",
                                     of_plan = "in the plan's buffer";
 
+  plan_arguments of_copies(plan_arguments given) const;
   const communicator_ref& comm() const;
   std::string call_name(const char* call) const;
   void require_idle(const char* call) const;
@@ -76,6 +82,7 @@ class plan {
   stage_executor& usual() { return in_place_ ? *in_place_ : *by_messages_; }
   bool is_buffer(const std::byte* elements) const { return buffer_ && elements == *buffer_; }
 
+  owned_object space_, comm_, rule_, schedule_;
   std::unique_ptr<plan_inputs> inputs_;
   std::optional<space_memory> own_memory_;    // for buffer(), where ranks share none; a reduction may still use it
   std::unique_ptr<stage_executor> in_place_;  // in shared memory
@@ -85,6 +92,12 @@ class plan {
   stage_executor* in_flight_ = nullptr;
   const report* last_ = nullptr;
 };
+
+/// Destroys a plan, if nothing uses its memory any more (plan::must_stay).
+struct plan_deleter {
+  void operator()(plan* held) const noexcept;
+};
+using held_plan_ptr = std::unique_ptr<plan, plan_deleter>;
 
 }  // namespace adasum::detail
 
@@ -104,8 +117,26 @@ class plan {
 
 namespace adasum::detail {
 
+ADASUM_INLINE void plan_deleter::operator()(plan* held) const noexcept {
+  held->abandon();
+  if (!held->must_stay()) delete held;
+}
+
+ADASUM_INLINE plan_arguments plan::of_copies(plan_arguments given) const {
+  given.space = given.space.to(space_);
+  given.comm = given.comm.to(comm_, space_);
+  given.rule = given.rule.to(rule_);
+  given.schedule = given.schedule.to(schedule_);
+  return given;
+}
+
 ADASUM_INLINE plan::plan(const plan_arguments& given, joint_set_up& together)
-    : inputs_(std::make_unique<plan_inputs>(given)) {
+    : space_(given.space.copy_of_space()),
+      comm_(given.comm.copy(given.purpose !=
+                            plan_purpose::kept)),  // one that is kept with a communicator does not keep that
+      rule_(given.rule.copy_of_rule()),
+      schedule_(given.schedule.copy()),
+      inputs_(std::make_unique<plan_inputs>(of_copies(given))) {
   if (inputs_->choices().wire != wire_format::same && inputs_->space().packing() == nullptr)
     throw bad_input(std::string(given.call) +
                     ": options::wire needs float gradients and an execution space that rounds them; here the "

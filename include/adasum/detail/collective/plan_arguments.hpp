@@ -18,8 +18,8 @@ namespace adasum::detail {
 /// the communicator keeps it (core/kept_plans.hpp).
 enum class plan_purpose { of_user, one_call, kept };
 
-/// The arguments of a call that makes a plan. What they refer to must outlive the plan, but for segments, destination and
-/// shard.
+/// The arguments of a call that makes a plan. A plan copies what they refer to; plan_inputs copies
+/// segments, destination and shard only.
 struct plan_arguments {
   const char* call;  ///< the user's, for messages
   space_ref space;

@@ -22,57 +22,6 @@
 
 namespace adasum::detail {
 
-/// How much memory a rank's messages take.
-struct message_sizes {
-  std::size_t members = 1;               ///< the most ranks that meet
-  std::size_t received = 0;              ///< elements of other members' vectors
-  std::size_t packed = 0, unpacked = 0;  ///< elements of one exchange, where they are rounded
-  std::size_t joined = 0;                ///< elements that are sent with records behind them, and room for these
-  std::size_t sums = 0;                  ///< doubles that are received when inner products are added
-
-  /// What a stage exchanges by message. @param elements  whether its elements travel, or only what is known of them
-  /// @param products  doubles that are added at once over sum_over
-  /// @param room      elements behind each vector that is received, for records
-  void include(const stage& stage, bool elements, std::size_t products, std::size_t room = 0) {
-    const auto others = stage.members.size() - 1;
-    members = std::max(members, others + 1);
-    sums = std::max(sums, products * sum_order::most_received(stage.sum_over.size(), sum_radix(others + 1)));
-    if (!elements) return;
-    const auto own = stage.survives() ? stage.part().size() : 0;
-    std::size_t to_survivors = 0;
-    for (std::size_t i = 0; i < stage.survivors; ++i)
-      if (i != stage.self) to_survivors += stage.parts[i].size();
-    received = std::max(received, others * (own + room));
-    packed = std::max({packed, to_survivors, others * own});
-    unpacked = std::max({unpacked, others * own, stage.held.size()});
-    // A rank that has withdrawn receives the result there, too.
-    if (!stage.survives() || !stage.replicated()) received = std::max(received, stage.held.size() - own);
-  }
-  /// What follows the stages (schedule/parts_of_result.hpp).
-  void include(const transfers& exchange) {
-    const auto elements = [](const std::vector<transfer>& list) {
-      std::size_t sum = 0;
-      for (const auto& one : list) sum += one.elements.size();
-      return sum;
-    };
-    members = std::max({members, exchange.sends.size() + 1, exchange.receives.size() + 1});
-    packed = std::max(packed, elements(exchange.sends));
-    unpacked = std::max(unpacked, elements(exchange.receives));
-    received = std::max(received, elements(exchange.receives));
-  }
-  /// What is sent with records behind it, once if several get the same.
-  /// @param room  elements for what is known of this rank's gradients
-  void include_joined(const std::vector<transfer>& sends, std::size_t room) {
-    std::size_t sum = 0;
-    index_range last;
-    for (const auto& one : sends) {
-      if (one.joined && one.elements != last) sum += one.elements.size() + room;
-      last = one.elements;
-    }
-    joined = std::max(joined, sum);
-  }
-};
-
 /// The transport by messages, for any communicator. What is received before a stage lies in a buffer of its own, in the
 /// order of the members; the result is received in place. A rank that has withdrawn touches its gradient no more: it
 /// receives everything in that buffer.
@@ -87,8 +36,7 @@ class messages final : public transport {
         rounds_own_(rounds_own),
         report_(report),
         received_(space.allocate(sizes.received)),
-        messenger_(space, comm, format, sizes.packed, sizes.unpacked, sizes.joined, sizes.members,
-                   longest(space, sizes, static_cast<std::size_t>(comm.size()), report)),
+        messenger_(space, comm, format, sizes, longest(space, sizes, static_cast<std::size_t>(comm.size()), report)),
         sum_scratch_(sizes.sums) {}
 
   /// See messenger::begin_run.

@@ -16,6 +16,8 @@
 #include "../../../core/message.hpp"
 #include "../../../core/options.hpp"
 #include "../../../core/report.hpp"
+#include "../../../core/segments.hpp"
+#include "../../../core/stage.hpp"
 #include "../../../core/wire_losses.hpp"
 #include "../../../schedule/sum_order.hpp"
 #include "../../../schedule/transfers.hpp"
@@ -159,23 +161,71 @@ class wire {
   bool all_counted_ = true;
 };
 
+/// How much memory a rank's messages take.
+struct message_sizes {
+  std::size_t members = 1;               ///< the most ranks that meet
+  std::size_t received = 0;              ///< elements of other members' vectors
+  std::size_t packed = 0, unpacked = 0;  ///< elements of one exchange, where they are rounded
+  std::size_t joined = 0;                ///< elements that are sent with records behind them, and room for these
+  std::size_t sums = 0;                  ///< doubles that are received when inner products are added
+
+  /// What a stage exchanges by message. @param elements  whether its elements travel, or only what is known of them
+  /// @param products  doubles that are added at once over sum_over
+  /// @param room      elements behind each vector that is received, for records
+  void include(const stage& stage, bool elements, std::size_t products, std::size_t room = 0) {
+    const auto others = stage.members.size() - 1;
+    members = std::max(members, others + 1);
+    sums = std::max(sums, products * sum_order::most_received(stage.sum_over.size(), sum_radix(others + 1)));
+    if (!elements) return;
+    const auto own = stage.survives() ? stage.part().size() : 0;
+    std::size_t to_survivors = 0;
+    for (std::size_t i = 0; i < stage.survivors; ++i)
+      if (i != stage.self) to_survivors += stage.parts[i].size();
+    received = std::max(received, others * (own + room));
+    packed = std::max({packed, to_survivors, others * own});
+    unpacked = std::max({unpacked, others * own, stage.held.size()});
+    // A rank that has withdrawn receives the result there, too.
+    if (!stage.survives() || !stage.replicated()) received = std::max(received, stage.held.size() - own);
+  }
+  /// What follows the stages (schedule/parts_of_result.hpp).
+  void include(const transfers& exchange) {
+    const auto elements = [](const std::vector<transfer>& list) {
+      std::size_t sum = 0;
+      for (const auto& one : list) sum += one.elements.size();
+      return sum;
+    };
+    members = std::max({members, exchange.sends.size() + 1, exchange.receives.size() + 1});
+    packed = std::max(packed, elements(exchange.sends));
+    unpacked = std::max(unpacked, elements(exchange.receives));
+    received = std::max(received, elements(exchange.receives));
+  }
+  /// What is sent with records behind it, once if several get the same.
+  /// @param room  elements for what is known of this rank's gradients
+  void include_joined(const std::vector<transfer>& sends, std::size_t room) {
+    std::size_t sum = 0;
+    index_range last;
+    for (const auto& one : sends) {
+      if (one.joined && one.elements != last) sum += one.elements.size() + room;
+      last = one.elements;
+    }
+    joined = std::max(joined, sum);
+  }
+};
+
 class messenger {
  public:
-  /// @param sent, received  the most elements of one exchange
-  /// @param joined          see wire
-  /// @param members         the most ranks that meet in one stage
-  /// @param longest         the most bytes of one message
-  messenger(const space_ref& space, const communicator_ref& comm, wire_format format, std::size_t sent,
-            std::size_t received, std::size_t joined, std::size_t members, std::size_t longest)
+  /// @param longest  the most bytes of one message
+  messenger(const space_ref& space, const communicator_ref& comm, wire_format format, const message_sizes& sizes,
+            std::size_t longest)
       : is_device_(space.is_device()),
         comm_(comm),
-        wire_(space, format, sent, received, joined),
+        wire_(space, format, sizes.packed, sizes.unpacked, sizes.joined),
         pending_(comm.can_post() ? comm.make_pending() : no_object()) {
     // To a member that waits, elements, records and norms are messages of their own.
-    const auto messages = std::max(3 * members, sum_order::most_messages);
+    const auto messages = std::max(3 * sizes.members, sum_order::most_messages);
     out_.reserve(messages);
     in_.reserve(messages);
-    wire_.reserve(members);
+    wire_.reserve(sizes.members);
     if (is_device_) return;
     // In time, where the communicator can: the others wait for messages that it has no memory to send.
     comm.reserve(messages, longest);

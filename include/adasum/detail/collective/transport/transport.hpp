@@ -41,8 +41,8 @@ struct bound_stage : stage {
 };
 
 /// Each verb is called with `turn` 0 first, and while it waits, again with one more whenever arrived() has said that what
-/// it waits for is there. `gradient` is the run's; positions are those of the whole vector. Once this rank has withdrawn from a run, the verbs let
-/// nobody wait, and carry nothing.
+/// it waits for is there. `gradient` is the run's; positions are those of the whole vector. Once this rank has withdrawn from
+/// a run, the verbs let nobody wait, and carry nothing.
 class transport {
  public:
   virtual ~transport() = default;
