@@ -11,7 +11,7 @@ from public_names import names
 # What a rule, space, communicator, schedule, window or pending exchange has because its concept asks for it: core/concepts.hpp
 # says what it means, once for all types.
 concepts_members = set("""
-    name operator() whole_model degree parameters chosen_name needs left_fold
+    name operator() whole_model degree parameters chosen_name needs
     leaves_out_nonfinite fallbacks allocate measure mix copy fence arithmetic can_reach
     measure_in_double mix_in_double upload download transfer host_memory event record enqueue_combine measure_on_device
     weigh_on_device mix_on_device add_pieces write allocate_in_order data exchange post reserve enqueue nodes kept_plans

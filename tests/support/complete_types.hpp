@@ -121,11 +121,10 @@ class complete_space {
   serial_space serial_;
 };
 
-/// The mean, pair by pair in the order of the gradients. Falls back each time.
+/// The mean, pair by pair. Falls back each time.
 struct complete_pairwise_rule {
   static constexpr std::string_view name = "complete pairwise rule";
   static constexpr inner_products needs = inner_products::none;
-  static constexpr bool left_fold = true;
   question_counts asked;
   std::size_t fallbacks = 0;
 

@@ -8,6 +8,7 @@
 #include <ranges>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "gram.hpp"
@@ -19,8 +20,8 @@
 /// The four things that a user can supply: what to compute (rule), where (execution space), among which ranks (communicator),
 /// in what order (schedule). The library uses only the members listed on this page, and tests check this
 /// (tests/core/concepts/). What a concept requires comes first, then what is optional. An optional member whose parameters or
-/// result differ from those stated here does not compile where the compiler can tell (unless it is a template or overloaded), and
-/// is treated as absent otherwise. The checkers below return the names of the optional members that are taken.
+/// result differ from those stated here does not compile where the compiler can tell (unless it is a template or overloaded),
+/// and is treated as absent otherwise. The checkers below return the names of the optional members that are taken.
 ///
 /// <adasum/testing.hpp> has a checker for each of the four, which finds what no compiler can see. docs/add_a_rule.md and the
 /// pages beside it show an example of each, with its check.
@@ -54,25 +55,24 @@ namespace adasum {
 /// Optional members:
 ///
 /// - `static constexpr inner_products needs`: how good inner products must be, or that it uses none (core/gram.hpp); without
-///   it, `usual`.
-/// - `static constexpr bool left_fold = true`: a pairwise rule that is applied in the order ((0, 1), 2), 3 … and not along the
-///   tree.
+///   it, `usual`. Why: a rule that looks at small differences of inner products gets them in double, and one that does not look
+///   at them costs no measuring.
 /// - `bool whole_model() const`: whether one set of weights, from the Gram matrix of all segments together, serves every
-///   segment.
+///   segment. Why: the rule's formula is about whole gradients, not about layers.
+/// - `int degree() const`: how the result scales if all gradients are multiplied by s. 1 (the default): it is multiplied by
+///   s; 0: it stays the same (rules that mix unit vectors). Why: where squares leave the range of double, the library rescales
+///   vectors, and must know what that does to the result.
+/// - `parameters() const`: the values that the rule was made with, as a std::array<double, n> or another range of doubles.
+///   Why: part of the check that all ranks agree. Without it, ranks whose rules have different members get different results
+///   without noticing.
+/// - `std::size_t fallbacks`: how often the rule has used the mean in place of its own weights. Why: for the report.
+/// - `rule(gram, weights, k)`: in place of rule(gram, weights); k is the number of the segment (0 for the whole model). Why:
+///   a rule may keep a state for each segment.
 /// - `static constexpr bool leaves_out_nonfinite = true`: for rules of n vectors: vectors that hold Inf or NaN get weight 0,
 ///   and so do those whose norms are beyond 2^400 (2^126 for elements narrower than double) if others' are not. The rule is
-///   asked about the other vectors.
-/// - `int degree() const`: how the result scales if all gradients are multiplied by s. 1 (the default): it is multiplied by
-///   s; 0: it stays the same (rules that mix unit vectors). The library asks for this when squares leave the range of double
-///   and vectors are rescaled.
-/// - `parameters() const`: the values that the rule was made with, as a std::array<double, n> or another range of doubles;
-///   part of the check that all ranks agree. A rule whose members affect the result should have it. Without it, the check
-///   compares only the rule's name, and ranks whose members differ get different results without noticing.
-/// - `std::size_t fallbacks`: how often the rule has used the mean in place of its own weights; for the report.
-/// - `chosen_name()`: for a rule that stands for others, the name of the rule that runs, used in place of `name`; a
-///   std::string_view of a text that stays valid.
-/// - `rule(gram, weights, k)`: in place of rule(gram, weights), for rules that keep state: k is the number of the segment (0
-///   for the whole model).
+///   asked about the other vectors. Why: a robust rule should not fail because one gradient has failed.
+/// - `chosen_name()`: the name of the rule that runs, used in place of `name`; a std::string_view of a text that stays valid.
+///   Why: a rule may stand for others, as one that is chosen at run time does.
 
 /// A rule for two vectors; n vectors are combined along the tree of tree_order.hpp.
 template <class R>
@@ -118,25 +118,24 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// const references. Optional members:
 ///
 /// - `allocate<U>(count)`, `copy(from, to, count)`: the same for elements of U, a 16-bit scalar of the library's (described by
-///   scalar_traits<U>::format), and copies from float to U and back, rounding to nearest even: for options::wire, which is
-///   refused where a space does not offer it.
-/// - `copy(from, to, count, wire_losses&)`: as copy from float to U, and adds how many finite elements became infinite, and
-///   how many others than zero became zero. The sums may be read after fence(). Without it, report::lost_on_wire() is empty.
-///   Not used for a device_space.
-/// - `arithmetic()`: a text that differs between spaces that round differently; part of the check that all ranks agree.
-/// - `bool can_reach(address)`: whether kernels can use that address; without this member, every address is considered
-///   usable.
-/// - `measure_in_double(slice, vectors, gram)`: as measure, with every product and sum in double: for rules that ask for it,
-///   where measure does less.
-/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double. For vectors and `out` of T:
-///   two vectors whose sum is much shorter than they are are mixed so, under rules of n vectors. For vectors of T with `out`
+///   scalar_traits<U>::format), and copies from float to U and back, rounding to nearest even. Why: for options::wire, which is
+///   refused where a space does not offer it. The copy to U may also be `copy(from, to, count, wire_losses&)`, which adds how
+///   many finite elements became infinite, and how many others than zero became zero; the sums may be read after fence(). (Not
+///   used for a device_space.) Without it, report::lost_on_wire() is empty.
+/// - `measure_in_double(slice, vectors, gram)`: as measure, with every product and sum in double. Why: for rules that ask for
+///   it, where measure does less.
+/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double. Why: for vectors and `out` of
+///   T, two vectors whose sum is much shorter than they are are mixed so, under rules of n vectors. For vectors of T with `out`
 ///   of double, and for vectors of double with `out` of T (if T has 16 bits, by way of float), together with
-///   measure_in_double and the elements double: many vectors are combined along a tree in groups, whose sums are kept in
+///   measure_in_double and the elements double, many vectors are combined along a tree in groups, whose sums are kept in
 ///   double.
 /// - `for_recombining(space)`: a function in the space's namespace: a space for double, which also copies from T to double
-///   and back, rounding to nearest even. Gradients that nearly cancel are combined there; without it, they are combined in T,
-///   with larger rounding errors.
-/// - `==`: whether two spaces do the same. If the space has this operator, or its class has no members, single calls keep
+///   and back, rounding to nearest even. Why: gradients that nearly cancel are combined there; without it, they are combined in
+///   T, with larger rounding errors.
+/// - `arithmetic()`: a text that differs between spaces that round differently. Why: part of the check that all ranks agree.
+/// - `bool can_reach(address)`: whether kernels can use that address. Why: other memory is refused with a clear error; without
+///   this member, every address is considered usable.
+/// - `==`: whether two spaces do the same. Why: if the space has this operator, or its class has no members, single calls keep
 ///   their plans on it (kept_plans.hpp), unless it is a device_space.
 template <class E, class T = float>
 concept execution_space = scalar<T> && std::copyable<E> &&
@@ -218,19 +217,21 @@ concept stream_ordered_space =
 /// communicator are handles to the same communicator. All members are const. Optional members, besides the refinements
 /// below:
 ///
-/// - `bool& reduction_in_flight()`: the same object for all handles of one rank, false at first. The library sets it while a
-///   plan is in flight, and then refuses other reductions on this communicator, because their messages would be taken for
+/// - `bool& reduction_in_flight()`: the same object for all handles of one rank, false at first. Why: the library sets it while
+///   a plan is in flight, and then refuses other reductions on this communicator, because their messages would be taken for
 ///   those of the plan.
 /// - `reserve(messages, longest)` and, where there is post, `reserve(messages, longest, pending)`: called when a plan is made.
-///   After that, an exchange of at most so many messages each way, each of at most so many bytes of the host's memory, does not
-///   throw std::bad_alloc.
+///   Why: after that, an exchange of at most so many messages each way, each of at most so many bytes of the host's memory, does
+///   not throw std::bad_alloc.
 /// - `nodes()`: a range of int: the node of each rank (any numbers, equal for ranks of one node), the same on all ranks, and
-///   local: schedule_input::nodes.
-/// - `kept_plans()`, `without_kept_plans()`: for plans of single calls (plan_keeping_communicator in core/kept_plans.hpp).
-/// - `bool gave_up()`: whether this rank has given up waiting for another. Messages may then still be in flight, so the
-///   library never frees its memory for them, and every later exchange throws a timeout_error at once.
+///   local. Why: schedules choose by schedule_input::nodes.
+/// - `kept_plans()`, `without_kept_plans()` (plan_keeping_communicator in core/kept_plans.hpp). Why: a single call that is made
+///   again finds its plan.
+/// - `bool gave_up()`: whether this rank has given up waiting for another, for a communicator with a timeout. Why: messages may
+///   then still be in flight, so the library never frees its memory for them, and every later exchange throws a timeout_error at
+///   once.
 /// - `void require_usable(const char* call)`: throws bad_input if this thread must not use the communicator; each call does
-///   this first.
+///   this first. Why: the error then names the call.
 ///
 /// A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
@@ -277,10 +278,11 @@ concept posting_communicator =
 ///
 /// Optional members:
 ///
-/// - `bool has_left(i)`: whether ranks()[i] has left for good.
-/// - `timeout()`: how long at most this rank waits there for others, also at the beginning of a reduction: a
-///   std::chrono::duration<double>.
-/// - `progress()`: called while a rank waits there for others, for communicators whose messages move only when they are called.
+/// - `bool has_left(i)`: whether ranks()[i] has left for good. Why: then others stop waiting for it.
+/// - `timeout()`: a std::chrono::duration<double>. Why: it limits how long this rank waits there for others, also at the
+///   beginning of a reduction.
+/// - `progress()`: called while a rank waits there for others. Why: the messages of some communicators move only when they are
+///   called.
 template <class Memory>
 concept shared_window = std::movable<Memory> && requires(const Memory& memory, std::size_t i) {
   { memory.ranks() } -> std::convertible_to<std::span<const int>>;
@@ -293,7 +295,7 @@ concept shared_window = std::movable<Memory> && requires(const Memory& memory, s
 /// in place. Collective over all ranks; throws a shared_memory_error on all of them where there is no room. Optional:
 ///
 /// - `bool all_share_memory()`: whether all ranks share memory with each other, the same on all of them; asked before
-///   share(), so that no memory is made for nothing. May be collective.
+///   share(). Why: no memory is made for nothing. May be collective.
 template <class C>
 concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) {
   { comm.share(bytes) } -> shared_window;
@@ -310,27 +312,29 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 ///   tree_order.hpp must find that tree in the stages. The compiler cannot see whether it does; check_schedule in
 ///   <adasum/testing.hpp> checks it, and refuses, for example, a chain of ranks.
 /// - `supports_gram_rules`: whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not
-///   counting stages marked `inner` before it; only then can a rule that is not pairwise, or one with left_fold, run on the
+///   counting stages marked `inner` before it; only then can a rule that is not pairwise, or rules::adasum_linear, run on the
 ///   schedule.
 ///
 /// Optional members, all of them const (or static):
 ///
-/// - `uses_shared_memory(size, input)`: a shared_memory_use (core/stage.hpp); `none` if absent. Where the answer is another
-///   one, stages() is asked with input.in_place set for gradients in memory that ranks share. A stage whose members are
-///   all the ranks that share this memory works there in place, and sends no elements, if each survivor gets a part of
-///   its own (a sole survivor: everything) or if the stage is `published`; so do stages that are `grouped`. Under
-///   `preferred` and `buffer_if_all`, a plan works in place if all stages do and no rank has stayed behind at a grouped
-///   one before the last. If this member is static constexpr and says `required`, calls with a communicator without
-///   shared memory do not compile.
-/// - `chosen_name(size, input)`: for a schedule that chooses among others, the name of the schedule that runs; a
-///   std::string_view of a text that stays valid.
-/// - `inner`: a member object: the one rule for all stages that are marked `inner`.
+/// - `uses_shared_memory(size, input)`: a shared_memory_use (core/stage.hpp); `none` if absent. Why: ranks that share memory
+///   then need no messages. Where the answer is another one, stages() is asked with input.in_place set for gradients in memory
+///   that ranks share. A stage whose members are all the ranks that share this memory works there in place, and sends no
+///   elements, if each survivor gets a part of its own (a sole survivor: everything) or if the stage is `published`; so do
+///   stages that are `grouped`. Under `preferred` and `buffer_if_all`, a plan works in place if all stages do and no rank has
+///   stayed behind at a grouped one before the last. If this member is static constexpr and says `required`, calls with a
+///   communicator without shared memory do not compile.
+/// - `chosen_name(size, input)`: the name of the schedule that runs; a std::string_view of a text that stays valid. Why: a
+///   schedule may choose among others.
+/// - `inner`: a member object: the one rule for all stages that are marked `inner`. Why: ranks of one node may be combined by
+///   another rule than the nodes.
 /// - `leaf_ranks(size, input)`: a std::vector<int>: which rank's gradient each leaf of the tree is; empty if leaf i is that
-///   of rank i.
-/// - `parameters()`: the values that the schedule was made with, as a std::vector<double> or another range of doubles; ranks
-///   compare them whenever they set something up. Stages tell most schedules of one name apart, but not how they would use
-///   shared memory.
-/// - `==`: single calls need it to keep their plans (kept_plans.hpp), unless the class has no members.
+///   of rank i. Why: a tree that suits the network may have its leaves in another order.
+/// - `parameters()`: the values that the schedule was made with, as a std::vector<double> or another range of doubles. Why:
+///   ranks compare them whenever they set something up. Stages tell most schedules of one name apart, but not how they would
+///   use shared memory.
+/// - `==`: whether two schedules do the same. Why: single calls need it to keep their plans (kept_plans.hpp), unless the class
+///   has no members.
 template <class S>
 concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
   { S::name } -> std::convertible_to<std::string_view>;
@@ -338,9 +342,17 @@ concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int
   { schedule.stages(rank, size, input) } -> std::same_as<std::vector<stage>>;
 };
 
+/// @cond internal
+namespace detail {
+/// Whether a pairwise rule is applied in the order ((0, 1), 2), 3 … and not along the tree: rules::adasum_linear.
+template <class R>
+inline constexpr bool is_left_fold = false;
+}  // namespace detail
+/// @endcond
+
 /// A rule that is applied along the tree of tree_order.hpp, so that any schedule can run it.
 template <class R>
-concept tree_rule = pairwise_rule<R> && !requires { requires R::left_fold; };
+concept tree_rule = pairwise_rule<R> && !detail::is_left_fold<std::remove_cv_t<R>>;
 
 /// Whether schedule S can run rule R.
 template <class S, class R>

@@ -3,8 +3,10 @@
 
 #include "../core/config.hpp"
 
+#include <concepts>
 #include <string_view>
 
+#include "../core/concepts.hpp"
 #include "adasum.hpp"
 
 namespace adasum::rules {
@@ -14,7 +16,11 @@ namespace adasum::rules {
 /// sums g₀ ⊕ g₁ ⊕ … for nodes. No parameters.
 struct adasum_linear : adasum {
   static constexpr std::string_view name = "adasum_linear";
-  static constexpr bool left_fold = true;
 };
 
 }  // namespace adasum::rules
+
+/// @cond internal
+template <std::derived_from<adasum::rules::adasum_linear> Rule>
+inline constexpr bool adasum::detail::is_left_fold<Rule> = true;
+/// @endcond

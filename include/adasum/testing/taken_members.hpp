@@ -34,7 +34,6 @@ member_list taken_members_of_rule() {
   refuse_members_of_rule<Rule>();
   const auto& table = table_of_rule<Rule>;
   return taken({{"needs", needs_of<Rule> != inner_products::usual},
-                {"left_fold", table.left_fold},
                 {"whole_model", table.whole_model != nullptr},
                 {"leaves_out_nonfinite", table.leaves_out_nonfinite},
                 {"degree", has_degree<Rule>},

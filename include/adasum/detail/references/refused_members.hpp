@@ -63,6 +63,11 @@ constexpr void refuse_members_of_rule() {
       "adasum: the rule has a member needs_gram, needs_accurate_gram or needs_distances, which is now `static "
       "constexpr "
       "adasum::inner_products needs`: none, accurate or distances; see core/concepts.hpp");
+  static_assert(
+      !requires { Rule::left_fold; },
+      "adasum: the rule has a member left_fold, which is no longer asked for: rules::adasum_linear alone is applied in "
+      "the "
+      "order of the gradients; write a rule of n vectors; see core/concepts.hpp");
 }
 
 template <class Memory>

@@ -59,7 +59,7 @@ class any_window {
   bool has_left(std::size_t index) const { return held_->has_left(index); }
   std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (held_->timeout)(); }
   void progress() const { held_->progress(); }
-  void let_others_run() const { held_->rest(); }
+  void let_others_run() const { held_->let_others_run(); }
 
  private:
   struct methods {
@@ -70,7 +70,7 @@ class any_window {
     virtual bool has_left(std::size_t index) const = 0;
     virtual std::chrono::duration<double> timeout ADASUM_NO_MACRO() const = 0;
     virtual void progress() const = 0;
-    virtual void rest() const = 0;
+    virtual void let_others_run() const = 0;
   };
 
   template <class Memory>
@@ -96,7 +96,7 @@ class any_window {
     void progress() const override {
       if constexpr (makes_progress<Memory>) held.progress();
     }
-    void rest() const override { own_memory<Memory>::rest(held); }
+    void let_others_run() const override { own_memory<Memory>::rest(held); }
 
     Memory held;
     std::size_t asked;
@@ -129,7 +129,7 @@ constexpr unsigned looks_at(const Memory& memory) {
 
 /// Memory of any type asks the memory that it holds.
 template <std::derived_from<any_window> Memory>
-struct own_memory<Memory> {
+struct own_memory<Memory> : memory_defaults {
   static std::size_t bytes(const any_window& memory, std::size_t) { return memory.bytes(); }
   static void rest(const any_window& memory) { memory.let_others_run(); }
 };
