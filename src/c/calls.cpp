@@ -106,27 +106,27 @@ void any_plan::make(const any_communicator& comm, const element_type& type, cons
 
 const report& any_plan::run(void* data, std::size_t count) {
   auto* const elements = static_cast<std::byte*>(data);
-  return held_->engine->run(elements, count, held_->engine->problem_with(elements, count));
+  return held_->run(elements, count, held_->problem_with(elements, count));
 }
 void any_plan::start(void* data, std::size_t count) {
   auto* const elements = static_cast<std::byte*>(data);
-  held_->engine->start(elements, count, held_->engine->problem_with(elements, count));
+  held_->start(elements, count, held_->problem_with(elements, count));
 }
 
-void* any_plan::buffer() { return buffer_ = held_->engine->buffer("buffer"); }
+void* any_plan::buffer() { return buffer_ = held_->buffer("buffer"); }
 
 any_plan::array any_plan::where(const void* data) const {
   if (buffer_ == nullptr || data != buffer_) return {nullptr, 0};
-  return {buffer_, held_->engine->segments().all().end};
+  return {buffer_, held_->segments().all().end};
 }
 void any_plan::refuse(const std::string& problem, const void* data) {
   const auto [elements, count] = where(data);
-  held_->engine->run(elements, count, problem);
+  held_->run(elements, count, problem);
   throw bad_input(problem);
 }
 void any_plan::refuse_start(const std::string& problem, const void* data) {
   const auto [elements, count] = where(data);
-  held_->engine->start(elements, count, problem);
+  held_->start(elements, count, problem);
 }
 
 }  // namespace adasum::c

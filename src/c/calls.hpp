@@ -52,8 +52,8 @@ class any_plan {
 
   const report& run(void* data, std::size_t count);
   void start(void* data, std::size_t count);
-  bool test() { return held_->engine->test(); }
-  const report& wait() { return held_->engine->wait(); }
+  bool test() { return held_->test(); }
+  const report& wait() { return held_->wait(); }
   void* buffer();
   /// Something is wrong with this rank's array: takes no part in a run, and tells the others. Throws it, or wait() does.
   [[noreturn]] void refuse(const std::string& problem, const void* data);
