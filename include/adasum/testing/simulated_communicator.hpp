@@ -18,8 +18,8 @@
 #include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../detail/references/own_communicators.hpp"
-#include "simulation/one_processor.hpp"
 #include "simulation/settings.hpp"
+#include "simulation/turns.hpp"
 #include "simulation/world.hpp"
 
 namespace adasum {

@@ -3,13 +3,12 @@
 
 #include "../../core/config.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "../../core/message.hpp"
 #include "system_memory.hpp"
@@ -24,7 +23,6 @@ struct letter {
   bool is_copied = false;  // the sender need not wait until it is taken
   bool is_taken = false;
   std::uint64_t arrives = 0;  // the turn from which on it can be received
-  letter* next = nullptr;
 
   void take() {
     is_taken = true;
@@ -36,31 +34,27 @@ struct letter {
 /// Letters from one rank to another, in the order of sending.
 class letter_queue {
  public:
-  bool empty() const { return first_ == nullptr; }
-  const letter& front() const { return *first_; }
+  bool empty() const { return waiting_.empty(); }
+  const letter& front() const { return *waiting_.front(); }
   /// When the last one arrives: none that follows comes earlier.
   std::uint64_t last_arrival() const { return last_arrival_; }
 
   void push(letter* one) {
-    (first_ ? last_->next : first_) = one;
-    last_ = one;
+    waiting_.push_back(one);
     last_arrival_ = one->arrives;
   }
-  letter* pop() { return std::exchange(first_, first_->next); }
+  letter* pop() {
+    auto* const one = waiting_.front();
+    waiting_.erase(waiting_.begin());
+    return one;
+  }
   /// Drops those that lie in the memory of a sender that is gone.
   void drop_uncopied() {
-    list<letter*> kept;
-    while (!empty())
-      if (auto* const one = pop(); one->is_copied) kept.push_back(one);
-    for (auto* const one : kept) {
-      one->next = nullptr;
-      push(one);
-    }
+    std::erase_if(waiting_, [](const letter* one) { return !one->is_copied; });
   }
 
  private:
-  letter* first_ = nullptr;
-  letter* last_ = nullptr;
+  list<letter*> waiting_;  // few at a time
   std::uint64_t last_arrival_ = 0;
 };
 
