@@ -39,12 +39,14 @@ class any_rule {
   any_rule() : any_rule(adasum{}) {}
   /// Holds this rule.
   template <class Rule>
-  requires(!std::same_as<Rule, any_rule>) && rule<Rule> any_rule(Rule rule)
+    requires(!std::same_as<Rule, any_rule>) && rule<Rule>
+  any_rule(Rule rule)
       : table_(&detail::table_of_rule<Rule, any_rule>),
-  copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
-  held_(detail::own(std::move(rule))) {}
+        copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
+        held_(detail::own(std::move(rule))) {}
   /// With a state of its own.
-  any_rule(const any_rule& other) : table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
+  any_rule(const any_rule& other)
+      : fallbacks(other.fallbacks), table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
   any_rule(any_rule&&) noexcept = default;
   any_rule& operator=(const any_rule& other) {
     *this = any_rule(other);
@@ -71,7 +73,10 @@ class any_rule {
       weigh_along(pairs<true>{rule}, gram, weights);
     else
       weigh_along(pairs<false>{rule}, gram, weights);
+    fallbacks = rule.fallbacks();
   }
+
+  std::size_t fallbacks = 0;  ///< the rule's, once this one has been used as a function
 
   /// @cond internal
   // For detail/references/rule_ref.hpp.
