@@ -202,8 +202,15 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
       arguments_of<T>(call, space, comm, rule, schedule, segments_view{}, options_of_plan(options_among(call, as...)));
   given.to = to;
   given.mine = find_argument<shard>(as...);
+  held_plan_ptr made;
+  joint_set_up(call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
+    segments.visit([&](segments_view cut) {
+      given.segments = cut;
+      made.reset(new plan(given, together));
+    });
+  });
   return Plan<T, Space, Comm, std::remove_cvref_t<decltype(rule)>, std::remove_cvref_t<decltype(schedule)>>(
-      set_up_plan(given, segments));
+      std::move(made));
 }
 
 }  // namespace detail

@@ -101,7 +101,8 @@ void any_plan::make(const any_communicator& comm, const element_type& type, cons
   const schedules::automatic schedule;
   auto given = arguments_of(comm, type, asked, schedule);
   if (asked.part) given.mine = &*asked.part;
-  held_ = adasum::detail::set_up_plan(given, given.segments);
+  adasum::detail::joint_set_up(given.call, given.comm, given.choices.check_agreement)
+      .run([&](adasum::detail::joint_set_up& together) { held_.reset(new adasum::detail::plan(given, together)); });
 }
 
 const report& any_plan::run(void* data, std::size_t count) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <adasum/core/error.hpp>
+#include <adasum/detail/collective/call_signature.hpp>
 #include <adasum/detail/collective/joint_set_up.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/report_text.hpp>

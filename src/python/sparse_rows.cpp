@@ -8,6 +8,7 @@
 
 #include <adasum/core/error.hpp>
 #include <adasum/core/message.hpp>
+#include <adasum/detail/collective/call_signature.hpp>
 #include <adasum/detail/collective/joint_set_up.hpp>
 #include <adasum/detail/collective/small_exchanges.hpp>
 #include <adasum/exec/serial.hpp>

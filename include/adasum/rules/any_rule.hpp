@@ -37,10 +37,11 @@ class any_rule {
   any_rule();
   /// Holds this rule.
   template <class Rule>
-  requires(!std::same_as<Rule, any_rule>) && rule<Rule> any_rule(Rule rule)
+    requires(!std::same_as<Rule, any_rule>) && rule<Rule>
+  any_rule(Rule rule)
       : table_(&detail::table_of_rule<Rule, any_rule>),
-  copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
-  held_(detail::own(std::move(rule))) {}
+        copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
+        held_(detail::own(std::move(rule))) {}
   /// With a state of its own.
   any_rule(const any_rule& other);
   any_rule(any_rule&&) noexcept = default;
@@ -59,6 +60,8 @@ class any_rule {
   std::vector<double> parameters() const;
 
   void operator()(gram_view gram, std::span<double> weights, std::size_t segment);
+
+  std::size_t fallbacks = 0;  ///< the rule's, once this one has been used as a function
 
   /// @cond internal
   // For detail/references/rule_ref.hpp.
@@ -110,7 +113,7 @@ namespace adasum::rules {
 
 ADASUM_INLINE any_rule::any_rule() : any_rule(adasum{}) {}
 ADASUM_INLINE any_rule::any_rule(const any_rule& other)
-    : table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
+    : fallbacks(other.fallbacks), table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
 ADASUM_INLINE any_rule& any_rule::operator=(const any_rule& other) {
   *this = any_rule(other);
   return *this;
@@ -129,6 +132,7 @@ ADASUM_INLINE void any_rule::operator()(gram_view gram, std::span<double> weight
     detail::weigh_along(detail::held_pairs<true>{rule}, gram, weights);
   else
     detail::weigh_along(detail::held_pairs<false>{rule}, gram, weights);
+  fallbacks = rule.fallbacks();
 }
 
 ADASUM_INLINE detail::rule_ref any_rule::reference() const { return {*table_, const_cast<any_rule*>(this)}; }

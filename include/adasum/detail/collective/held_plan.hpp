@@ -11,7 +11,6 @@
 #include "../../core/concepts.hpp"
 #include "../../core/options.hpp"
 #include "../../core/report.hpp"
-#include "../arguments.hpp"
 #include "../references/communicator_ref.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/schedule_ref.hpp"
@@ -50,9 +49,6 @@ plan_arguments arguments_of(const char* call, const Space& space, const Comm& co
   return {call, ref_to_space<T>(space), ref_to_communicator(space, comm), rule_ref(rule), schedule, segments, choices};
 }
 
-/// A plan of the user's, for these segments in place of those of the arguments. @throws what plan_allreduce throws
-held_plan_ptr set_up_plan(const plan_arguments& given, const segments_or_length& segments);
-
 // ── single calls ──
 
 /// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks act
@@ -86,18 +82,6 @@ ADASUM_INLINE void refuse_bad_gradient(joint_set_up& together, const char* call,
   }
   if (problem.empty()) problem = problem_with_gradient(space, elements, count, count, call);
   if (!problem.empty()) together.refuse(problem);
-}
-
-ADASUM_INLINE held_plan_ptr set_up_plan(const plan_arguments& given, const segments_or_length& segments) {
-  held_plan_ptr made;
-  joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
-    segments.visit([&](segments_view cut) {
-      auto of_segments = given;
-      of_segments.segments = cut;
-      made.reset(new plan(of_segments, together));
-    });
-  });
-  return made;
 }
 
 /// A single call that was made before, and its plan.
