@@ -65,7 +65,7 @@ class any_rule {
 
   /// @cond internal
   // For detail/references/rule_ref.hpp.
-  const detail::rule_table& table() const { return *table_; }
+  friend const detail::rule_table& table_for(const any_rule& rule) { return *rule.table_; }
   template <rule Rule>
   Rule& held() {
     return *static_cast<Rule*>(held_.get());
@@ -92,10 +92,11 @@ namespace adasum::detail {
 template <bool LeftFold>
 struct held_pairs {
   static constexpr std::string_view name = "pairs";
-  static constexpr bool left_fold = LeftFold;
   rule_ref rule;
   pair_weights operator()(const pair_gram& gram) const { return rule(gram); }
 };
+template <>
+inline constexpr bool is_left_fold<held_pairs<true>> = true;
 
 template <bool LeftFold>
 void weigh_along(const held_pairs<LeftFold>& pairs, gram_view gram, std::span<double> weights) {

@@ -195,10 +195,11 @@ class bound_stages {
     const auto segments = settings.segments;
     const auto length = segments.all().end;
     const auto needed = sizes_in_memory(stages, segments, most_products);
+    const auto of_stages = signature(space.format(), segments, stages);
+    // From here on nothing may fail until this rank has asked for memory: the others do.
     const auto bytes =
         settings.transport.before_sharing(shared_memory::bytes_for(space, comm, length, published, needed));
-    shared_.emplace(space, comm, length, published, needed, signature(space.format(), segments, stages),
-                    settings.transport.timeout, bytes);
+    shared_.emplace(space, comm, length, published, needed, of_stages, settings.transport.timeout, bytes);
   }
   static std::uint64_t signature(number_format format, segments_view segments, const std::vector<stage>& stages) {
     std::vector<std::size_t> what{std::size_t{stages.size() == 1 && stages.front().published},

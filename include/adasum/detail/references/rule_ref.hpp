@@ -168,15 +168,10 @@ rule_table table_of_rule{.pair = Functions::pair(),
                          .has_state = !std::is_empty_v<Rule>,
                          .copy = [](const void* rule) { return own(Object(*static_cast<const Object*>(rule))); }};
 
-/// The table of a rule's type; of an any_rule, that for the rule that it holds.
+/// The table of a rule's type. An any_rule has a function of this name, for the rule that it holds.
 template <rule Rule>
-const rule_table& table_for(const Rule& rule) {
-  if constexpr (requires {
-                  { rule.table() } -> std::same_as<const rule_table&>;
-                })
-    return rule.table();
-  else
-    return table_of_rule<Rule>;
+const rule_table& table_for(const Rule&) {
+  return table_of_rule<Rule>;
 }
 
 template <class Rule>
