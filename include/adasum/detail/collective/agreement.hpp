@@ -227,7 +227,7 @@ class agreement {
   }
 
   std::string difference_in_boundaries() const {
-    const std::string found = "adasum: the ranks disagree on the segments";
+    std::string found = "adasum: the ranks disagree on the segments";
     const auto r = first_other_word();
     if (r == 0) return found;
     const auto end_on = [&](std::size_t rank) { return std::to_string(memory_->words[rank]); };
