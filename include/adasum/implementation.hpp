@@ -5,19 +5,18 @@
 /// (-DADASUM_COMPILED; for what needs MPI, -DADASUM_COMPILED_MPI as well), and include this in one of them, before any other
 /// header of the library.
 
-#if !defined(ADASUM_COMPILED)
-#error "define ADASUM_COMPILED for all sources of the program (-DADASUM_COMPILED), not only for this one"
-#endif
-#if defined(ADASUM_INLINE)
-#error "include <adasum/implementation.hpp> before the other headers of the library"
-#endif
-
 #define ADASUM_IMPLEMENTATION
 #if defined(ADASUM_COMPILED_MPI)
 #define ADASUM_MPI_IMPLEMENTATION
 #endif
 
 #include "core/config.hpp"
+
+#if !defined(ADASUM_COMPILED)
+#error "define ADASUM_COMPILED for all sources of the program (-DADASUM_COMPILED), not only for this one"
+#elif !ADASUM_DEFINITIONS
+#error "include <adasum/implementation.hpp> before the other headers of the library"
+#endif
 
 #include "adasum.hpp"
 #include "exec/serial/kernels.hpp"
