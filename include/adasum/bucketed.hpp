@@ -56,9 +56,7 @@ class bucketed {
            const Rule& rule, const Schedule& order, const basic_options<Checked>& choices,
            detail::joint_set_up& together)
       : space_(space), buckets_(detail::ref_to_space<T>(space_), posting_communicator<Comm, Space>) {
-    const std::string name(Schedule::name);
-    buckets_.set_up(together, parameters, bucket_bytes, detail::weighs_whole_model(rule),
-                    detail::weighs_whole_model(detail::inner_rule_of(order)) ? &name : nullptr,
+    buckets_.set_up(together, parameters, bucket_bytes,
                     detail::arguments_of<T>("adasum::plan_bucketed", space_, comm, rule, order, segments_view{},
                                             detail::options_of_plan(choices)));
   }

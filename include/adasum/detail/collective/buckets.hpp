@@ -36,11 +36,9 @@ class buckets {
   ~buckets();
 
   /// Once, before all else.
-  /// @param rule_weighs_all        whether the rule weighs the whole model: what is weighed as a whole is one bucket
-  /// @param schedule_of_inner      the schedule's name if its inner rule does; else null
-  /// @param given                  of the plans, but for their segments
+  /// @param given  of the plans, but for their segments. Under a rule that weighs the whole model, there is one bucket
   void set_up(joint_set_up& together, std::span<const segments> parameters, std::size_t bucket_bytes,
-              bool rule_weighs_all, const std::string* schedule_of_inner, const plan_arguments& given);
+              const plan_arguments& given);
 
   std::size_t parameters() const { return parameters_.size(); }
   std::size_t count() const { return buckets_.size(); }
@@ -99,12 +97,11 @@ class buckets {
 namespace adasum::detail {
 
 ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segments> parameters,
-                                   std::size_t bucket_bytes, bool rule_weighs_all, const std::string* schedule_of_inner,
-                                   const plan_arguments& given) {
+                                   std::size_t bucket_bytes, const plan_arguments& given) {
   parameters_.resize(parameters.size());
-  fill(parameters, rule_weighs_all ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
-  if (buckets_.size() > 1 && schedule_of_inner != nullptr)
-    together.refuse("adasum::plan_bucketed: the inner rule of the schedule " + *schedule_of_inner +
+  fill(parameters, given.rule.weighs_whole_model() ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
+  if (buckets_.size() > 1 && given.schedule.inner_rule().weighs_whole_model())
+    together.refuse("adasum::plan_bucketed: the inner rule of the schedule " + std::string(given.schedule.name()) +
                     " weighs the whole model, but is asked about one bucket at a time: let it weigh segments");
   for (auto& one : buckets_) {
     std::vector<std::size_t> lengths;

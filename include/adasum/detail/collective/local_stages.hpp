@@ -32,7 +32,8 @@ class local_stages {
   local_stages(const engine_settings& settings, std::size_t members)
       : space_(settings.space),
         rule_(settings.rule),
-        inner_(settings.inner_rule.copy()),
+        held_inner_(settings.inner_rule.copy_of_rule()),
+        inner_(settings.inner_rule.to(held_inner_)),
         measures_all_(settings.measure),
         gradients_(settings.gradients),
         segments_(settings.segments),
@@ -51,10 +52,10 @@ class local_stages {
   std::size_t most_products(std::size_t n) const {
     const auto segments = segments_.size();
     return std::max({segments * packed_size(n), recombination::scratch_size(rule_, segments, n),
-                     recombination::scratch_size(inner_.ref(), segments, n)});
+                     recombination::scratch_size(inner_, segments, n)});
   }
-  rule_ref inner_rule() const { return inner_.ref(); }
-  rule_ref rule_of(const stage& one) const { return one.inner ? inner_.ref() : rule_; }
+  rule_ref inner_rule() const { return inner_; }
+  rule_ref rule_of(const stage& one) const { return one.inner ? inner_ : rule_; }
 
   /// Which segments of the whole gradient hold Inf or NaN.
   void find_nonfinite_segments(const std::byte* gradient, std::span<unsigned char> flags) {
@@ -180,7 +181,8 @@ class local_stages {
 
   space_ref space_;
   rule_ref rule_;
-  owned_rule inner_;
+  owned_object held_inner_;
+  rule_ref inner_;
   bool measures_all_;
   const whole_gradients& gradients_;
   segments_view segments_;

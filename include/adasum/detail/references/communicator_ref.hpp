@@ -251,11 +251,15 @@ struct functions_of_sharing {
       return function(nullptr);
   }
 
-  static constexpr sharing_table table{[](const void* comm, std::size_t bytes) {
-                                         return any_window(static_cast<const Comm*>(comm)->share(bytes), bytes,
-                                                           window::same_address_space);
-                                       },
-                                       all_share_memory(), window::same_address_space};
+  static any_window share(const void* comm, std::size_t bytes) {
+    auto shared = static_cast<const Comm*>(comm)->share(bytes);
+    if constexpr (std::same_as<window, any_window>)  // that of an any_communicator
+      return shared;
+    else
+      return any_window(std::move(shared), bytes, window::same_address_space);
+  }
+
+  static constexpr sharing_table table{&share, all_share_memory(), window::same_address_space};
 };
 
 template <class Comm, class Space>

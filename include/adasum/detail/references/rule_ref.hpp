@@ -66,8 +66,7 @@ class rule_ref {
   std::vector<double> parameters() const { return table_->parameters(rule_); }
   bool has_state() const { return table_->has_state; }
   bool is_of_type(const rule_ref& other) const { return table_ == other.table_; }
-  /// The rule as it is now, with its state.
-  class owned_rule copy() const;
+  /// A copy of the rule as it is now, with its state, for whoever outlives it, and the reference to that.
   owned_object copy_of_rule() const { return table_->copy(rule_); }
   rule_ref to(const owned_object& copied) const { return {*table_, copied.get()}; }
 
@@ -82,19 +81,6 @@ class rule_ref {
   const rule_table* table_;
   void* rule_;
 };
-
-/// A rule of the engine's own.
-class owned_rule {
- public:
-  owned_rule(const rule_table& table, owned_object held) : table_(&table), held_(std::move(held)) {}
-  rule_ref ref() const { return {*table_, held_.get()}; }
-
- private:
-  const rule_table* table_;
-  owned_object held_;
-};
-
-inline owned_rule rule_ref::copy() const { return {*table_, table_->copy(rule_)}; }
 
 // ── from the concept to the table ──
 

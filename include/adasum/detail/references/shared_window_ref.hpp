@@ -48,8 +48,6 @@ class any_window {
     of_rank_.reserve(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i) of_rank_.push_back(held_->of(i));
   }
-  /// That of an any_communicator, as it is.
-  any_window(any_window held, std::size_t, bool) : any_window(std::move(held)) {}
 
   std::span<const int> ranks() const { return ranks_; }
   std::byte* of(std::size_t index) const { return of_rank_[index]; }
