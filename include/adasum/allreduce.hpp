@@ -10,7 +10,7 @@
 #include "core/report.hpp"
 #include "detail/arguments.hpp"
 #include "detail/collective/destination.hpp"
-#include "detail/collective/held_plan.hpp"
+#include "detail/collective/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 
@@ -32,7 +32,7 @@ report combine_once(const char* call, const Space& space, const Comm& comm, Grad
       segments_or(segments_view{whole}, as...), options_of_plan(options_among(call, as...)));
   given.to = to;
   given.mine = find_argument<shard>(as...);
-  held_plan_ptr made;
+  plan_ptr made;
   report found = run_once(given, reinterpret_cast<std::byte*>(elements.data()), elements.size(), made);
   using rule_type = std::remove_reference_t<decltype(rule)>;
   if constexpr (!std::is_const_v<rule_type> && std::is_copy_assignable_v<rule_type> && !std::is_empty_v<rule_type>)

@@ -18,8 +18,8 @@
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
 #include "detail/collective/destination.hpp"
-#include "detail/collective/held_plan.hpp"
 #include "detail/collective/joint_set_up.hpp"
+#include "detail/collective/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "rules/adasum.hpp"
 #include "schedule/automatic.hpp"
@@ -152,7 +152,7 @@ class allreduce_plan {
   }
 
   /// What plan_allreduce and the single calls make.
-  explicit allreduce_plan(detail::held_plan_ptr held) : held_(std::move(held)), to_(held_->to().what()) {}
+  explicit allreduce_plan(detail::plan_ptr held) : held_(std::move(held)), to_(held_->to().what()) {}
   /// @endcond
 
  protected:
@@ -184,7 +184,7 @@ class allreduce_plan {
     }
   }
 
-  detail::held_plan_ptr held_;
+  detail::plan_ptr held_;
   detail::destination::kind to_ = detail::destination::kind::every_rank;
 };
 
@@ -202,7 +202,7 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
       arguments_of<T>(call, space, comm, rule, schedule, segments_view{}, options_of_plan(options_among(call, as...)));
   given.to = to;
   given.mine = find_argument<shard>(as...);
-  held_plan_ptr made;
+  plan_ptr made;
   joint_set_up(call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
     segments.visit([&](segments_view cut) {
       given.segments = cut;

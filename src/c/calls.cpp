@@ -92,7 +92,7 @@ void fail_among_ranks(const any_communicator& comm, const call_arguments& given)
 report allreduce(const any_communicator& comm, const element_type& type, void* data, std::size_t count,
                  const request& asked) {
   const schedules::automatic schedule;
-  adasum::detail::held_plan_ptr made;
+  adasum::detail::plan_ptr made;
   return adasum::detail::run_once(arguments_of(comm, type, asked, schedule), static_cast<std::byte*>(data), count,
                                   made);
 }

@@ -12,7 +12,7 @@
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
 #include <adasum/core/shard.hpp>
-#include <adasum/detail/collective/held_plan.hpp>
+#include <adasum/detail/collective/run_once.hpp>
 #include <adasum/detail/references/space_ref.hpp>
 #include <adasum/rules/any_rule.hpp>
 
@@ -67,7 +67,7 @@ class any_plan {
   /// Where the others' gradients lie, as far as that of this rank tells.
   array where(const void* data) const;
 
-  adasum::detail::held_plan_ptr held_;
+  adasum::detail::plan_ptr held_;
   std::byte* buffer_ = nullptr;
 };
 

@@ -58,7 +58,7 @@ class buckets {
   };
   struct bucket {
     index_range parameters;
-    held_plan_ptr plan{};
+    plan_ptr plan{};
     std::byte* memory = nullptr;
     std::size_t missing = 0;  // parameters that are not ready
     std::size_t length = 0;

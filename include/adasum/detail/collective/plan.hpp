@@ -97,7 +97,7 @@ class plan {
 struct plan_deleter {
   void operator()(plan* held) const noexcept;
 };
-using held_plan_ptr = std::unique_ptr<plan, plan_deleter>;
+using plan_ptr = std::unique_ptr<plan, plan_deleter>;
 
 }  // namespace adasum::detail
 

@@ -30,8 +30,7 @@ inline void attempt(function_ref<void()> exchange) {
   }
 }
 
-/// Every rank's block to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997). One exchange
-/// after another, so that the caller may do something else while one is in flight.
+/// Every rank's block to all ranks, for any number of them, in ⌈log₂P⌉ exchanges (Bruck et al., 1997).
 class allgather {
  public:
   allgather() = default;
@@ -144,8 +143,7 @@ class readiness_exchange {
   std::size_t self_ = 0, count_ = 1, distance_ = 0;
 };
 
-/// Adds `values` over a group of ranks, in place, with the same bits on each of them (schedule/sum_order.hpp). One exchange
-/// after another, so that the caller may do something else while one is in flight.
+/// Adds `values` over a group of ranks, in place, with the same bits on each of them (schedule/sum_order.hpp).
 class small_allreduce {
  public:
   small_allreduce() = default;

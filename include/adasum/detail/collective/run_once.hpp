@@ -5,51 +5,14 @@
 
 #include <cstddef>
 #include <memory>
-#include <type_traits>
-#include <utility>
 
-#include "../../core/concepts.hpp"
-#include "../../core/options.hpp"
 #include "../../core/report.hpp"
-#include "../references/communicator_ref.hpp"
-#include "../references/rule_ref.hpp"
-#include "../references/schedule_ref.hpp"
 #include "../references/space_ref.hpp"
-#include "destination.hpp"
 #include "joint_set_up.hpp"
 #include "plan.hpp"
 #include "plan_arguments.hpp"
 
-/// From the arguments of a call to a plan, and a single call.
 namespace adasum::detail {
-
-// ── from the arguments of a call ──
-
-/// Whether a schedule says at compile time that it works in shared memory only; of others, the plan finds out.
-template <class Schedule>
-constexpr bool works_in_shared_memory_only = [] {
-  if constexpr (requires {
-                  typename std::integral_constant<shared_memory_use, Schedule::uses_shared_memory(2, schedule_input{})>;
-                })
-    return Schedule::uses_shared_memory(2, schedule_input{}) == shared_memory_use::required;
-  else
-    return false;
-}();
-
-template <scalar T, class Space, class Comm, class Rule, class Schedule>
-plan_arguments arguments_of(const char* call, const Space& space, const Comm& comm, const Rule& rule,
-                            const Schedule& schedule, segments_view segments, const basic_options<true>& choices) {
-  static_assert(schedule_for<Schedule, Rule>,
-                "this schedule combines gradients pair by pair, and the rule needs all inner products at once: use "
-                "schedules::all_to_all, schedules::shared_memory or schedules::automatic");
-  static_assert(
-      shares_gradients<Comm, Space> || !works_in_shared_memory_only<Schedule>,
-      "this schedule works in memory that the ranks share, and the communicator offers none that the execution space "
-      "can work in");
-  return {call, ref_to_space<T>(space), ref_to_communicator(space, comm), rule_ref(rule), schedule, segments, choices};
-}
-
-// ── single calls ──
 
 /// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks act
 /// on their segments: this rank's may differ from theirs. @throws what joint_set_up::refuse throws
@@ -59,7 +22,7 @@ void refuse_bad_gradient(joint_set_up& together, const char* call, const space_r
 /// Runs a single call: by a plan that is kept with the communicator, or by one of its own. A plan is kept for calls that can be
 /// told apart and that a plan can outlive: not if it would hold memory of a device or a rule's state.
 /// @param made  receives the plan of its own
-report run_once(const plan_arguments& given, std::byte* elements, std::size_t count, held_plan_ptr& made);
+report run_once(const plan_arguments& given, std::byte* elements, std::size_t count, plan_ptr& made);
 
 }  // namespace adasum::detail
 
@@ -87,7 +50,7 @@ ADASUM_INLINE void refuse_bad_gradient(joint_set_up& together, const char* call,
 /// A single call that was made before, and its plan.
 struct call_made_before final : kept_plans::call {
   explicit call_made_before(std::size_t bytes) : kept_plans::call(std::type_identity<call_made_before>{}, bytes) {}
-  held_plan_ptr plan;
+  plan_ptr plan;
 };
 
 inline bool can_be_kept(const plan_arguments& given) {
@@ -100,7 +63,7 @@ inline bool can_be_kept(const plan_arguments& given) {
 /// together, or all have failed to. Should one have a plan that another has not, they find that they are about to do different
 /// things, and forget all of them.
 ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, std::size_t count,
-                              held_plan_ptr& made) {
+                              plan_ptr& made) {
   auto* const kept = can_be_kept(given) ? given.comm.kept_plans() : nullptr;
   plan* chosen = nullptr;
   joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
