@@ -70,12 +70,12 @@ class accumulator {
   void add_elements(std::span<const T> elements) {
     constexpr auto call = "adasum::accumulator::add";
     if (elements.size() != length())
-      throw bad_input(std::string(call) + ": the gradient has " + detail::counted(elements.size(), "element") +
-                      ", the accumulator " + std::to_string(length()));
+      throw bad_input(
+          {call, ": the gradient has ", detail::counted(elements.size(), "element"), ", the accumulator ", length()});
     const auto name = [] { return std::string("the gradient"); };
     detail::require_not_null(elements, name, call);
     if (elements.data() == total_.data() && !elements.empty())
-      throw bad_input(std::string(call) + ": the gradient is the accumulator's own");
+      throw bad_input({call, ": the gradient is the accumulator's own"});
     detail::require_same_or_apart(elements, std::span<const T>(total_.data(), length()), name, call);
     if (count_ == 0) {
       space_.copy(elements.data(), total_.data(), length());

@@ -26,13 +26,13 @@ inline constexpr bool is_allreduce_plan<allreduce_plan<T, Space, Comm, Rule, Sch
 template <class Plan, class T>
 const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> now) {
   constexpr auto call = "adasum::delta_allreduce";
-  if (plan.is_in_flight()) throw bad_input(std::string(call) + ": the plan's reduction is in flight; call wait() first");
+  if (plan.is_in_flight()) throw bad_input({call, ": the plan's reduction is in flight; call wait() first"});
   try {
     if (start.size() != now.size() || start.size() != plan.length())
-      throw bad_input(std::string(call) + ": " + counted(start.size(), "weight") + " before the step, " +
-                      std::to_string(now.size()) + " after it, and the plan is for " + std::to_string(plan.length()));
+      throw bad_input({call, ": ", counted(start.size(), "weight"), " before the step, ", now.size(),
+                       " after it, and the plan is for ", plan.length()});
     if (start.data() == now.data() && !start.empty())
-      throw bad_input(std::string(call) + ": the weights before and after are the same array");
+      throw bad_input({call, ": the weights before and after are the same array"});
     require_same_or_apart(start, std::span<const T>(now), [] { return std::string("the weights before"); }, call);
   } catch (const bad_input& problem) {
     plan.refuse(problem.what());
@@ -50,7 +50,7 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
     mix(-1);
   } catch (...) {
     try {
-      plan.refuse(std::string(call) + ": the execution space failed");  // the others must not wait
+      plan.refuse({call, ": the execution space failed"});  // the others must not wait
     } catch (const error&) {
     }
     throw;

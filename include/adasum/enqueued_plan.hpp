@@ -95,8 +95,7 @@ class enqueued_allreduce_plan {
   detail::plan_arguments arguments(const char* call, segments_view segments, const basic_options<true>& choices,
                                    detail::plan_purpose purpose) const {
     if (choices.nonfinite != nonfinite_policy::propagate || choices.wire != wire_format::same)
-      throw bad_input(std::string(call) +
-                      ": options::nonfinite and options::wire are for plan_allreduce, whose host waits");
+      throw bad_input({call, ": options::nonfinite and options::wire are for plan_allreduce, whose host waits"});
     auto given = detail::arguments_of<T>(call, space_, comm_, rule_, schedule_, segments, choices);
     given.purpose = purpose;
     return given;

@@ -114,11 +114,11 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
   const auto expected = counted(numbers.size(), "number");
   for (double& number : numbers) {
     const auto word = next_word(text);
-    if (word.empty()) throw bad_input(where + ": needs " + expected);
+    if (word.empty()) throw bad_input({where, ": needs ", expected});
     if (!read_number(word, number) || !schedules::is_constant(number))
-      throw bad_input(where + ": '" + std::string(word) + "' is not a finite number of at least 0");
+      throw bad_input({where, ": '", word, "' is not a finite number of at least 0"});
   }
-  if (!without_spaces(text).empty()) throw bad_input(where + ": has more than " + expected);
+  if (!without_spaces(text).empty()) throw bad_input({where, ": has more than ", expected});
 }
 
 ADASUM_INLINE schedules::machine machine_from_text(std::string_view text, const std::string& name) {
@@ -132,27 +132,26 @@ ADASUM_INLINE schedules::machine machine_from_text(std::string_view text, const 
     if (content.empty()) continue;
     const std::string place = name + ", line " + std::to_string(line);
     const auto equals = content.find('=');
-    if (equals == content.npos) throw bad_input(place + ": expected 'key = value', but there is no '='");
+    if (equals == content.npos) throw bad_input({place, ": expected 'key = value', but there is no '='"});
     const std::string key(without_spaces(content.substr(0, equals)));
     const auto value = without_spaces(content.substr(equals + 1));
     if (!has_version) {
-      if (key != "version") throw bad_input(place + ": the first key must be version, not '" + key + "'");
+      if (key != "version") throw bad_input({place, ": the first key must be version, not '", key, "'"});
       if (value != machine_version)
-        throw bad_input(place + ": version '" + std::string(value) + "' is not known; this library reads version " +
-                        std::string(machine_version));
+        throw bad_input({place, ": version '", value, "' is not known; this library reads version ", machine_version});
       has_version = true;
       continue;
     }
     std::size_t i = 0;
     while (i < is_read.size() && key != schedules::constant_names[i].name) ++i;
-    if (i == is_read.size()) throw bad_input(place + ": the key '" + key + "' is not known");
-    if (std::exchange(is_read[i], true)) throw bad_input(place + ": the key " + key + " is given twice");
+    if (i == is_read.size()) throw bad_input({place, ": the key '", key, "' is not known"});
+    if (std::exchange(is_read[i], true)) throw bad_input({place, ": the key ", key, " is given twice"});
     const auto [_, first, count] = schedules::constant_names[i];
     read_numbers(value, std::span(numbers).subspan(first, count), place + ": " + key);
   }
-  if (!has_version) throw bad_input(name + ": the key version is missing");
+  if (!has_version) throw bad_input({name, ": the key version is missing"});
   for (std::size_t i = 0; i < is_read.size(); ++i)
-    if (!is_read[i]) throw bad_input(name + ": the key " + schedules::constant_names[i].name + " is missing");
+    if (!is_read[i]) throw bad_input({name, ": the key ", schedules::constant_names[i].name, " is missing"});
   return std::bit_cast<schedules::machine>(numbers);
 }
 
@@ -226,12 +225,12 @@ ADASUM_INLINE std::string machine_text(const schedules::machine& on) {
 
 ADASUM_INLINE void write_machine(const schedules::machine& on, const std::string& path) {
   if (const auto bad = schedules::bad_constant_of(on); !bad.empty())
-    throw bad_input("adasum::write_machine: " + bad + " is negative or not finite");
+    throw bad_input({"adasum::write_machine: ", bad, " is negative or not finite"});
   errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << machine_text(on);
   file.close();
-  if (!file) throw bad_input("adasum::write_machine: " + path + " cannot be written" + detail::why_it_failed());
+  if (!file) throw bad_input({"adasum::write_machine: ", path, " cannot be written", detail::why_it_failed()});
 }
 
 ADASUM_INLINE schedules::machine read_machine(const std::string& path) {
@@ -240,7 +239,7 @@ ADASUM_INLINE schedules::machine read_machine(const std::string& path) {
   std::ostringstream text;
   if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
   if (!file.is_open() || file.bad() || text.bad())
-    throw bad_input("adasum::read_machine: " + path + " cannot be read" + detail::why_it_failed());
+    throw bad_input({"adasum::read_machine: ", path, " cannot be read", detail::why_it_failed()});
   return detail::machine_from_text(text.str(), "adasum::read_machine: " + path);
 }
 

@@ -167,7 +167,7 @@ class allreduce_plan {
   detail::plan& engine(const char* call) const {
     if (!held_) {
       const auto names = detail::destination::names_of(to_);
-      throw bad_input(std::string(names.member) + call + ": the plan is empty; " + names.maker + " makes one");
+      throw bad_input({names.member, call, ": the plan is empty; ", names.maker, " makes one"});
     }
     return *held_;
   }

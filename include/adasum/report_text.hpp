@@ -64,21 +64,6 @@ namespace adasum {
 
 namespace detail {
 
-inline void append(std::string& text, std::string_view more) { text += more; }
-template <class Number>
-  requires std::is_arithmetic_v<Number>
-void append(std::string& text, Number number) {
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  text.append(digits, end);
-}
-
-/// append(text, each part in turn).
-template <class... Parts>
-void append_all(std::string& text, const Parts&... parts) {
-  (append(text, parts), ...);
-}
-
 /// A name as a string of JSON.
 inline void append_json_string(std::string& text, std::string_view name) {
   constexpr std::string_view digits = "0123456789abcdef";
@@ -86,7 +71,7 @@ inline void append_json_string(std::string& text, std::string_view name) {
   for (const char c : name) {
     const auto code = static_cast<unsigned char>(c);
     if (code < 0x20) {
-      append_all(text, "\\u00", digits.substr(code / 16, 1), digits.substr(code % 16, 1));
+      append(text, {"\\u00", digits.substr(code / 16, 1), digits.substr(code % 16, 1)});
       continue;
     }
     if (c == '"' || c == '\\') text += '\\';
@@ -112,9 +97,9 @@ inline std::string brief(double number) {
 /// JSON knows neither NaN nor Inf.
 inline void append_json(std::string& text, double number) {
   if (detail::is_finite(number))
-    append(text, number);
+    append(text, {number});
   else
-    append(text, "null");
+    text += "null";
 }
 
 /// [value(0), value(1), …]
@@ -132,33 +117,33 @@ void append_json_array(std::string& text, std::size_t count, Value&& value) {
 
 ADASUM_INLINE std::string to_text(const report& r) {
   std::string text;
-  detail::append_all(text, r.rule(), " of ", detail::counted(r.contributions(), "gradient"), ", ",
-                     detail::counted(r.segments(), "segment"));
+  detail::append(text, {r.rule(), " of ", detail::counted(r.contributions(), "gradient"), ", ",
+                        detail::counted(r.segments(), "segment")});
   if (!r.schedule().empty())
-    detail::append_all(text, ", by ", r.schedule(), ", ", detail::counted(r.bytes_sent(), "byte"), " sent");
-  if (r.wire() != wire_format::same) detail::append_all(text, ", elements as ", to_string(r.wire()));
+    detail::append(text, {", by ", r.schedule(), ", ", detail::counted(r.bytes_sent(), "byte"), " sent"});
+  if (r.wire() != wire_format::same) detail::append(text, {", elements as ", to_string(r.wire())});
   const auto& lost = r.lost_on_wire();
-  if (lost && lost->overflowed > 0) detail::append_all(text, "; overflowed on their way: ", lost->overflowed);
-  if (lost && lost->vanished > 0) detail::append_all(text, "; vanished on their way: ", lost->vanished);
-  if (!lost) detail::append(text, "; not counted: what overflowed or vanished on its way");
-  if (r.measured() && !r.all_excluded()) detail::append_all(text, "; orthogonality ", detail::brief(r.orthogonality()));
-  if (r.recombined_segments() > 0) detail::append_all(text, "; combined vector by vector: ", r.recombined_segments());
-  if (r.fallbacks() > 0) detail::append_all(text, "; fallbacks: ", r.fallbacks());
+  if (lost && lost->overflowed > 0) detail::append(text, {"; overflowed on their way: ", lost->overflowed});
+  if (lost && lost->vanished > 0) detail::append(text, {"; vanished on their way: ", lost->vanished});
+  if (!lost) text += "; not counted: what overflowed or vanished on its way";
+  if (r.measured() && !r.all_excluded()) detail::append(text, {"; orthogonality ", detail::brief(r.orthogonality())});
+  if (r.recombined_segments() > 0) detail::append(text, {"; combined vector by vector: ", r.recombined_segments()});
+  if (r.fallbacks() > 0) detail::append(text, {"; fallbacks: ", r.fallbacks()});
   text += '\n';
   for (const auto& bad : r.nonfinite())
-    detail::append_all(text, "  not finite: gradient ", bad.rank, ", segment ", bad.segment, "\n");
-  for (const int i : r.excluded()) detail::append_all(text, "  left out: gradient ", i, "\n");
-  if (r.all_excluded()) detail::append(text, "  no gradient is left: the result is 0\n");
+    detail::append(text, {"  not finite: gradient ", bad.rank, ", segment ", bad.segment, "\n"});
+  for (const int i : r.excluded()) detail::append(text, {"  left out: gradient ", i, "\n"});
+  if (r.all_excluded()) text += "  no gradient is left: the result is 0\n";
   if (!r.measured() || r.all_excluded()) return text;
   for (std::size_t k = 0; k < r.segments(); ++k) {
-    detail::append_all(text, "  segment ", k, ": norm ", detail::brief(r.result_norm(k)), ", orthogonality ",
-                       detail::brief(r.orthogonality(k)), "; weight × norm of each:");
+    detail::append(text, {"  segment ", k, ": norm ", detail::brief(r.result_norm(k)), ", orthogonality ",
+                          detail::brief(r.orthogonality(k)), "; weight × norm of each:"});
     for (std::size_t i = 0; i < r.contributions(); ++i) {
-      detail::append(text, i == 0 ? " " : ", ");
+      text += i == 0 ? " " : ", ";
       if (std::find(r.excluded().begin(), r.excluded().end(), static_cast<int>(i)) != r.excluded().end())
-        detail::append(text, "left out");
+        text += "left out";
       else
-        detail::append_all(text, detail::brief(r.weight(i, k)), " × ", detail::brief(r.norm(i, k)));
+        detail::append(text, {detail::brief(r.weight(i, k)), " × ", detail::brief(r.norm(i, k))});
     }
     text += '\n';
   }
@@ -174,54 +159,54 @@ ADASUM_INLINE std::string to_csv(const report& r, long long step) {
   std::string text, lost = ",,";
   if (const auto& known = r.lost_on_wire()) {
     lost.clear();
-    detail::append_all(lost, ",", known->overflowed, ",", known->vanished);
+    detail::append(lost, {",", known->overflowed, ",", known->vanished});
   }
   for (std::size_t k = 0; k < r.segments(); ++k)
     for (std::size_t i = 0; i < r.contributions(); ++i)
-      detail::append_all(text, step, ",", detail::csv_field(r.rule()), ",", detail::csv_field(r.schedule()), ",", k,
-                         ",", i, ",", r.norm(i, k), ",", r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k),
-                         lost, "\n");
+      detail::append(text,
+                     {step, ",", detail::csv_field(r.rule()), ",", detail::csv_field(r.schedule()), ",", k, ",", i, ",",
+                      r.norm(i, k), ",", r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k), lost, "\n"});
   return text;
 }
 
 ADASUM_INLINE std::string to_json(const report& r, long long step) {
   std::string text;
-  detail::append_all(text, "{\"step\":", step, ",\"rule\":");
+  detail::append(text, {"{\"step\":", step, ",\"rule\":"});
   detail::append_json_string(text, r.rule());
-  detail::append(text, ",\"schedule\":");
+  text += ",\"schedule\":";
   detail::append_json_string(text, r.schedule());
-  detail::append_all(text, ",\"wire\":\"", to_string(r.wire()), "\"");
+  detail::append(text, {",\"wire\":\"", to_string(r.wire()), "\""});
   if (const auto& lost = r.lost_on_wire())
-    detail::append_all(text, ",\"wire_overflowed\":", lost->overflowed, ",\"wire_vanished\":", lost->vanished);
+    detail::append(text, {",\"wire_overflowed\":", lost->overflowed, ",\"wire_vanished\":", lost->vanished});
   else
-    detail::append(text, ",\"wire_overflowed\":null,\"wire_vanished\":null");
-  detail::append_all(text, ",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
-                     ",\"recombined_segments\":", r.recombined_segments(), ",\"fallbacks\":", r.fallbacks(),
-                     ",\"orthogonality\":");
+    text += ",\"wire_overflowed\":null,\"wire_vanished\":null";
+  detail::append(text, {",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
+                        ",\"recombined_segments\":", r.recombined_segments(), ",\"fallbacks\":", r.fallbacks(),
+                        ",\"orthogonality\":"});
   detail::append_json(text, r.orthogonality());
   const auto by_segment = [&](std::string_view name, auto&& value) {
-    detail::append_all(text, ",\"", name, "\":[");
+    detail::append(text, {",\"", name, "\":["});
     for (std::size_t k = 0; k < r.segments(); ++k) {
       if (k > 0) text += ',';
       detail::append_json_array(text, r.contributions(), [&](std::size_t i) { return value(i, k); });
     }
     text += ']';
   };
-  detail::append(text, ",\"orthogonalities\":");
+  text += ",\"orthogonalities\":";
   detail::append_json_array(text, r.segments(), [&](std::size_t k) { return r.orthogonality(k); });
-  detail::append(text, ",\"result_norms\":");
+  text += ",\"result_norms\":";
   detail::append_json_array(text, r.segments(), [&](std::size_t k) { return r.result_norm(k); });
   by_segment("norms", [&](std::size_t i, std::size_t k) { return r.norm(i, k); });
   by_segment("weights", [&](std::size_t i, std::size_t k) { return r.weight(i, k); });
-  detail::append(text, ",\"nonfinite\":[");
+  text += ",\"nonfinite\":[";
   bool first = true;
   for (const auto& bad : r.nonfinite()) {
-    detail::append_all(text, first ? "" : ",", "{\"contribution\":", bad.rank, ",\"segment\":", bad.segment, "}");
+    detail::append(text, {first ? "" : ",", "{\"contribution\":", bad.rank, ",\"segment\":", bad.segment, "}"});
     first = false;
   }
-  detail::append(text, "],\"excluded\":[");
-  for (std::size_t i = 0; i < r.excluded().size(); ++i) detail::append_all(text, i == 0 ? "" : ",", r.excluded()[i]);
-  detail::append(text, "]}\n");
+  text += "],\"excluded\":[";
+  for (std::size_t i = 0; i < r.excluded().size(); ++i) detail::append(text, {i == 0 ? "" : ",", r.excluded()[i]});
+  text += "]}\n";
   return text;
 }
 

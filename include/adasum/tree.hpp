@@ -58,8 +58,8 @@ void adasum_tree_by_node(const Space& space, Gradients&& gradients, const node_g
     const auto cut = detail::segments_or(segments_view{offsets}, segments...);
     const auto inputs = detail::inputs_of<T>(gradients);
     if (inputs.size() != nodes.ranks().size())
-      throw bad_input(std::string(call) + ": " + detail::counted(inputs.size(), "gradient") + " for " +
-                      detail::counted(nodes.ranks().size(), "rank"));
+      throw bad_input({call, ": ", detail::counted(inputs.size(), "gradient"), " for ",
+                       detail::counted(nodes.ranks().size(), "rank")});
     detail::require_combinable<T>(space, inputs, target, cut, call);
 
     const auto combine_to = [&](const auto& some, std::span<T> result) {

@@ -44,8 +44,7 @@ bool asks_for_agreement(const char* options) {
 
 std::string problem_with_address(const void* data, const element_type& type, const char* call) {
   if (reinterpret_cast<std::uintptr_t>(data) % type.alignment == 0) return {};
-  return std::string(call) + ": an array of " + std::string(type.name) + " must begin at a multiple of " +
-         std::to_string(type.alignment) + " bytes";
+  return detail::joined({call, ": an array of ", type.name, " must begin at a multiple of ", type.alignment, " bytes"});
 }
 void require_aligned(const void* data, const element_type& type, const char* call) {
   if (const auto problem = problem_with_address(data, type, call); !problem.empty()) throw bad_input(problem);

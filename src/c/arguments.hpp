@@ -28,8 +28,7 @@ request rule_and_options_of(const call_arguments& given);
 /// @throws bad_input  no memory holds so many, as where a negative number became unsigned
 inline void require_room(std::size_t count, const char* what, const char* call) {
   if (count > std::numeric_limits<std::ptrdiff_t>::max() / sizeof(double))
-    throw bad_input(std::string(call) + ": no memory holds " + std::to_string(count) + " " + what +
-                    "; a negative count looks like this");
+    throw bad_input({call, ": no memory holds ", count, " ", what, "; a negative count looks like this"});
 }
 
 /// The lengths, or all of the array where there are none. @param lengths  null if and only if there are none
@@ -38,9 +37,7 @@ template <std::integral Length>
 segments segments_of(const Length* lengths, std::size_t number, const call_arguments& given) {
   require_room(given.count, "elements", given.call);
   if (!lengths && number == 0) return segments::whole(given.count);
-  if (!lengths)
-    throw bad_input(std::string(given.call) + ": the lengths of " + std::to_string(number) +
-                    " segments are a null pointer");
+  if (!lengths) throw bad_input({given.call, ": the lengths of ", number, " segments are a null pointer"});
   segments cut(lengths, lengths + number);
   adasum::detail::require_segments_match(cut, given.count, given.call);
   return cut;

@@ -77,8 +77,8 @@ const element_type& element_type_of(int type, const char* call) {
     case ADASUM_HALF: return described<bits_of<number_format::binary16>>;
     case ADASUM_BFLOAT16: return described<bits_of<number_format::bfloat16>>;
     default:
-      throw bad_input(std::string(call) + ": there is no type " + std::to_string(type) +
-                      "; there are ADASUM_DOUBLE (1), ADASUM_FLOAT (2), ADASUM_HALF (3), ADASUM_BFLOAT16 (4)");
+      throw bad_input({call, ": there is no type ", type,
+                       "; there are ADASUM_DOUBLE (1), ADASUM_FLOAT (2), ADASUM_HALF (3), ADASUM_BFLOAT16 (4)"});
   }
 }
 

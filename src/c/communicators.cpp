@@ -75,7 +75,7 @@ int key() {
 namespace {
 
 const attribute& attribute_of(MPI_Comm comm, const char* call) {
-  if (comm == MPI_COMM_NULL) throw bad_input(std::string(call) + ": the communicator is MPI_COMM_NULL");
+  if (comm == MPI_COMM_NULL) throw bad_input({call, ": the communicator is MPI_COMM_NULL"});
   detail::mpi::require_initialized(comm);
   const int own = key();
   void* value = nullptr;
@@ -83,7 +83,7 @@ const attribute& attribute_of(MPI_Comm comm, const char* call) {
   detail::mpi::check("MPI_Comm_get_attr", MPI_Comm_get_attr(comm, own, &value, &is_there));
   if (is_there) {
     const auto& found = *static_cast<attribute*>(value);
-    if (!found.comm) throw bad_input(std::string(call) + ": MPI is being finalised");
+    if (!found.comm) throw bad_input({call, ": MPI is being finalised"});
     return found;
   }
   auto made = std::make_unique<attribute>();
@@ -107,7 +107,7 @@ const any_communicator& communicator_of(MPI_Comm comm, const char* call) { retur
 const mpi_communicator& mpi_communicator_of(MPI_Comm comm, const char* call) { return attribute_of(comm, call).comm; }
 
 void require_not_finalized(const char* call) {
-  if (detail::mpi::finalized()) throw bad_input(std::string(call) + ": MPI has already been finalised");
+  if (detail::mpi::finalized()) throw bad_input({call, ": MPI has already been finalised"});
 }
 
 }  // namespace adasum::c

@@ -74,7 +74,7 @@ const char* last_message() noexcept {
 }
 
 void require_pointer(const void* pointer, const char* call, const char* what) {
-  if (!pointer) throw bad_input(std::string(call) + ": " + what + " is a null pointer");
+  if (!pointer) throw bad_input({call, ": ", what, " is a null pointer"});
 }
 
 }  // namespace adasum::c

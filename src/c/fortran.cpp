@@ -15,15 +15,14 @@ namespace {
 /// @throws bad_input  an array of another length than that of the result
 void require_length(size_t length, size_t count, const char* what, const char* call) {
   if (length != count)
-    throw adasum::bad_input(std::string(call) + ": " + what + " has " + std::to_string(length) +
-                            " elements, the output has " + std::to_string(count));
+    throw adasum::bad_input({call, ": ", what, " has ", length, " elements, the output has ", count});
 }
 
 /// A null pointer stands for an array that is not there: a program's mistake, which its compiler does not find.
 #define ADASUM_IS_ABSENT " is not allocated, or is a pointer without a target"
 
 void require_array(const void* array, const char* what, const char* call) {
-  if (!array) throw adasum::bad_input(std::string(call) + ": " + what + ADASUM_IS_ABSENT);
+  if (!array) throw adasum::bad_input({call, ": ", what, ADASUM_IS_ABSENT});
 }
 
 constexpr const char* no_integers = "adasum: the lengths of segments must be integers";

@@ -56,11 +56,10 @@ class handle_table {
 
   std::uint64_t number_of(std::size_t place) const { return std::uint64_t{places_[place].uses} << 32 | place; }
   std::size_t place_of(std::uint64_t number, const char* call) const {
-    if (number == 0)
-      throw bad_input(std::string(call) + ": the " + kind_ + " is ADASUM_NULL: it was never made, or has been freed");
+    if (number == 0) throw bad_input({call, ": the ", kind_, " is ADASUM_NULL: it was never made, or has been freed"});
     const auto place = static_cast<std::size_t>(number & 0xffffffffu);
     if (place >= places_.size() || !places_[place].object || number_of(place) != number)
-      throw bad_input(std::string(call) + ": there is no such " + kind_ + ": it has been freed, or was never made");
+      throw bad_input({call, ": there is no such ", kind_, ": it has been freed, or was never made"});
     return place;
   }
 

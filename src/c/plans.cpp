@@ -40,8 +40,8 @@ std::string problem_with(const void* data, int type, const plan_entry& entry, co
     name = element_type_of(type, call).name;
   } catch (const bad_input&) {
   }
-  return std::string(call) + ": the elements are " + std::string(name) + " (" + std::to_string(type) +
-         "), those of the plan " + std::string(entry.elements->name) + " (" + std::to_string(entry.type) + ")";
+  return detail::joined({call, ": the elements are ", name, " (", type, "), those of the plan ", entry.elements->name,
+                         " (", entry.type, ")"});
 }
 
 /// So short that a string holds it without memory of the heap.

@@ -60,13 +60,13 @@ bool shares_elements(const at::Tensor& tensor) {
 /// @throws bad_input  it cannot be reduced. @param rows  whether it may be sparse
 void require_usable(const at::Tensor& tensor, bool rows) {
   if (tensor.defined() && !tensor.device().is_cpu() && !tensor.is_meta())
-    throw bad_input(std::string(call) + ": the tensor is on " + tensor.device().str() +
-                    "; this process group sends CPU tensors only");
+    throw bad_input(
+        {call, ": the tensor is on ", tensor.device().str(), "; this process group sends CPU tensors only"});
   const bool is_sparse = tensor.defined() && tensor.layout() == at::kSparse;
   if (!rows || !is_sparse) {
     adasum::detail::require_memory(tensor, call, lazy);
     if (shares_elements(tensor))
-      throw bad_input(std::string(call) + ": the tensor has elements that share memory; give it tensor.contiguous()");
+      throw bad_input({call, ": the tensor has elements that share memory; give it tensor.contiguous()"});
   }
   switch (c10::toRealValueType(tensor.scalar_type())) {
     case at::kDouble:
@@ -74,8 +74,8 @@ void require_usable(const at::Tensor& tensor, bool rows) {
     case at::kHalf:
     case at::kBFloat16: return;
     default:
-      throw bad_input(std::string(call) + ": the tensor holds " + c10::toString(tensor.scalar_type()) +
-                      "; gradients are Double, Float, Half or BFloat16, or complex numbers of these");
+      throw bad_input({call, ": the tensor holds ", c10::toString(tensor.scalar_type()),
+                       "; gradients are Double, Float, Half or BFloat16, or complex numbers of these"});
   }
 }
 
@@ -125,11 +125,9 @@ reducer::future reducer::reduce(const at::Tensor& tensor, std::optional<std::vec
     one->lengths_fit = total == count && problem.empty();
     if (tensor.is_complex())  // a complex number is two real ones
       for (auto& length : one->lengths) length *= 2;
-    if (!problem.empty()) throw bad_input(std::string(call) + ": " + problem);
+    if (!problem.empty()) throw bad_input({call, ": ", problem});
     require_usable(tensor, false);
-    if (total != count)
-      throw bad_input(std::string(call) + ": the tensor has " + std::to_string(count) + " elements, its segments " +
-                      std::to_string(total));
+    if (total != count) throw bad_input({call, ": the tensor has ", count, " elements, its segments ", total});
     one->tensor = tensor;
   } catch (const std::exception& wrong) {
     one->problem = text_of(wrong);
@@ -141,8 +139,7 @@ reducer::future reducer::reduce_rows(const at::Tensor& tensor, c10::IValue resul
   const auto one = std::make_shared<job>();
   one->has_rows = true;
   try {
-    if (asked_.part)
-      throw bad_input(std::string(call) + ": with `shard`, gradients must be dense: use nn.Embedding(sparse=False)");
+    if (asked_.part) throw bad_input({call, ": with `shard`, gradients must be dense: use nn.Embedding(sparse=False)"});
     require_usable(tensor, true);
     one->tensor = tensor;
   } catch (const std::exception& wrong) {

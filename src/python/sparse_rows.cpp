@@ -87,7 +87,7 @@ sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm,
   for (auto own = of_ranks.begin(); own != of_ranks.end(); own += static_cast<std::ptrdiff_t>(block)) {
     if (own[0] == 0) continue;  // PyTorch forgets the dimensions of a gradient that has been zeroed
     if (std::exchange(row_dimension_, own[1]) != own[1] && !all_.empty())
-      throw bad_input(std::string(call) + ": the ranks' sparse tensors have different numbers of sparse dimensions");
+      throw bad_input({call, ": the ranks' sparse tensors have different numbers of sparse dimensions"});
     all_.insert(all_.end(), own + 2, own + 2 + own[0]);
   }
   std::ranges::sort(all_);

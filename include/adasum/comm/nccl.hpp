@@ -177,8 +177,7 @@ class nccl_communicator {
       else if (message.where == memory_kind::host)
         std::memcpy(message.bytes.data(), copy, message.bytes.size());
     });
-    if (!problem.empty())
-      throw communication_error("adasum::nccl_communicator: rank " + std::to_string(rank()) + ": " + problem);
+    if (!problem.empty()) throw communication_error({"adasum::nccl_communicator: rank ", rank(), ": ", problem});
   }
 
   template <class Space>
@@ -245,8 +244,7 @@ class nccl_communicator {
     static void check_cuda(const char* call, cudaError_t code) {
       if (code == cudaSuccess) return;
       static_cast<void>(cudaGetLastError());
-      throw communication_error(std::string("adasum::nccl_communicator: ") + call +
-                                " failed: " + cudaGetErrorString(code));
+      throw communication_error({"adasum::nccl_communicator: ", call, " failed: ", cudaGetErrorString(code)});
     }
   };
 

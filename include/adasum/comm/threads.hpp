@@ -203,8 +203,7 @@ ADASUM_INLINE thread_communicator::thread_communicator(std::shared_ptr<detail::t
     : membership_(std::move(m)), kept_plans_(std::make_shared<adasum::kept_plans>()) {}
 
 ADASUM_INLINE std::vector<thread_communicator> thread_communicator::group(int size) {
-  if (size < 1)
-    throw bad_input("adasum::thread_communicator: a group needs at least one rank, not " + std::to_string(size));
+  if (size < 1) throw bad_input({"adasum::thread_communicator: a group needs at least one rank, not ", size});
   auto shared = std::make_shared<detail::threads::group>(size);
   std::vector<thread_communicator> ranks;
   for (int rank = 0; rank < size; ++rank)

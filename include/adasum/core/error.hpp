@@ -3,15 +3,22 @@
 
 #include "config.hpp"
 
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
+
+#include "text.hpp"
 
 /// The exceptions of the library. Each message names what was wrong and the sizes involved.
 namespace adasum {
 
 /// Base of the library's own exceptions.
 class error : public std::runtime_error {
+ public:
   using std::runtime_error::runtime_error;
+  /// @cond internal
+  error(std::initializer_list<detail::text_part> what);
+  /// @endcond
 };
 
 /// An argument of a call is unusable. Thrown before any byte of the caller's data changes.
@@ -47,6 +54,9 @@ class timeout_error : public communication_error {
  public:
   /// @param rank  the rank that this rank has waited for (the first of several); negative if it is not known
   timeout_error(const std::string& what, int rank) : communication_error(what), rank_(rank) {}
+  /// @cond internal
+  timeout_error(std::initializer_list<detail::text_part> what, int rank) : communication_error(what), rank_(rank) {}
+  /// @endcond
   /// The rank that was waited for; negative if it is not known.
   int rank() const { return rank_; }
 
@@ -54,13 +64,12 @@ class timeout_error : public communication_error {
   int rank_;
 };
 
-namespace detail {
-
-/// For messages: "1 element", "2 elements". @param what  one of them
-template <class Count>
-std::string counted(Count count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-}  // namespace detail
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+namespace adasum {
+
+ADASUM_INLINE error::error(std::initializer_list<detail::text_part> what) : std::runtime_error(detail::joined(what)) {}
+
+}  // namespace adasum
+#endif

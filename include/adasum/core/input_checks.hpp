@@ -71,7 +71,7 @@ template <class T, class Space>
   require_not_null(std::span<const T>(out), output, call);
   require_reachable(space, std::span<const T>(out), output, call);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto which = [i] { return "gradient " + std::to_string(i); };
+    const auto which = [i] { return joined({"gradient ", i}); };
     if (inputs[i].size() != out.size()) refuse_length(which(), inputs[i].size(), out.size(), call);
     require_not_null(inputs[i], which, call);
     require_reachable(space, inputs[i], which, call);
@@ -86,13 +86,12 @@ template <class Space>
 std::string problem_with_gradient(const Space& space, const std::byte* elements, std::size_t count, std::size_t length,
                                   const char* plan) {
   if (count != length)
-    return std::string(plan) + ": the gradient has " + counted(count, "element") + ", the plan is for " +
-           std::to_string(length);
+    return joined({plan, ": the gradient has ", counted(count, "element"), ", the plan is for ", length});
   if (elements == nullptr && count > 0)
-    return std::string(plan) + ": the gradient is a null pointer with " + counted(count, "element");
+    return joined({plan, ": the gradient is a null pointer with ", counted(count, "element")});
   if (count > 0 && !space.can_reach(elements))
-    return std::string(plan) + ": the gradient does not lie in memory that the execution space \"" +
-           std::string(space.name()) + "\" can reach (" + counted(count, "element") + ")";
+    return joined({plan, ": the gradient does not lie in memory that the execution space \"", space.name(),
+                   "\" can reach (", counted(count, "element"), ")"});
   return {};
 }
 
@@ -104,38 +103,37 @@ namespace adasum::detail {
 
 ADASUM_INLINE void require_boundaries(segments_view segments, const char* call) {
   if (!are_boundaries(segments))
-    throw bad_input(std::string(call) + ": the boundaries of the segments must begin at 0 and not decrease");
+    throw bad_input({call, ": the boundaries of the segments must begin at 0 and not decrease"});
 }
 
 ADASUM_INLINE void require_segments_match(segments_view segments, std::size_t length, const char* call) {
   require_boundaries(segments, call);
   if (segments.all().end != length)
-    throw bad_input(std::string(call) + ": the segments hold " + counted(segments.all().end, "element") +
-                    " in all, the gradient has " + std::to_string(length));
+    throw bad_input(
+        {call, ": the segments hold ", counted(segments.all().end, "element"), " in all, the gradient has ", length});
 }
 
 ADASUM_INLINE void refuse_overlap(const std::string& what, std::size_t count, std::size_t out, const char* call) {
-  throw bad_input(std::string(call) + ": the output overlaps " + what + " in part (" + std::to_string(count) + " and " +
-                  counted(out, "element") + "); they must be the same array or apart");
+  throw bad_input({call, ": the output overlaps ", what, " in part (", count, " and ", counted(out, "element"),
+                   "); they must be the same array or apart"});
 }
 
 ADASUM_INLINE void refuse_null(const std::string& what, std::size_t count, const char* call) {
-  throw bad_input(std::string(call) + ": " + what + " is a null pointer with " + counted(count, "element"));
+  throw bad_input({call, ": ", what, " is a null pointer with ", counted(count, "element")});
 }
 
 ADASUM_INLINE void refuse_unreachable(const std::string& what, std::size_t count, std::string_view space,
                                       const char* call) {
-  throw bad_input(std::string(call) + ": " + what + " does not lie in memory that the execution space \"" +
-                  std::string(space) + "\" can reach (" + counted(count, "element") + ")");
+  throw bad_input({call, ": ", what, " does not lie in memory that the execution space \"", space, "\" can reach (",
+                   counted(count, "element"), ")"});
 }
 
 ADASUM_INLINE void refuse_length(const std::string& what, std::size_t count, std::size_t out, const char* call) {
-  throw bad_input(std::string(call) + ": " + what + " has " + counted(count, "element") + ", the output has " +
-                  std::to_string(out));
+  throw bad_input({call, ": ", what, " has ", counted(count, "element"), ", the output has ", out});
 }
 
 ADASUM_INLINE void refuse_no_gradient(const char* call) {
-  throw bad_input(std::string(call) + ": there is no gradient to combine");
+  throw bad_input({call, ": there is no gradient to combine"});
 }
 
 }  // namespace adasum::detail

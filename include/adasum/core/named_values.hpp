@@ -113,11 +113,10 @@ ADASUM_INLINE named_values::named_values(std::string owner, std::string_view tex
     const auto equals = one.find('=');
     const auto name = detail::without_blanks(one.substr(0, equals));
     if (equals == std::string_view::npos || name.empty())
-      throw bad_input("adasum: " + owner_ + ": '" + std::string(detail::without_blanks(one)) +
-                      "' is not of the form name=value");
+      throw bad_input({"adasum: ", owner_, ": '", detail::without_blanks(one), "' is not of the form name=value"});
     const bool takes_all = !takes_rest.empty() && name == takes_rest;
     const auto value = takes_all ? text.substr(equals + 1) : one.substr(equals + 1);
-    if (find(name)) throw bad_input("adasum: " + owner_ + ": " + std::string(name) + " is given twice");
+    if (find(name)) throw bad_input({"adasum: ", owner_, ": ", name, " is given twice"});
     given_.push_back({name, detail::without_blanks(value)});
     more = comma != std::string_view::npos && !takes_all;
     if (more) text.remove_prefix(comma + 1);
@@ -144,10 +143,10 @@ ADASUM_INLINE bool named_values::read(std::string_view name, std::string_view& v
 ADASUM_INLINE void named_values::require_all_read() const {
   for (const auto& [name, value, is_read] : given_)
     if (!is_read)
-      throw bad_input("adasum: " + owner_ + ": there is no '" + std::string(name) + "'; " +
-                      (known_.empty()                    ? "nothing can be given"
+      throw bad_input({"adasum: ", owner_, ": there is no '", name, "'; ",
+                       known_.empty()                    ? "nothing can be given"
                        : known_.find(',') == known_.npos ? "there is " + known_
-                                                         : "there are " + known_));
+                                                         : "there are " + known_});
 }
 
 ADASUM_INLINE named_values::entry* named_values::find(std::string_view name) {
@@ -164,8 +163,7 @@ ADASUM_INLINE const named_values::entry* named_values::ask_for(std::string_view 
 }
 
 ADASUM_INLINE void named_values::refuse(const entry& wrong, const std::string& expected) const {
-  throw bad_input("adasum: " + owner_ + ": " + std::string(wrong.name) + " is '" + std::string(wrong.value) +
-                  "'; it must be " + expected);
+  throw bad_input({"adasum: ", owner_, ": ", wrong.name, " is '", wrong.value, "'; it must be ", expected});
 }
 
 }  // namespace adasum

@@ -136,10 +136,9 @@ ADASUM_INLINE std::string describe_options(const basic_options<true>& choices) {
 
 ADASUM_INLINE void require_valid(const basic_options<true>& choices, const char* call) {
   if (!(choices.timeout.count() > 0))  // nor NaN
-    throw bad_input(std::string(call) + ": options::timeout is " + text_of(choices.timeout) + "; it must be positive");
+    throw bad_input({call, ": options::timeout is ", text_of(choices.timeout), "; it must be positive"});
   const auto require_below = [&](int number, int count, const char* option) {
-    if (number < 0 || number >= count)
-      throw bad_input(std::string(call) + ": options::" + option + " has no value " + std::to_string(number));
+    if (number < 0 || number >= count) throw bad_input({call, ": options::", option, " has no value ", number});
   };
   require_below(static_cast<int>(choices.measure), 2, "measure");
   require_below(static_cast<int>(choices.nonfinite), 3, "nonfinite");

@@ -154,8 +154,7 @@ ADASUM_INLINE std::vector<nonfinite_input> report::nonfinite() const {
 ADASUM_INLINE const report::entry& report::at(std::size_t i, std::size_t k) const {
   require_segment(k);
   if (i >= contributions_)
-    throw bad_input("adasum::report: there is no contribution " + std::to_string(i) + ", only " +
-                    std::to_string(contributions_) + ", numbered from 0");
+    throw bad_input({"adasum::report: there is no contribution ", i, ", only ", contributions_, ", numbered from 0"});
   return entries_[i * segments_ + k];
 }
 
@@ -165,8 +164,7 @@ ADASUM_INLINE bool report::is_excluded(std::size_t i) const {
 
 ADASUM_INLINE void report::require_segment(std::size_t k) const {
   if (k >= segments_)
-    throw bad_input("adasum::report: there is no segment " + std::to_string(k) + ", only " + std::to_string(segments_) +
-                    ", numbered from 0");
+    throw bad_input({"adasum::report: there is no segment ", k, ", only ", segments_, ", numbered from 0"});
 }
 
 ADASUM_INLINE double report::ratio(std::size_t first, std::size_t last) const {

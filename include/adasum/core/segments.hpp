@@ -192,12 +192,11 @@ namespace adasum::detail {
 
 ADASUM_INLINE void append_length(std::vector<std::size_t>& offsets, std::size_t length, bool is_negative,
                                  const char* owner, const char* part) {
-  const auto which = [&] { return std::string(part) + " " + std::to_string(offsets.size() - 1); };
+  const auto which = [&] { return joined({part, " ", offsets.size() - 1}); };
   if (is_negative)
-    throw bad_input(std::string(owner) + ": " + which() + " has the negative length " +
-                    std::to_string(static_cast<std::ptrdiff_t>(length)));
+    throw bad_input({owner, ": ", which(), " has the negative length ", static_cast<std::ptrdiff_t>(length)});
   if (length > std::numeric_limits<std::size_t>::max() - offsets.back())
-    throw bad_input(std::string(owner) + ": the total length overflows at " + which());
+    throw bad_input({owner, ": the total length overflows at ", which()});
   offsets.push_back(offsets.back() + length);
 }
 

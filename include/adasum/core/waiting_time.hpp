@@ -47,13 +47,13 @@ namespace adasum::detail {
 
 ADASUM_INLINE std::string text_of(std::chrono::duration<double> time) {
   char digits[32];
-  return std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr) +
-         (time.count() == 1 ? " second" : " seconds");
+  return joined({std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr),
+                 time.count() == 1 ? " second" : " seconds"});
 }
 
 ADASUM_INLINE void require_timeout(std::chrono::duration<double> timeout, std::string_view call) {
   if (!(timeout.count() > 0))  // nor NaN
-    throw bad_input(std::string(call) + ": the timeout is " + text_of(timeout) + "; it must be positive");
+    throw bad_input({call, ": the timeout is ", text_of(timeout), "; it must be positive"});
 }
 
 ADASUM_INLINE bool waiting_time::exceeds(std::chrono::duration<double> limit) {

@@ -193,7 +193,7 @@ auto options_among(const char* call, const As&... as) {
   unnamed_options list;
   bool has_list = false;
   const auto require_one = [call](bool another) {
-    if (another) throw bad_input(std::string(call) + ": the options are given twice");
+    if (another) throw bad_input({call, ": the options are given twice"});
   };
   const auto note = [&](const auto& a) {
     if constexpr (is_unnamed_options<std::remove_cvref_t<decltype(a)>>) {
@@ -236,8 +236,7 @@ class segments_or_length {
   template <class Visitor>
   auto visit(Visitor&& visitor) const {
     if (negative_)
-      throw bad_input("adasum: the length of a gradient is negative (" +
-                      std::to_string(static_cast<std::ptrdiff_t>(whole_[1])) + ")");
+      throw bad_input({"adasum: the length of a gradient is negative (", static_cast<std::ptrdiff_t>(whole_[1]), ")"});
     if (!listed_) return visitor(cut_);
     const segments cut = listed_(lengths_, count_);
     return visitor(segments_view(cut));

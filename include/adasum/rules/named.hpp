@@ -52,7 +52,7 @@ template <rule... Rules>
 std::string names_of(rule_list<Rules...>) {
   std::string names;
   ((names += std::string(Rules::name) + ", "), ...);
-  return names + std::string(mixing);
+  return names.append(mixing);
 }
 
 /// The rule that is given, as the text says.
@@ -73,8 +73,7 @@ any_rule find(rule_list<Rules...> list, std::string_view text, const std::size_t
   const auto [name, parameters] = cut(text);
   any_rule (*make)(std::string_view, std::string_view, const std::size_t*) = nullptr;
   ((make = name == Rules::name ? &made_as<Rules> : make), ...);
-  if (make == nullptr)
-    throw bad_input("adasum: there is no rule '" + std::string(name) + "'; there are " + names_of(list));
+  if (make == nullptr) throw bad_input({"adasum: there is no rule '", name, "'; there are ", names_of(list)});
   return make(name, parameters, byzantine);
 }
 
@@ -98,9 +97,9 @@ any_rule make_rule(std::string_view text, rule_list<Rules...> list) {
   given.read("byzantine", byzantine);
   std::string_view mixed;
   if (!given.read("rule", mixed))
-    throw bad_input("adasum: the rule " + std::string(name) +
-                    " needs another rule to apply afterwards: give it last, as in rule=geometric_median; there are " +
-                    named_rules::names_of(list));
+    throw bad_input({"adasum: the rule ", name,
+                     " needs another rule to apply afterwards: give it last, as in rule=geometric_median; there are ",
+                     named_rules::names_of(list)});
   given.require_all_read();
   return named_rules::find(list, mixed, &byzantine);
 }

@@ -74,7 +74,7 @@ ADASUM_INLINE shared_memory_use automatic::uses_shared_memory(int size, const sc
 
 ADASUM_INLINE std::vector<stage> automatic::stages(int rank, int size, const schedule_input& input) const {
   if (const auto bad = on ? bad_constant_of(*on) : std::string(); !bad.empty())
-    throw bad_input("adasum::schedules::automatic: the machine's " + bad + " is negative or not finite");
+    throw bad_input({"adasum::schedules::automatic: the machine's ", bad, " is negative or not finite"});
   return detail::choose_schedule(size, as_followed(input.of_whole()), on).stages(rank, size, input);
 }
 

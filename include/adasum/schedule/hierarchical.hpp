@@ -137,8 +137,8 @@ namespace adasum::detail {
 
 ADASUM_INLINE node_leaves two_levels::leaves(int size, schedule_input input) const {
   if (node_of_rank.size() != static_cast<std::size_t>(size))
-    throw bad_input("adasum::schedules::hierarchical: nodes are given for " + counted(node_of_rank.size(), "rank") +
-                    ", the communicator has " + std::to_string(size));
+    throw bad_input({"adasum::schedules::hierarchical: nodes are given for ", counted(node_of_rank.size(), "rank"),
+                     ", the communicator has ", size});
   const node_groups groups(node_of_rank);
   if (leaves_across == nullptr) return node_leaves(groups);
   input.nodes = {};

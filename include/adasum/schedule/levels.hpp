@@ -273,9 +273,7 @@ inline std::vector<stage> stages_by_levels(int rank, int size, std::size_t lengt
 
 /// @throws bad_input  the radix is less than 2
 inline void require_radix(std::size_t radix, const char* schedule) {
-  if (radix < 2)
-    throw bad_input(std::string("adasum::schedules::") + schedule + ": the radix " + std::to_string(radix) +
-                    " is less than 2");
+  if (radix < 2) throw bad_input({"adasum::schedules::", schedule, ": the radix ", radix, " is less than 2"});
 }
 
 }  // namespace adasum::detail

@@ -110,8 +110,7 @@ class exchange_of_parts {
       is_near = same_node;
     }
     if (best == nobody)
-      throw bad_input("adasum: after the stages of the schedule, no rank has element " + std::to_string(element) +
-                      " of the result");
+      throw bad_input({"adasum: after the stages of the schedule, no rank has element ", element, " of the result"});
     return best;
   }
 
@@ -123,8 +122,8 @@ class exchange_of_parts {
       who = static_cast<std::size_t>(ranks_[who].told_by);
       if (ranks_[who].has_result) return who;
     }
-    throw bad_input("adasum: by the stages of the schedule, no rank sends rank " + std::to_string(rank) +
-                    " the norms and weights of the gradients");
+    throw bad_input({"adasum: by the stages of the schedule, no rank sends rank ", rank,
+                     " the norms and weights of the gradients"});
   }
 
   std::span<const rank_at_end> ranks_;

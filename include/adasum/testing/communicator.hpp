@@ -44,7 +44,7 @@ class message_check {
   std::string run() {
     const Comm copy = comm_;
     if (rank_ < 0 || rank_ >= size_ || copy.rank() != rank_ || copy.size() != size_)
-      return "rank() is " + std::to_string(rank_) + ", size() is " + std::to_string(size_);
+      return joined({"rank() is ", rank_, ", size() is ", size_});
     if (size_ == 1) return {};
     check_all(way::exchange);
     if constexpr (posting_communicator<Comm, Space>) {
@@ -238,8 +238,7 @@ std::vector<std::string> check_communicator(const Comm& comm, const Space& space
     const auto of_memory = detail::shared_window_check<T, Comm, Space>(comm, space).run();
     if (problem.empty()) problem = of_memory;
   }
-  if (!problem.empty())
-    throw bad_input("adasum::check_communicator: rank " + std::to_string(comm.rank()) + ": " + problem);
+  if (!problem.empty()) throw bad_input({"adasum::check_communicator: rank ", comm.rank(), ": ", problem});
   return detail::taken_members_of_communicator<Comm, Space>();
 }
 

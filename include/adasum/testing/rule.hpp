@@ -107,7 +107,7 @@ class rule_check {
   using list = std::vector<double>;
 
   void require(bool holds, const std::string& what) const {
-    if (!holds) throw bad_input("adasum::check_rule: " + std::string(std::string_view(Rule::name)) + ": " + what);
+    if (!holds) throw bad_input({"adasum::check_rule: ", std::string_view(Rule::name), ": ", what});
   }
 
   /// By a copy of the rule, as each rank has one.

@@ -37,8 +37,7 @@ struct sample_message {
     return list;
   }
   std::string described() const {
-    return "a message of " + counted(bytes, "byte") + " from rank " + std::to_string(from) + " to rank " +
-           std::to_string(to);
+    return joined({"a message of ", counted(bytes, "byte"), " from rank ", from, " to rank ", to});
   }
 };
 
@@ -69,8 +68,9 @@ class sample_exchange {
       const auto& [message, arrives] = expected_[i];
       const auto [found, behind] = received(in_[i]);
       const auto wanted = message.contents();
-      if (behind) return "something is written past the end of the buffer of " + message.described();
-      if (arrives && !std::ranges::equal(found, wanted)) return message.described() + " arrives with other contents";
+      if (behind) return joined({"something is written past the end of the buffer of ", message.described()});
+      if (arrives && !std::ranges::equal(found, wanted))
+        return joined({message.described(), " arrives with other contents"});
     }
     return {};
   }

@@ -38,8 +38,8 @@ class schedule_check {
       if (!input_.along_tree) require_one_stage(ranks);
       require_name();
     } catch (const bad_input& wrong) {
-      throw bad_input("adasum::check_schedule: " + std::string(std::string_view(Schedule::name)) + ", " + described() +
-                      ": " + wrong.what());
+      throw bad_input(
+          {"adasum::check_schedule: ", std::string_view(Schedule::name), ", ", described(), ": ", wrong.what()});
     }
   }
 
@@ -51,8 +51,9 @@ class schedule_check {
   }
 
   std::string described() const {
-    return counted(size_, "rank") + ", " + counted(input_.length, "element") +
-           (input_.along_tree ? "" : ", a rule not along the tree") + (input_.in_place ? ", in shared memory" : "");
+    return joined({counted(size_, "rank"), ", ", counted(input_.length, "element"),
+                   input_.along_tree ? "" : ", a rule not along the tree",
+                   input_.in_place ? ", in shared memory" : ""});
   }
 
   /// Asked again, it answers the same.

@@ -38,7 +38,7 @@ inline void require(bool holds, const std::string& what) {
   if (!holds) throw bad_input(what);
 }
 
-inline std::string rank_number(std::size_t rank) { return "rank " + std::to_string(rank); }
+inline std::string rank_number(std::size_t rank) { return joined({"rank ", rank}); }
 
 /// Whether the ranges follow each other from whole.begin to whole.end.
 inline bool partition(const std::vector<index_range>& parts, index_range whole) {

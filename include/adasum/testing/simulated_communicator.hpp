@@ -168,13 +168,13 @@ struct detail::own_memory<Memory> : memory_defaults {
 /// @throws bad_input  size < 1, nodes that are not those of so many ranks, or a fault of a rank that is not there
 template <class Function>
 simulated_run simulate(int size, const simulation_settings& settings, const Function& function) {
-  if (size < 1) throw bad_input("adasum::simulate: needs at least one rank, not " + std::to_string(size));
+  if (size < 1) throw bad_input({"adasum::simulate: needs at least one rank, not ", size});
   if (!settings.nodes.empty() && settings.nodes.size() != static_cast<std::size_t>(size))
-    throw bad_input("adasum::simulate: nodes are given for " + std::to_string(settings.nodes.size()) + " of " +
-                    detail::counted(size, "rank"));
+    throw bad_input(
+        {"adasum::simulate: nodes are given for ", settings.nodes.size(), " of ", detail::counted(size, "rank")});
   if (settings.fault.rank < 0 || settings.fault.rank >= size)
-    throw bad_input("adasum::simulate: the fault is for rank " + std::to_string(settings.fault.rank) +
-                    ", but the communicator has " + detail::counted(size, "rank"));
+    throw bad_input({"adasum::simulate: the fault is for rank ", settings.fault.rank, ", but the communicator has ",
+                     detail::counted(size, "rank")});
   detail::simulated::world world(size, settings);
   simulated_run run;
   run.thrown.resize(static_cast<std::size_t>(size));

@@ -24,7 +24,7 @@
 namespace adasum::detail {
 
 [[noreturn]] inline void refuse_space(std::string_view name, const std::string& what) {
-  throw bad_input("adasum::check_execution_space: " + std::string(name) + ": " + what);
+  throw bad_input({"adasum::check_execution_space: ", name, ": ", what});
 }
 
 /// In six digits, however large or small.
@@ -129,8 +129,8 @@ class sample_windows {
   std::size_t length() const { return cut_.total(); }
 
   static std::string describe(const slice& window) {
-    return "elements " + std::to_string(window.range.begin) + " to " + std::to_string(window.range.end) + " of " +
-           counted(window.segments.size(), "segment") + ", counted from " + std::to_string(window.origin);
+    return joined({"elements ", window.range.begin, " to ", window.range.end, " of ",
+                   counted(window.segments.size(), "segment"), ", counted from ", window.origin});
   }
 
  private:

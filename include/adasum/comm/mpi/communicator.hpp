@@ -221,8 +221,8 @@ namespace adasum {
 
 ADASUM_MPI_INLINE mpi_communicator::mpi_communicator(MPI_Comm comm, std::size_t piece_limit, device_messages device) {
   if (piece_limit == 0 || piece_limit > default_piece_limit)
-    throw bad_input("adasum::mpi_communicator: piece_limit is " + std::to_string(piece_limit) +
-                    " bytes; it must be between 1 and " + std::to_string(default_piece_limit));
+    throw bad_input({"adasum::mpi_communicator: piece_limit is ", piece_limit, " bytes; it must be between 1 and ",
+                     default_piece_limit});
   if (comm == MPI_COMM_NULL) return;
   detail::mpi::require_initialized(comm);
   const detail::mpi::permitted_thread here;

@@ -59,10 +59,10 @@ class permitted_thread {
   /// @throws bad_input  this thread is another one
   void require(const char* call) const {
     if (!is_confined() || std::this_thread::get_id() == thread_) return;
-    throw bad_input(std::string(call) + ": MPI was initialised with " +
-                    (level_ == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED") +
-                    ", so only the thread that initialised it may use MPI, and this is another thread; call "
-                    "MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+    throw bad_input({call, ": MPI was initialised with ",
+                     level_ == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED",
+                     ", so only the thread that initialised it may use MPI, and this is another thread; call "
+                     "MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE"});
   }
 
  private:

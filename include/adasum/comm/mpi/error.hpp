@@ -49,7 +49,7 @@ inline std::string describe(const char* call, int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  return std::string("adasum: ") + call + " failed: " + std::string(text.data(), static_cast<std::size_t>(length));
+  return joined({"adasum: ", call, " failed: ", std::string(text.data(), static_cast<std::size_t>(length))});
 }
 
 }  // namespace detail::mpi

@@ -124,11 +124,11 @@ class node_memory {
   /// @param problem  an errno; 0 on a rank that has none
   [[noreturn]] void give_up(int problem) const {
     if (problem == 0) give_up(another_rank);
-    give_up("the " + std::to_string(ranks().size()) + " ranks of this node need " + std::to_string(4 * pages()) +
-            " KiB in " + shared_file::directory() + ": " + std::generic_category().message(problem));
+    give_up(joined({"the ", ranks().size(), " ranks of this node need ", 4 * pages(), " KiB in ",
+                    shared_file::directory(), ": ", std::generic_category().message(problem)}));
   }
   [[noreturn]] static void give_up(const std::string& why) {
-    throw shared_memory_error("adasum::mpi_communicator: memory cannot be shared: " + why);
+    throw shared_memory_error({"adasum::mpi_communicator: memory cannot be shared: ", why});
   }
 
   std::shared_ptr<const node> node_;

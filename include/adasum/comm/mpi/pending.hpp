@@ -198,13 +198,13 @@ class pending_messages {
       const auto& [peer, buffer, copy] = expected_[which];
       const auto expected = static_cast<int>(buffer.size());
       if (is_truncation(code))
-        throw unexpected_size(peer, "more than the expected " + detail::counted(expected, "byte"));
+        throw unexpected_size(peer, detail::joined({"more than the expected ", detail::counted(expected, "byte")}));
       check(call, code);
       int received = 0;
       check("MPI_Get_count", MPI_Get_count(&status, MPI_BYTE, &received));
       if (received != expected)
         throw unexpected_size(
-            peer, detail::counted(received, "byte") + " instead of the expected " + std::to_string(expected));
+            peer, detail::joined({detail::counted(received, "byte"), " instead of the expected ", expected}));
       if (copy) std::ranges::copy(std::span(copy, buffer.size()), buffer.begin());
     });
   }
@@ -213,8 +213,7 @@ class pending_messages {
     return code != MPI_SUCCESS && MPI_Error_class(code, &error_class) == MPI_SUCCESS && error_class == MPI_ERR_TRUNCATE;
   }
   communication_error unexpected_size(int peer, const std::string& what) const {
-    return communication_error("adasum::mpi_communicator: rank " + std::to_string(rank_) + ": rank " +
-                               std::to_string(peer) + " sent " + what);
+    return communication_error({"adasum::mpi_communicator: rank ", rank_, ": rank ", peer, " sent ", what});
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;

@@ -36,8 +36,8 @@ class waiting {
   bool gave_up() const { return gave_up_; }
   void require_not_given_up() const {
     if (gave_up_)
-      throw timeout_error(name() + " cannot use this communicator any more: it has waited in vain" +
-                              (late_ < 0 ? "" : " for " + text(late_)) + " before",
+      throw timeout_error({name(), " cannot use this communicator any more: it has waited in vain",
+                           late_ < 0 ? "" : " for " + text(late_), " before"},
                           late_);
   }
 
@@ -66,9 +66,9 @@ class waiting {
   }
   /// After give_up().
   [[noreturn]] void throw_error() const {
-    throw timeout_error(name() + ": " + (late_ < 0 ? "another rank" : text(late_)) +
-                            (was_interrupted_ ? " had not come when the wait was interrupted"
-                                              : " has not come within " + text_of(timeout_)),
+    throw timeout_error({name(), ": ", late_ < 0 ? "another rank" : text(late_),
+                         was_interrupted_ ? " had not come when the wait was interrupted"
+                                          : " has not come within " + text_of(timeout_)},
                         late_);
   }
 
@@ -89,10 +89,10 @@ class waiting {
   int number = 0;  ///< for such calls: it stays as long as this object
 
  private:
-  std::string name() const { return "adasum::mpi_communicator: rank " + std::to_string(rank_); }
+  std::string name() const { return joined({"adasum::mpi_communicator: rank ", rank_}); }
   std::string text(int rank) const {
     const auto node = node_of_rank_[static_cast<std::size_t>(rank)];
-    return "rank " + std::to_string(rank) + " (on the node of rank " + std::to_string(node) + ")";
+    return joined({"rank ", rank, " (on the node of rank ", node, ")"});
   }
 
   int rank_;

@@ -163,9 +163,8 @@ class group {
   void require_not_given_up(int rank) {
     const int late = of(rank).owner_gave_up_on;
     if (late < 0) return;
-    throw timeout_error("adasum::thread_communicator: rank " + std::to_string(rank) +
-                            " cannot use this communicator any more: it has waited in vain for rank " +
-                            std::to_string(late) + " before",
+    throw timeout_error({"adasum::thread_communicator: rank ", rank,
+                         " cannot use this communicator any more: it has waited in vain for rank ", late, " before"},
                         late);
   }
 

@@ -27,11 +27,11 @@ struct exchange_problem {
 
   std::string text() const {
     const auto name = "rank " + std::to_string(peer);
-    if (what == late) return name + " has not come within " + detail::text_of(timeout);
-    if (what == gave_up) return name + " has waited in vain for rank " + std::to_string(for_rank) + ", and left";
-    if (what == has_left) return name + " has left: its last thread_communicator has been destroyed";
+    if (what == late) return joined({name, " has not come within ", detail::text_of(timeout)});
+    if (what == gave_up) return joined({name, " has waited in vain for rank ", for_rank, ", and left"});
+    if (what == has_left) return joined({name, " has left: its last thread_communicator has been destroyed"});
     if (what == other_size)
-      return name + " sent " + detail::counted(sent, "byte") + " instead of the expected " + std::to_string(expected);
+      return joined({name, " sent ", detail::counted(sent, "byte"), " instead of the expected ", expected});
     try {
       std::rethrow_exception(not_copied_because);
     } catch (const std::exception& failure) {

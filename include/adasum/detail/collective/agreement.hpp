@@ -23,7 +23,7 @@
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
 
-inline std::string rank_name(std::size_t rank) { return "rank " + std::to_string(rank); }
+inline std::string rank_name(std::size_t rank) { return joined({"rank ", rank}); }
 
 /// What is wrong with the input of some ranks, if anything is.
 inline std::string problems_of(std::span<const call_signature> all) {
@@ -61,8 +61,8 @@ inline std::string difference_in_texts(std::span<const call_signature> all) {
   for (const auto& field : fields)
     for (std::size_t r = 1; r < all.size(); ++r)
       if (field.text(all[r]) != field.text(all[0]))
-        return std::string("adasum: the ranks disagree on the ") + field.what + ": rank 0 has " + field.text(all[0]) +
-               ", " + rank_name(r) + " has " + field.text(all[r]);
+        return joined({"adasum: the ranks disagree on the ", field.what, ": rank 0 has ", field.text(all[0]), ", ",
+                       rank_name(r), " has ", field.text(all[r])});
   return {};
 }
 
@@ -85,8 +85,8 @@ inline std::string difference_in_parameters(std::span<const call_signature> all,
     const auto begin =
         "adasum: the ranks disagree on the parameters of the " + what + " " + call_signature::get(first.name) + ": ";
     if (other.parameters == first.parameters)  // they differ behind what there was room for
-      return begin + "those of rank 0 and of " + rank_name(r) + " differ";
-    return begin + "rank 0 has " + values(first) + ", " + rank_name(r) + " has " + values(other);
+      return joined({begin, "those of rank 0 and of ", rank_name(r), " differ"});
+    return joined({begin, "rank 0 has ", values(first), ", ", rank_name(r), " has ", values(other)});
   }
   return {};
 }
@@ -98,14 +98,15 @@ inline std::string difference_in_the_rest(std::span<const call_signature> all) {
   if (found.empty()) found = difference_in_parameters(all, "inner rule", &signature::inner_rule);
   if (!found.empty()) return found;
   if (const auto r = first_to_differ(all, &signature::parts_hash))  // they differ behind what there was room for
-    return "adasum: the ranks disagree on the parts: those of rank 0 and of " + rank_name(r) + " differ";
+    return joined({"adasum: the ranks disagree on the parts: those of rank 0 and of ", rank_name(r), " differ"});
   if (const auto r = first_to_differ(all, &signature::stages_hash))
-    return "adasum: the ranks disagree on the parameters of the schedule " + signature::get(all[0].schedule.name) +
-           ": the stages of rank 0 and of " + rank_name(r) + " differ";
+    return joined({"adasum: the ranks disagree on the parameters of the schedule ",
+                   signature::get(all[0].schedule.name), ": the stages of rank 0 and of ", rank_name(r), " differ"});
   if (const auto r = first_to_differ(all, &signature::plan_is_kept))
-    return "adasum: " + rank_name(all[0].plan_is_kept ? 0 : r) + " has kept a plan of this call, " +
-           rank_name(all[0].plan_is_kept ? r : 0) +
-           " has not, because an earlier call failed there alone. All ranks have now dropped theirs: call again";
+    return joined(
+        {"adasum: ", rank_name(all[0].plan_is_kept ? 0 : r), " has kept a plan of this call, ",
+         rank_name(all[0].plan_is_kept ? r : 0),
+         " has not, because an earlier call failed there alone. All ranks have now dropped theirs: call again"});
   return {};
 }
 
@@ -173,8 +174,8 @@ class agreement {
 
   static std::string describe(const readiness& all) {
     if (all.failed != readiness::nobody)
-      return "adasum: " + rank_name(static_cast<std::size_t>(all.failed)) +
-             " has failed before the reduction could begin; it throws what happened";
+      return joined({"adasum: ", rank_name(static_cast<std::size_t>(all.failed)),
+                     " has failed before the reduction could begin; it throws what happened"});
     if (all.has(readiness::compares) && all.has(readiness::does_not))
       return "adasum: the option check_agreement is on for some ranks and off for others";
     return "adasum: the ranks are making different calls; set the option check_agreement to learn how they differ";
@@ -231,8 +232,8 @@ class agreement {
     const auto r = first_other_word();
     if (r == 0) return found;
     const auto end_on = [&](std::size_t rank) { return std::to_string(memory_->words[rank]); };
-    return found + ": segment " + std::to_string(different_ - 1) + " ends at element " + end_on(0) +
-           " on rank 0, and at element " + end_on(r) + " on " + rank_name(r);
+    return joined({found, ": segment ", different_ - 1, " ends at element ", end_on(0), " on rank 0, and at element ",
+                   end_on(r), " on ", rank_name(r)});
   }
 
   call_signature mine_;

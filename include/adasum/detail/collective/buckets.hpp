@@ -101,8 +101,9 @@ ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segme
   parameters_.resize(parameters.size());
   fill(parameters, given.rule.weighs_whole_model() ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
   if (buckets_.size() > 1 && given.schedule.inner_rule().weighs_whole_model())
-    together.refuse("adasum::plan_bucketed: the inner rule of the schedule " + std::string(given.schedule.name()) +
-                    " weighs the whole model, but is asked about one bucket at a time: let it weigh segments");
+    together.refuse(
+        joined({"adasum::plan_bucketed: the inner rule of the schedule ", given.schedule.name(),
+                " weighs the whole model, but is asked about one bucket at a time: let it weigh segments"}));
   for (auto& one : buckets_) {
     std::vector<std::size_t> lengths;
     for (const auto& own : parameters.subspan(one.parameters.begin, one.parameters.size()))
@@ -151,8 +152,8 @@ ADASUM_INLINE buckets::~buckets() {
 
 ADASUM_INLINE const place_in_bucket& buckets::place_of(std::size_t i, const char* call) const {
   if (i < parameters_.size()) return parameters_[i].at;
-  throw bad_input(std::string("adasum::bucketed::") + call + ": there is no parameter " + std::to_string(i) +
-                  ", only " + std::to_string(parameters_.size()) + ", numbered from 0");
+  throw bad_input(
+      {"adasum::bucketed::", call, ": there is no parameter ", i, ", only ", parameters_.size(), ", numbered from 0"});
 }
 
 ADASUM_INLINE std::byte* buckets::gradient(std::size_t i, const char* call) const {
@@ -162,13 +163,12 @@ ADASUM_INLINE std::byte* buckets::gradient(std::size_t i, const char* call) cons
 
 ADASUM_INLINE void buckets::ready(std::size_t i, std::byte* callers, std::size_t length, bool is_callers) {
   const auto& at = place_of(i, "ready");
-  const auto name = [&] { return "adasum::bucketed::ready: parameter " + std::to_string(i); };
+  const auto name = [&] { return joined({"adasum::bucketed::ready: parameter ", i}); };
   auto& one = parameters_[i];
-  if (one.is_ready) throw bad_input(name() + " is ready already; wait() ends the pass");
+  if (one.is_ready) throw bad_input({name(), " is ready already; wait() ends the pass"});
   if (is_callers && length != at.elements.size())
-    throw bad_input(name() + " has " + counted(at.elements.size(), "element") + ", its gradient " +
-                    std::to_string(length));
-  if (is_callers && callers == nullptr && length > 0) throw bad_input(name() + ": its gradient is a null pointer");
+    throw bad_input({name(), " has ", counted(at.elements.size(), "element"), ", its gradient ", length});
+  if (is_callers && callers == nullptr && length > 0) throw bad_input({name(), ": its gradient is a null pointer"});
   is_in_pass_ = true;
   one.callers = callers;
   copy(callers, gradient(i, "ready"), at.elements.size());
@@ -233,14 +233,14 @@ ADASUM_INLINE void buckets::refuse(bucket& one, const std::string& problem) cons
 /// For errors that count segments from the first one in the bucket.
 ADASUM_INLINE std::string buckets::name_of(const bucket& one) const {
   const auto [first, last] = one.parameters;
-  return "bucket " + std::to_string(&one - buckets_.data()) + " (parameter " + std::to_string(first) +
-         (last - first > 1 ? " to " + std::to_string(last - 1) : "") + ")";
+  return joined({"bucket ", &one - buckets_.data(), " (parameter ", first,
+                 last - first > 1 ? " to " + std::to_string(last - 1) : "", ")"});
 }
 
 ADASUM_INLINE std::string buckets::missing_in(const bucket& one) const {
   auto i = one.parameters.begin;
   while (parameters_[i].is_ready) ++i;
-  return "adasum::bucketed::wait: parameter " + std::to_string(i) + " is not ready";
+  return joined({"adasum::bucketed::wait: parameter ", i, " is not ready"});
 }
 
 /// Nothing where either is not there, or both are the same.

@@ -108,15 +108,13 @@ namespace adasum::detail {
 
 ADASUM_INLINE void destination::require_valid(std::size_t length, int size, const std::string& call) const {
   if (what_ == kind::one_rank && (root_ < 0 || root_ >= size))
-    throw bad_input(call + ": the root is rank " + std::to_string(root_) + ", but the communicator has " +
-                    counted(size, "rank"));
+    throw bad_input({call, ": the root is rank ", root_, ", but the communicator has ", counted(size, "rank")});
   if (offsets_.empty()) return;
   const auto count = offsets_.size() - 1, total = offsets_.back();
   if (count != static_cast<std::size_t>(size))
-    throw bad_input(call + ": " + counted(count, "part") + " for " + counted(size, "rank"));
+    throw bad_input({call, ": ", counted(count, "part"), " for ", counted(size, "rank")});
   if (total != length)
-    throw bad_input(call + ": the parts hold " + counted(total, "element") + " in all, the gradient has " +
-                    std::to_string(length));
+    throw bad_input({call, ": the parts hold ", counted(total, "element"), " in all, the gradient has ", length});
 }
 
 ADASUM_INLINE index_range destination::wanted_by(std::size_t rank, std::size_t length, int size) const {

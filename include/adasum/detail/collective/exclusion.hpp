@@ -80,9 +80,8 @@ class exclusion {
   /// that fails, it would wait for them.
   [[noreturn]] void throw_nonfinite() const {
     try {
-      throw nonfinite_error(std::string("adasum: Inf or NaN in the ") +
-                            (gradients_.are_cut() ? "shard of " : "gradient of ") +
-                            describe_nonfinite(std::span(flags_).first(ranks_ * segments_), segments_, "rank"));
+      throw nonfinite_error({"adasum: Inf or NaN in the ", gradients_.are_cut() ? "shard of " : "gradient of ",
+                             describe_nonfinite(std::span(flags_).first(ranks_ * segments_), segments_, "rank")});
     } catch (const std::bad_alloc&) {
       throw nonfinite_error(without_memory_);
     }

@@ -88,9 +88,9 @@ namespace adasum::detail {
 
 ADASUM_INLINE void require_no_reduction(const communicator_ref& comm, const char* object, const char* call) {
   if (comm.has_reduction_in_flight())
-    throw bad_input(std::string(object) + call +
-                    ": another plan is in flight on this communicator, and their messages would be mixed up; "
-                    "call its wait() first, or give each plan a communicator of its own");
+    throw bad_input({object, call,
+                     ": another plan is in flight on this communicator, and their messages would be mixed up; "
+                     "call its wait() first, or give each plan a communicator of its own"});
 }
 
 ADASUM_INLINE joint_set_up::joint_set_up(const char* call, const communicator_ref& comm, bool compares)
@@ -105,7 +105,7 @@ ADASUM_INLINE std::size_t joint_set_up::meet(const call_signature& mine, segment
   try {
     bytes = agree(comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory, bytes));
   } catch (const timeout_error& late) {
-    throw timeout_error(std::string(late.what()) + ", in " + call_, late.rank());
+    throw timeout_error({late.what(), ", in ", call_}, late.rank());
   }
   all_know_ = false;
   return bytes;

@@ -95,7 +95,7 @@ class lasting_exchanges {
   void gather_all(const std::optional<Block>& mine, std::vector<Block>& blocks, const std::string& call) {
     const bool all_are_there = gather(mine, blocks);
     require_success();
-    if (!all_are_there) throw communication_error(call + ": another rank has failed");
+    if (!all_are_there) throw communication_error({call, ": another rank has failed"});
   }
 
   /// The block of rank 0, on all ranks. Nothing follows, so that nobody need be told of what fails at the end of it.

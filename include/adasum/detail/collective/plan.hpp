@@ -138,11 +138,10 @@ ADASUM_INLINE plan::plan(const plan_arguments& given, joint_set_up& together)
       schedule_(given.schedule.copy()),
       inputs_(std::make_unique<plan_inputs>(of_copies(given))) {
   if (inputs_->choices().wire != wire_format::same && inputs_->space().packing() == nullptr)
-    throw bad_input(std::string(given.call) +
-                    ": options::wire needs float gradients and an execution space that rounds them; here the "
-                    "elements are " +
-                    std::string(to_string(given.space.format())) + " and the space is " +
-                    std::string(given.space.name()));
+    throw bad_input({given.call,
+                     ": options::wire needs float gradients and an execution space that rounds them; here the "
+                     "elements are ",
+                     to_string(given.space.format()), " and the space is ", given.space.name()});
   inputs_->learn_shards(of_caller, [&] { meet(together); });
   auto by_messages = inputs_->settings(false);  // tells what is wrong with the schedule
   const auto use = inputs_->uses_shared_memory();
@@ -215,14 +214,14 @@ ADASUM_INLINE const report& plan::wait() {
 
 ADASUM_INLINE const communicator_ref& plan::comm() const { return inputs_->comm(); }
 ADASUM_INLINE std::string plan::call_name(const char* call) const {
-  return std::string(inputs_->to().names().member) + call;
+  return joined({inputs_->to().names().member, call});
 }
 ADASUM_INLINE void plan::require_idle(const char* call) const {
-  if (in_flight_) throw bad_input(call_name(call) + ": a reduction is in flight; call wait() first");
+  if (in_flight_) throw bad_input({call_name(call), ": a reduction is in flight; call wait() first"});
 }
 ADASUM_INLINE stage_executor& plan::in_flight(const char* call) const {
   comm().require_usable(inputs_->to().names().type);
-  if (!in_flight_) throw bad_input(call_name(call) + ": no reduction is in flight; call start() first");
+  if (!in_flight_) throw bad_input({call_name(call), ": no reduction is in flight; call start() first"});
   return *in_flight_;
 }
 
@@ -276,8 +275,7 @@ ADASUM_INLINE void plan::make_in_place(shared_memory_use use, joint_set_up& toge
 
 ADASUM_INLINE void plan::require_in_place() const {
   if (comm().size() > 1 && (!in_place_ || !in_place_->is_in_place()))
-    throw bad_input(std::string(inputs_->call()) + ": " + std::string(inputs_->schedule().name()) +
-                    " needs ranks that all share memory");
+    throw bad_input({inputs_->call(), ": ", inputs_->schedule().name(), " needs ranks that all share memory"});
 }
 
 /// If it fails, on all ranks, the plan is as it was.

@@ -102,9 +102,8 @@ class plan_inputs {
         auto found = stages_of(schedule(), in_place);
         if (!found.empty()) return found;
         if (gradients() > 1)
-          throw bad_input(std::string(call()) + ": the schedule " + std::string(schedule().name()) +
-                          " has no stage for rank " + std::to_string(own_gradient()) + " of " +
-                          std::to_string(gradients()));
+          throw bad_input({call(), ": the schedule ", schedule().name(), " has no stage for rank ", own_gradient(),
+                           " of ", gradients()});
       } catch (const bad_input& wrong) {
         if (!compares()) throw;
         problem_ = wrong.what();
@@ -117,8 +116,8 @@ class plan_inputs {
     const auto use = schedule().uses_shared_memory(gradients(), input());
     if (!shard_) return use;
     if (use == shared_memory_use::required)
-      throw bad_input(std::string(call()) + ": " + std::string(schedule().name()) +
-                      " works in shared memory only, but shards are reduced by messages; choose another schedule");
+      throw bad_input({call(), ": ", schedule().name(),
+                       " works in shared memory only, but shards are reduced by messages; choose another schedule"});
     return shared_memory_use::none;
   }
   engine_settings settings(bool in_place) {
@@ -234,8 +233,8 @@ class plan_inputs {
   void remember_nodes(std::vector<int> node_of_rank) {
     if (node_of_rank.empty()) return;
     if (node_of_rank.size() != static_cast<std::size_t>(size()))
-      throw bad_input(std::string(call()) + ": the communicator's nodes() has " +
-                      counted(node_of_rank.size(), "number") + " for " + counted(size(), "rank"));
+      throw bad_input({call(), ": the communicator's nodes() has ", counted(node_of_rank.size(), "number"), " for ",
+                       counted(size(), "rank")});
     if (std::ranges::count(node_of_rank, node_of_rank.front()) == size()) return;
     apart_ = node_groups(node_of_rank).size() == node_of_rank.size();
     if (!apart_) nodes_ = std::move(node_of_rank);
@@ -267,9 +266,7 @@ class plan_inputs {
     const auto of_longest = order.stages(replica, gradients(), asked);
     asked.length = length();
     auto found = order.stages(replica, gradients(), asked);
-    const auto refuse = [&](const char* why) {
-      throw bad_input(std::string(call()) + ": the schedule " + std::string(order.name()) + " " + why);
-    };
+    const auto refuse = [&](const char* why) { throw bad_input({call(), ": the schedule ", order.name(), " ", why}); };
     if (!meet_alike(found, of_longest))
       refuse("makes different stages for shards of different lengths (it should choose by schedule_input::of_whole())");
     if (!asked.along_tree && std::ranges::count(found, false, &stage::inner) > 1)

@@ -47,11 +47,11 @@ inline void require_valid_replicated(const shard& mine, segments_view segments, 
   for (std::size_t i = 0; i < mine.replicated.size(); ++i) {
     const auto k = mine.replicated[i];
     if (k >= segments.size())
-      throw bad_input(call + ": the shard lists segment " + std::to_string(k) +
-                      " as replicated, but the shard has only " + counted(segments.size(), "segment"));
+      throw bad_input({call, ": the shard lists segment ", k, " as replicated, but the shard has only ",
+                       counted(segments.size(), "segment")});
     if (i > 0 && k <= mine.replicated[i - 1])
-      throw bad_input(call + ": the replicated segments must be in ascending order: " + std::to_string(k) +
-                      " follows " + std::to_string(mine.replicated[i - 1]));
+      throw bad_input(
+          {call, ": the replicated segments must be in ascending order: ", k, " follows ", mine.replicated[i - 1]});
   }
 }
 
@@ -70,17 +70,15 @@ inline shard_grid grid_of(std::span<const shard_entry> all, const std::string& c
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto& b = all[rank];
     if (b.replicated_hash != all[0].replicated_hash)
-      throw bad_input(call + ": rank 0 and rank " + std::to_string(rank) +
-                      " disagree on which segments are replicated, or on their lengths");
+      throw bad_input(
+          {call, ": rank 0 and rank ", rank, " disagree on which segments are replicated, or on their lengths"});
     const auto first = static_cast<std::size_t>(found.rank_at({0, b.place.index}));
     const auto& a = all[first];
     if (a.length == b.length && a.segments_hash == b.segments_hash) continue;
-    throw bad_input(call + ": rank " + std::to_string(first) + " and rank " + std::to_string(rank) + " have shard " +
-                    std::to_string(a.place.index) + " of replicas " + std::to_string(a.place.replica) + " and " +
-                    std::to_string(b.place.replica) + ", which must be cut alike; " +
-                    (a.length != b.length
-                         ? "they have " + std::to_string(a.length) + " and " + counted(b.length, "element")
-                         : "the boundaries of their segments differ"));
+    throw bad_input({call, ": rank ", first, " and rank ", rank, " have shard ", a.place.index, " of replicas ",
+                     a.place.replica, " and ", b.place.replica, ", which must be cut alike; ",
+                     a.length != b.length ? joined({"they have ", a.length, " and ", counted(b.length, "element")})
+                                          : "the boundaries of their segments differ"});
   }
   return found;
 }

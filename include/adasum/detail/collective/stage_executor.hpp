@@ -106,7 +106,7 @@ class stage_executor {
         end(std::current_exception());
       } catch (const timeout_error& late) {
         stop(exception_from([&] {
-          return timeout_error(std::string(late.what()) + ", in " + describe(steps_[at_].kind), late.rank());
+          return timeout_error({late.what(), ", in ", describe(steps_[at_].kind)}, late.rank());
         }));
       } catch (...) {
         stop(std::current_exception());

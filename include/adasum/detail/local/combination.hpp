@@ -174,7 +174,7 @@ class local_participants {
       found.exclude(static_cast<int>(i));
     }
     if (found.get().excluded().empty()) return;
-    if (raise) throw nonfinite_error("adasum: Inf or NaN in " + describe_nonfinite(flags_, k, "gradient"));
+    if (raise) throw nonfinite_error({"adasum: Inf or NaN in ", describe_nonfinite(flags_, k, "gradient")});
     zeros_.emplace(space_.allocate(segments_.all().end));
     std::ranges::fill(gram, 0.0);
     space_.mix(whole(segments_), vector_list(vectors_).first(1), gram.data(), zeros_->data());

@@ -165,8 +165,7 @@ ADASUM_INLINE threads_space::threads_space() : threads_space(detail::threads_bac
 
 ADASUM_INLINE threads_space::threads_space(std::size_t threads, const serial_space& kernels) : serial_(kernels) {
   if (threads < 1 || threads > most_threads)
-    throw bad_input("adasum::threads_space: " + std::to_string(threads) +
-                    " threads were asked for; there can be 1 to " + std::to_string(most_threads));
+    throw bad_input({"adasum::threads_space: ", threads, " threads were asked for; there can be 1 to ", most_threads});
   team_ = std::make_shared<detail::threads_backend::team>(threads);
 }
 

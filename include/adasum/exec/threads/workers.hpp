@@ -133,8 +133,8 @@ class workers {
       try {
         threads_.emplace_back([this, self] { work(self); });
       } catch (const std::system_error& failure) {
-        throw error("adasum::threads_space: thread " + std::to_string(self + 1) + " of " + std::to_string(size()) +
-                    " cannot be started: " + failure.what());
+        throw error(
+            {"adasum::threads_space: thread ", self + 1, " of ", size(), " cannot be started: ", failure.what()});
       }
     }
   }

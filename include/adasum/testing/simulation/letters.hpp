@@ -104,8 +104,8 @@ struct exchange {
   int awaited() const { return is_receiving() ? expected[received].peer : sent[taken]->to; }
   /// For people: what went wrong.
   std::string text() const {
-    return "adasum::simulated_communicator: rank " + std::to_string(rank) + ": rank " + std::to_string(problem_of) +
-           (what == problem::has_left ? " has left" : " sent a message of another size");
+    return joined({"adasum::simulated_communicator: rank ", rank, ": rank ", problem_of,
+                   what == problem::has_left ? " has left" : " sent a message of another size"});
   }
 };
 

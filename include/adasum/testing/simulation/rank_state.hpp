@@ -37,7 +37,7 @@ inline std::string who_waits_for_whom(std::span<const rank_state> ranks) {
   std::string text;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const auto& one = ranks[r];
-    const auto peer = [&] { return "rank " + std::to_string(one.awaited); };
+    const auto peer = [&] { return joined({"rank ", one.awaited}); };
     if (one.doing == state::gone) continue;
     text += (text.empty() ? "rank " : "; rank ") + std::to_string(r);
     switch (one.doing) {
@@ -49,7 +49,7 @@ inline std::string who_waits_for_whom(std::span<const rank_state> ranks) {
       case state::late:
       case state::gone: text += " is at work"; break;
     }
-    text += ", after " + counted(one.exchanges, "exchange");
+    append(text, {", after ", counted(one.exchanges, "exchange")});
     if (one.activity == reduction_activity::unscheduled) text += ", in a sum that no stage calls for";
   }
   return text;

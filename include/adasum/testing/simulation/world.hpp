@@ -237,7 +237,7 @@ class world {
     ++events_;
   }
   void throw_departed(int rank) {
-    throw timeout_error("adasum::simulated_communicator: rank " + std::to_string(rank) + " has left", rank);
+    throw timeout_error({"adasum::simulated_communicator: rank ", rank, " has left"}, rank);
   }
   void require_alive() const {
     if (is_dead_) ended_.report([] { throw simulated_deadlock("adasum::simulated_communicator: nobody can go on"); });

@@ -46,7 +46,7 @@ inline void require_memory(const at::Tensor& tensor, const char* call, c10::Disp
   using enum c10::DispatchKey;
   constexpr auto plain =
       c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::DispatchKeySet(Dense);
-  const auto refuse = [&](const std::string& why) { throw bad_input(std::string(call) + ": " + why); };
+  const auto refuse = [&](const std::string& why) { throw bad_input({call, ": ", why}); };
   if (!tensor.defined()) refuse("the tensor is undefined");
   if (tensor.layout() == at::kSparse) refuse("the tensor is not dense; give it tensor.to_dense()");
   switch (const auto kind = (tensor.key_set() - plain - but).highestFunctionalityKey()) {
@@ -58,8 +58,8 @@ inline void require_memory(const at::Tensor& tensor, const char* call, c10::Disp
       refuse("the tensor is a negative that PyTorch has not computed yet; give it tensor.resolve_neg()");
       break;
     default:
-      refuse(std::string("the tensor is not an ordinary dense one, but one of PyTorch's kind ") + c10::toString(kind) +
-             ", whose elements are not in memory");
+      refuse(joined({"the tensor is not an ordinary dense one, but one of PyTorch's kind ", c10::toString(kind),
+                     ", whose elements are not in memory"}));
   }
   if (tensor.layout() != at::kStrided) refuse("the tensor is not dense; give it tensor.to_dense()");
   if (tensor.is_meta()) refuse("the tensor is on the device meta, and so has no elements in memory");
@@ -74,18 +74,18 @@ inline void require_elements_in_a_row(const at::Tensor& tensor, const char* call
   require_memory(tensor, call);
   if (tensor.is_contiguous()) return;
   throw bad_input(
-      std::string(call) + ": " +
-      (tensor.is_non_overlapping_and_dense()
-           ? "the tensor's elements lie in memory in another order than that of its indices; give a view in "
-             "which they do not, on all ranks alike, such as tensor.permute({0, 2, 3, 1}) of one that is in "
-             "the format ChannelsLast, or tensor.contiguous()"
-           : "the tensor has gaps between its elements, or elements that share memory; give it "
-             "tensor.contiguous()"));
+      {call, ": ",
+       (tensor.is_non_overlapping_and_dense()
+            ? "the tensor's elements lie in memory in another order than that of its indices; give a view in "
+              "which they do not, on all ranks alike, such as tensor.permute({0, 2, 3, 1}) of one that is in "
+              "the format ChannelsLast, or tensor.contiguous()"
+            : "the tensor has gaps between its elements, or elements that share memory; give it "
+              "tensor.contiguous()")});
 }
 
 inline std::string name_of_type(const at::Tensor& tensor) {
-  return c10::toString(tensor.scalar_type()) +
-         std::string(tensor.is_complex() ? ", which at::view_as_real(tensor) shows as real numbers" : "");
+  return joined({c10::toString(tensor.scalar_type()),
+                 tensor.is_complex() ? ", which at::view_as_real(tensor) shows as real numbers" : ""});
 }
 
 }  // namespace detail
@@ -99,8 +99,8 @@ std::span<T> elements(const at::Tensor& tensor) {
   constexpr auto call = "adasum::elements";
   detail::require_elements_in_a_row(tensor, call);
   if (tensor.scalar_type() != detail::torch_type<T>())
-    throw bad_input(std::string(call) + ": the tensor holds " + detail::name_of_type(tensor) + ", not " +
-                    c10::toString(detail::torch_type<T>()));
+    throw bad_input(
+        {call, ": the tensor holds ", detail::name_of_type(tensor), ", not ", c10::toString(detail::torch_type<T>())});
   return {static_cast<T*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.numel())};
 }
 
@@ -116,8 +116,8 @@ decltype(auto) visit_elements(const at::Tensor& tensor, Visitor&& visitor) {
     case at::kHalf: return std::forward<Visitor>(visitor)(elements<c10::Half>(tensor));
     case at::kBFloat16: return std::forward<Visitor>(visitor)(elements<c10::BFloat16>(tensor));
     default:
-      throw bad_input("adasum::visit_elements: the tensor holds " + detail::name_of_type(tensor) +
-                      "; gradients are Double, Float, Half or BFloat16");
+      throw bad_input({"adasum::visit_elements: the tensor holds ", detail::name_of_type(tensor),
+                       "; gradients are Double, Float, Half or BFloat16"});
   }
 }
 

@@ -341,7 +341,7 @@ class shared_access {
   }
   [[noreturn]] void give_up(std::size_t i, const std::string& why) const { throw communication_error(text(i, why)); }
   std::string text(std::size_t i, const std::string& why) const {
-    return "adasum: rank " + std::to_string(ranks()[i]) + " " + why;
+    return joined({"adasum: rank ", ranks()[i], " ", why});
   }
 
   /// @param i  this rank waits for it; it may itself wait for the one that is late

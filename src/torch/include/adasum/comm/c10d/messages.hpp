@@ -55,8 +55,7 @@ class messages {
       break_with(failure.what());
       throw communication_error(broken_text_);
     }
-    if (!wrong.empty())
-      throw communication_error("adasum::c10d_communicator: rank " + std::to_string(rank_) + ": " + wrong);
+    if (!wrong.empty()) throw communication_error({"adasum::c10d_communicator: rank ", rank_, ": ", wrong});
   }
 
   bool is_broken() const { return broken_; }
@@ -117,8 +116,8 @@ class messages {
     if (!fits && wrong.empty()) {
       const auto name = "rank " + std::to_string(message.peer);
       wrong = size == withheld ? name + " has failed, and withheld its message"
-                               : name + " sent " + detail::counted(size, "byte") + " instead of the expected " +
-                                     std::to_string(message.bytes.size());
+                               : detail::joined({name, " sent ", detail::counted(size, "byte"),
+                                                 " instead of the expected ", message.bytes.size()});
     }
     if (size == withheld) return;
     if (fits && size) std::memcpy(message.bytes.data(), packet + sizeof size, size - rest_of(size));

@@ -107,9 +107,9 @@ class node_memory {
   static void require_none_failed(std::span<const note> notes) {
     const auto failed = std::ranges::find_if(notes, [](const note& one) { return one.problem != 0; });
     if (failed == notes.end()) return;
-    throw shared_memory_error("adasum::c10d_communicator: memory cannot be shared: rank " +
-                              std::to_string(failed - notes.begin()) + ", in " + shared_file::directory() + ": " +
-                              std::generic_category().message(failed->problem));
+    throw shared_memory_error({"adasum::c10d_communicator: memory cannot be shared: rank ", failed - notes.begin(),
+                               ", in ", shared_file::directory(), ": ",
+                               std::generic_category().message(failed->problem)});
   }
 
   std::vector<int> ranks_;
