@@ -145,13 +145,7 @@ class recombination {
         break;
       case phase::bring_near_one:
         read_sums();
-        for (auto& one : segments_) {
-          merging_.note_norms(one);
-          if (merging_.leave_out(one)) guarded([&] { merging_.clear_left_out(one); });
-          one.is_finite = one.scale.is_finite();
-          one.is_rescaled = one.is_rescaled && one.is_finite;
-          if (one.is_rescaled) one.scale.normalize();
-        }
+        for (auto& one : segments_) learn_norms(one);
         rescale();
         measure(rescaled);
         phase_ = phase::measure_differences;
@@ -164,9 +158,7 @@ class recombination {
           else
             one.scale.add_parts(one.gram);
         phase_ = phase::combine;
-        if (measures_distances_)
-          measure_whole([&](const recombined_segment& one) { return merging_.needs_differences(one); },
-                        [&](recombined_segment& one, double* to) { merging_.measure_differences(one, to); });
+        if (measures_distances_) measure_differences();
         break;
       case phase::combine:
         if (measures_distances_)
@@ -192,6 +184,14 @@ class recombination {
     }
   }
 
+  void learn_norms(recombined_segment& one) {
+    merging_.note_norms(one);
+    if (merging_.leave_out(one)) guarded([&] { merging_.clear_left_out(one); });
+    one.is_finite = one.scale.is_finite();
+    one.is_rescaled = one.is_rescaled && one.is_finite;
+    if (one.is_rescaled) one.scale.normalize();
+  }
+
   /// The root's own square says more of its norm than the quadratic form by which it was combined: there, what cancels
   /// leaves rounding errors. (Unless the square leaves the range in which it is accurate.)
   void check_root(recombined_segment& one) {
@@ -213,10 +213,10 @@ class recombination {
     for (auto& one : segments_) one.scale.select(merging_.inputs());
     ask([&](const recombined_segment& one) { return wanted(one) ? one.parts.size() : 0; }, kernel);
   }
-  /// … for one matrix of each, which kernel(segment, to) writes.
-  void measure_whole(function_ref<bool(const recombined_segment&)> wanted,
-                     function_ref<void(recombined_segment&, double*)> kernel) {
-    ask([&](const recombined_segment& one) { return std::size_t{wanted(one)}; }, kernel);
+  /// Asks for those of the vectors' differences, which distances are made of; one matrix of each segment that needs them.
+  void measure_differences() {
+    ask([&](const recombined_segment& one) { return std::size_t{merging_.needs_differences(one)}; },
+        [&](recombined_segment& one, double* to) { merging_.measure_differences(one, to); });
   }
   /// @param matrices  matrices(segment): how many kernel(segment, to) writes
   void ask(function_ref<std::size_t(const recombined_segment&)> matrices,
