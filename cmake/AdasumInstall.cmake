@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # find_package(adasum) offers adasum::adasum; COMPONENTS mpi, eigen, kokkos, torch, cuda, nccl, compiled, compiled_mpi, c and
-# fortran add adasum::mpi, adasum::eigen and so on; pkg-config knows adasum (the headers), adasum-compiled, adasum-c and adasum-fortran. Installing takes
-# CMake 3.25, as building does; a project that uses what is installed takes CMake 3.15.
+# fortran add adasum::mpi, adasum::eigen and so on; pkg-config knows adasum (the headers), adasum-compiled,
+# adasum-compiled-mpi, adasum-c and adasum-fortran. Installing takes CMake 3.25, as building does; a project that uses what is
+# installed takes CMake 3.15.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -58,8 +59,8 @@ install(FILES "${PROJECT_BINARY_DIR}/adasum-config.cmake" "${PROJECT_BINARY_DIR}
   DESTINATION "${package_folder}")
 
 # Relative to the file itself, so that the installed folder can be moved, and `cmake --install --prefix` is followed; for one
-# processor where it is about a library of one. There is no file for MPI: its compiler wrapper knows what to add, and its name
-# in pkg-config differs between implementations.
+# processor where it is about a library of one. What MPI itself needs is not
+# in them: its compiler wrapper knows what to add, and its name in pkg-config differs between implementations.
 foreach(folder IN ITEMS INCLUDEDIR LIBDIR)
   string(TOLOWER ${folder} name)
   set(adasum_pc_${name} "${CMAKE_INSTALL_${folder}}")
@@ -80,6 +81,9 @@ endfunction()
 adasum_install_pc(adasum "${CMAKE_INSTALL_DATADIR}/pkgconfig")
 if(ADASUM_INSTALL_COMPILED)
   adasum_install_pc(adasum-compiled "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  if(TARGET adasum_compiled_mpi)
+    adasum_install_pc(adasum-compiled-mpi "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  endif()
 endif()
 if(ADASUM_C)
   adasum_install_pc(adasum-c "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -13,6 +13,10 @@
 #error "adasum reports errors as exceptions: compile without -fno-exceptions"
 #include <adasum_needs_exceptions>
 #endif
+#if defined(ADASUM_COMPILED_MPI) && !defined(ADASUM_COMPILED)
+#error "adasum: ADASUM_COMPILED_MPI without ADASUM_COMPILED: define both, for all sources of the program"
+#include <adasum_needs_ADASUM_COMPILED>
+#endif
 
 /// For functions that run on the host and, where a device's compiler reads them, on the device as well.
 #if defined(__CUDACC__) || defined(__HIPCC__)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # cmake -DPKG_CONFIG=... -DPREFIX=... -DLIBDIR=... -DPACKAGE=... -DVERSION=... -DCOMPILER=... -DSOURCE=... -DPROGRAM=...
-#   -P pkg_config.cmake
+#   -DRUN=... -P pkg_config.cmake
 # Builds and runs a program with no more than pkg-config says about the installed library.
 cmake_minimum_required(VERSION 3.25)
 
@@ -16,4 +16,4 @@ execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs ${PACKAGE} OUTPUT_VARIAB
   COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(flags UNIX_COMMAND "${flags}")
 execute_process(COMMAND "${COMPILER}" -std=c++20 "${SOURCE}" ${flags} -o "${PROGRAM}" COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND "${PROGRAM}" COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${RUN} COMMAND_ERROR_IS_FATAL ANY)
