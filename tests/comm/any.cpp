@@ -20,7 +20,6 @@ using namespace adasum::test;
 
 static_assert(adasum::posting_communicator<adasum::any_communicator, adasum::serial_space>);
 static_assert(adasum::shared_memory_communicator<adasum::any_communicator>);
-static_assert(adasum::plan_keeping_communicator<adasum::any_communicator>);
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: timeout.* call .comm.state\(\).set_timeout
+// expect: timeout.* call comm.state\(\).set_timeout
 #include <adasum/adasum.hpp>
 
 #include <chrono>
