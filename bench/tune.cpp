@@ -68,10 +68,9 @@ constexpr auto in_shared_memory = "shared_memory";
 /// The ranks, and what schedules are told of them.
 struct ranks {
   adasum::mpi_communicator comm{MPI_COMM_WORLD};
-  bool has_nodes = false, all_share = comm.all_share_memory();
   std::size_t nodes = adasum::node_groups(comm.nodes()).size();
+  bool has_nodes = nodes > 1 && nodes < comm.nodes().size(), all_share = nodes == 1;
 
-  ranks() { has_nodes = nodes > 1 && nodes < comm.nodes().size(); }
   adasum::schedule_input input(std::size_t length) const {
     adasum::schedule_input what{.length = length, .element_size = sizeof(float)};
     if (has_nodes) what.nodes = comm.nodes();

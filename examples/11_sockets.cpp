@@ -34,16 +34,16 @@ class socket_communicator {
  public:
   /// @param sockets  to each rank; the one at this rank's own place is not used
   socket_communicator(int rank, std::vector<int> sockets)
-      : state_(std::make_shared<state>(state{rank, std::move(sockets)})) {}
+      : shared_(new contents{rank, std::move(sockets)}) {}
 
-  int rank() const { return state_->rank; }
-  int size() const { return static_cast<int>(state_->sockets.size()); }
+  int rank() const { return shared_->rank; }
+  int size() const { return static_cast<int>(shared_->sockets.size()); }
 
   /// For memory of the host.
   template <class Space>
   void exchange(const Space&, std::span<const adasum::outgoing> out, std::span<const adasum::incoming> in) const {
     // All that may run out of memory comes before the first byte is sent.
-    std::vector<peer> peers(state_->sockets.size());
+    std::vector<peer> peers(shared_->sockets.size());
     for (const auto& one : out)
       peer_of(peers, one).sent.push_back({one.withheld ? std::span<const std::byte>{} : one.bytes});
     for (const auto& one : in) peer_of(peers, one).received.push_back({one.bytes});
@@ -62,14 +62,14 @@ class socket_communicator {
                                           " does not have the expected size");
   }
 
-  /// Lets the library refuse a call while a plan is in flight.
-  bool& reduction_in_flight() const { return state_->in_flight; }
+  /// By which the library refuses a call while a plan is in flight, and finds the plan of a call that is made again.
+  adasum::communicator_state& state() const { return shared_->state; }
 
  private:
-  struct state {
+  struct contents {
     int rank;
     std::vector<int> sockets;
-    bool in_flight = false;
+    adasum::communicator_state state{};
   };
   using word = std::uint64_t;
   template <class Byte>
@@ -99,7 +99,7 @@ class socket_communicator {
     bool more = false;
     for (std::size_t p = 0; p < peers.size(); ++p) {
       const int events = (peers[p].sends() ? POLLOUT : 0) | (peers[p].receives() ? POLLIN : 0);
-      ready[p] = {events == 0 ? -1 : state_->sockets[p], static_cast<short>(events), 0};  // poll() leaves -1 out
+      ready[p] = {events == 0 ? -1 : shared_->sockets[p], static_cast<short>(events), 0};  // poll() leaves -1 out
       more = more || events != 0;
     }
     if (more && poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR)
@@ -141,7 +141,7 @@ class socket_communicator {
     throw adasum::communication_error(std::generic_category().message(errno));
   }
 
-  std::shared_ptr<state> state_;  // copies are handles to the same communicator
+  std::shared_ptr<contents> shared_;  // copies are handles to the same communicator
 };
 static_assert(adasum::communicator_for<socket_communicator, adasum::serial_space>);
 

@@ -256,7 +256,7 @@ TEST_CASE("keep_plan in braces") {
 TEST_CASE("a rank that has forgotten its plans, where the others have one") {
   for_both([](const adasum::options& choices) {
     check_one_that_differs(choices, [&](const auto& comm, auto& gradient) {
-      comm.kept_plans()->clear();
+      comm.state().plans().clear();
       adasum::adasum_allreduce(space, comm, gradient, segs, choices);
     });
   });

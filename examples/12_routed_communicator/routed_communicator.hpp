@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <adasum/core/communicator_state.hpp>
 #include <adasum/core/error.hpp>
 #include <adasum/core/message.hpp>
 
@@ -50,33 +50,20 @@ class routed_communicator {
   int rank() const { return outer_.rank(); }
   int size() const { return outer_.size(); }
 
-  /// Whether a plan is in flight, where the outer communicator knows.
-  bool& reduction_in_flight() const
-    requires requires(const Outer& outer) {
-      { outer.reduction_in_flight() } -> std::same_as<bool&>;
-    }
-  {
-    return outer_.reduction_in_flight();
-  }
-
-  /// Whether this rank has given up waiting on one of the two communicators, where these know.
-  bool gave_up() const { return has_given_up(inner_) || has_given_up(outer_); }
-  /// As the two communicators say, where they do.
-  void require_usable(const char* call) const {
-    if constexpr (requires { inner_.require_usable(call); }) inner_.require_usable(call);
-    if constexpr (requires { outer_.require_usable(call); }) outer_.require_usable(call);
-  }
+  /// That of the outer communicator, if it has one, but for the plans. Whether this rank has given up waiting on the inner one
+  /// is known here, too.
+  adasum::communicator_state& state() const { return shared_->state; }
 
   /// Blocks until every message has been sent and received; those inside the node first.
   /// @throws std::bad_alloc  nothing has been sent or received, on either communicator
   template <class Space>
   void exchange(const Space& space, std::span<const adasum::outgoing> out, std::span<const adasum::incoming> in) const {
-    if (gave_up())
+    if (state().gave_up())
       throw adasum::timeout_error("routed_communicator: rank " + std::to_string(rank()) +
                                       " cannot use this communicator any more: it has waited in vain before",
                                   -1);
-    auto& inside = lists_->inside;
-    auto& outside = lists_->outside;
+    auto& inside = shared_->inside;
+    auto& outside = shared_->outside;
     split(out, inside.out, outside.out);
     split(in, inside.in, outside.in);
     if (inside.empty()) {
@@ -90,6 +77,7 @@ class routed_communicator {
       throw;
     } catch (...) {
       failure = std::current_exception();
+      if (const auto* const known = state_of(inner_); known && known->gave_up()) state().give_up();
     }
     try {  // in any case: other nodes wait for it
       if (!outside.empty()) exchange_outside_after_inside(space);
@@ -101,7 +89,7 @@ class routed_communicator {
 
   /// See the concept communicator_for: of both communicators, where they offer it.
   void reserve(std::size_t messages, std::size_t longest) const {
-    for (half* const one : {&lists_->inside, &lists_->outside}) {
+    for (half* const one : {&shared_->inside, &shared_->outside}) {
       one->out.reserve(messages);
       one->in.reserve(messages);
     }
@@ -110,12 +98,13 @@ class routed_communicator {
   }
 
  private:
+  /// Null for a communicator that has none.
   template <class Comm>
-  static bool has_given_up(const Comm& comm) {
-    if constexpr (requires { comm.gave_up(); })
-      return comm.gave_up();
+  static adasum::communicator_state* state_of([[maybe_unused]] const Comm& comm) {
+    if constexpr (requires { comm.state(); })
+      return &comm.state();
     else
-      return false;
+      return nullptr;
   }
 
   template <class Message>
@@ -138,14 +127,14 @@ class routed_communicator {
   /// was made beforehand.
   template <class Space>
   void exchange_outside_after_inside(const Space& space) const {
-    const auto& outside = lists_->outside;
+    const auto& outside = shared_->outside;
     try {
       outer_.exchange(space, outside.out, outside.in);
     } catch (const std::bad_alloc&) {
       try {
         outer_.exchange(space, outside.out, outside.in);
       } catch (const std::bad_alloc&) {
-        throw adasum::communication_error(lists_->no_memory);
+        throw adasum::communication_error(shared_->no_memory);
       }
     }
   }
@@ -155,16 +144,18 @@ class routed_communicator {
     std::vector<adasum::outgoing> out;
     std::vector<adasum::incoming> in;
   };
-  struct lists {
-    half inside, outside;
+  struct shared {  // by all handles
+    explicit shared(const Outer& outer) : state(state_of(outer)) {}
+    adasum::communicator_state state;
+    half inside, outside;  // kept between exchanges for their memory
     adasum::communication_error no_memory{
         "routed_communicator: there was no memory to exchange messages between nodes"};
   };
 
   Inner inner_;
   Outer outer_;
-  std::vector<int> inner_rank_;                               // of each rank, -1 for those of other nodes
-  std::shared_ptr<lists> lists_ = std::make_shared<lists>();  // kept between exchanges for their memory
+  std::vector<int> inner_rank_;  // of each rank, -1 for those of other nodes
+  std::shared_ptr<shared> shared_ = std::make_shared<shared>(outer_);
 };
 
 }  // namespace example

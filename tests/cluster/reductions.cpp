@@ -132,7 +132,6 @@ TEST_CASE("each rank is on its node, and shares memory with the ranks of that no
     if (node == nodes[static_cast<std::size_t>(world_rank())]) mates.push_back(rank);
   }
   CHECK(comm.nodes() == lowest);
-  CHECK_FALSE(comm.all_share_memory());
   const auto memory = comm.share(64);
   CHECK(std::vector<int>(memory.ranks().begin(), memory.ranks().end()) == mates);
 }

@@ -20,7 +20,6 @@ using namespace adasum::test;
 
 static_assert(adasum::posting_communicator<adasum::any_communicator, adasum::serial_space>);
 static_assert(adasum::shared_memory_communicator<adasum::any_communicator>);
-static_assert(adasum::plan_keeping_communicator<adasum::any_communicator>);
 
 namespace {
 
@@ -73,12 +72,12 @@ TEST_CASE("any communicator: the same bits, also where nothing optional is there
 TEST_CASE("any communicator: what is not there") {
   const adasum::any_communicator alone{adasum::self_communicator{}};
   CHECK(alone.nodes().size() == 1);
-  CHECK_FALSE(alone.gave_up());
-  CHECK_NOTHROW(alone.require_usable("test"));
-  CHECK(&alone.reduction_in_flight() == &adasum::any_communicator(alone).reduction_in_flight());
+  CHECK_FALSE(alone.state().gave_up());
+  CHECK_NOTHROW(alone.state().require_usable("test"));
+  CHECK(&alone.state() == &adasum::any_communicator(alone).state());
   adasum::thread_communicator::run(2, [](const adasum::thread_communicator& comm) {
     const adasum::any_communicator bare{bare_communicator(comm)};
-    CHECK_FALSE(bare.all_share_memory());
+    CHECK_FALSE(adasum::detail::own_sharing<adasum::any_communicator>::can_share(bare));
     CHECK_THROWS_AS(static_cast<void>(bare.share(8)), adasum::shared_memory_error);
   });
 }
@@ -87,7 +86,7 @@ TEST_CASE("any communicator: an empty one says that it is empty") {
   const auto is_empty = doctest::Contains("adasum::any_communicator: this communicator is empty");
   const auto check_empty = [&](const adasum::any_communicator& comm) {
     CHECK_FALSE(comm);
-    CHECK_FALSE(comm.gave_up());
+    CHECK_THROWS_WITH_AS(comm.state(), is_empty, adasum::bad_input);
     CHECK_THROWS_WITH_AS(comm.rank(), is_empty, adasum::bad_input);
     CHECK_THROWS_WITH_AS(comm.exchange(space, {}, {}), is_empty, adasum::bad_input);
     CHECK_THROWS_WITH_AS(static_cast<void>(comm.share(8)), is_empty, adasum::bad_input);

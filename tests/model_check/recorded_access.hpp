@@ -36,8 +36,8 @@ class shared_access<Memory> {
 
  public:
   shared_access(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
-                std::chrono::duration<double> timeout)
-      : own_({std::move(memory)}, rank, sizes, signature, timeout) {
+                std::chrono::duration<double> timeout, const communicator_state* state)
+      : own_({std::move(memory)}, rank, sizes, signature, timeout, state) {
     record().call("makes its plan");
   }
   shared_access(const shared_access&) = delete;

@@ -41,7 +41,6 @@ struct recorded_memory : simulated_communicator::memory {
 template <bool one_address_space>
 struct recorded_communicator : simulated_communicator {
   recorded_communicator(const simulated_communicator& comm) : simulated_communicator(comm) {}
-  recorded_communicator without_kept_plans() const { return simulated_communicator::without_kept_plans(); }
   recorded_memory<one_address_space> share(std::size_t bytes) const { return {simulated_communicator::share(bytes)}; }
 };
 

@@ -60,8 +60,6 @@ class tested_communicator : public simulated_communicator {
  public:
   tested_communicator(const simulated_communicator& comm) : simulated_communicator(comm) {}
 
-  tested_communicator without_kept_plans() const { return simulated_communicator::without_kept_plans(); }
-
   /// Where a wait is missing, test() says that all is there.
   class pending : public simulated_communicator::pending {
    public:

@@ -37,12 +37,9 @@ enum class asked_for {
   chosen_name_of_rule,
   whole_model,
   degree,
-  all_share_memory,
   has_left,
   progress,
-  timeout,
-  gave_up,
-  require_usable,
+  state,
   uses_shared_memory,
   stages_in_place,
   chosen_name,
@@ -188,18 +185,16 @@ class complete_communicator : public minimal_posting_communicator {
         : minimal_sharing_communicator<true>::window(block, ranks), asked_(std::move(asked)) {}
     bool has_left(std::size_t) const { return asked_.note(asked_for::has_left), false; }
     void progress() const { asked_.note(asked_for::progress); }
-    std::chrono::duration<double> timeout() const { return asked_.note(asked_for::timeout), no_timeout; }
 
    private:
     question_counts asked_;
   };
   window share(std::size_t bytes) const { return {office()->share((*shares_)++, bytes), size(), asked_}; }
-  bool all_share_memory() const { return asked_.note(asked_for::all_share_memory), true; }
-  bool gave_up() const { return asked_.note(asked_for::gave_up), false; }
-  void require_usable(const char*) const { asked_.note(asked_for::require_usable); }
+  communicator_state& state() const { return asked_.note(asked_for::state), *state_; }
 
  private:
   std::shared_ptr<std::size_t> shares_ = std::make_shared<std::size_t>(0);
+  std::shared_ptr<communicator_state> state_ = std::make_shared<communicator_state>();
   question_counts asked_;
 };
 

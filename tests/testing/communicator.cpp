@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -48,6 +49,7 @@ enum class fault {
   rank_absent,
   all_have_left,
   not_all_share,
+  state_of_copy,  // each copy has a state of its own
 };
 
 /// Of threads, with a fault.
@@ -144,7 +146,12 @@ class faulty_communicator {
     if (fault_ == fault::one_memory) return {*this, office_->share(0, std::max<std::size_t>(bytes, 1 << 17))};
     return {*this, office_->share((*shares_)++, bytes + 64)};
   }
-  bool all_share_memory() const { return fault_ != fault::not_all_share; }
+  std::vector<int> nodes() const {
+    std::vector<int> all(static_cast<std::size_t>(size()));
+    if (fault_ == fault::not_all_share) std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  communicator_state& state() const { return fault_ == fault::state_of_copy ? *own_state_.of_copy : *state_; }
 
  private:
   void send(std::span<const outgoing> out) const {
@@ -178,6 +185,13 @@ class faulty_communicator {
   int rank_;
   fault fault_;
   std::shared_ptr<std::size_t> shares_ = std::make_shared<std::size_t>(0);
+  std::shared_ptr<communicator_state> state_ = std::make_shared<communicator_state>();
+  struct new_for_copies {
+    new_for_copies() = default;
+    new_for_copies(const new_for_copies&) {}
+    new_for_copies& operator=(const new_for_copies&) { return *this; }
+    std::shared_ptr<communicator_state> of_copy = std::make_shared<communicator_state>();
+  } own_state_;
 };
 
 /// What the ranks of a group are told by check_communicator, one text for each that was told something.
@@ -233,13 +247,10 @@ TEST_CASE("communicators of users that are right, with spaces that have no float
   });
   on_each(group_of<complete_communicator>(2, asked), [](const complete_communicator& comm) {
     CHECK(check_communicator(comm, serial_space{}) ==
-          names{"gave_up", "require_usable", "post", "share", "all_share_memory", "has_left", "timeout", "progress"});
+          names{"state", "post", "share", "has_left", "progress"});
     return true;
   });
-  for (const auto what : {asked_for::all_share_memory, asked_for::has_left}) {
-    CAPTURE(static_cast<int>(what));
-    CHECK(asked.of(what) > 0);
-  }
+  CHECK(asked.of(asked_for::has_left) > 0);
   CHECK_NOTHROW(thread_communicator::run(
       2, [](const thread_communicator& comm) { check_communicator<double>(comm, minimal_space<double>(1)); }));
 }
@@ -268,7 +279,9 @@ TEST_CASE("faults in shared memory") {
   check_found(fault::ranks_descend, "ranks() are not in ascending order");
   check_found(fault::rank_absent, "lack the calling rank");
   check_found(fault::all_have_left, "has_left()");
-  check_found(fault::not_all_share, "all_share_memory()");
+  check_found(fault::not_all_share, "nodes() contradict ranks()");
 }
+
+TEST_CASE("a state that handles do not share") { check_found(fault::state_of_copy, "state() of a copy"); }
 
 }  // namespace test_of_testing_communicator

@@ -10,11 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "../core/communicator_state.hpp"
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
-#include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../core/optional_members.hpp"
+#include "../detail/references/own_communicators.hpp"
 #include "../detail/references/shared_window_ref.hpp"
 #include "any/messages.hpp"
 
@@ -40,8 +41,7 @@ class any_communicator {
   /// Holds a copy of this one, which is a handle to the same ranks.
   template <class Comm>
     requires(!std::same_as<Comm, any_communicator> && communicator_for<Comm, detail::any::host>)
-  explicit any_communicator(Comm comm)
-      : held_(std::make_shared<holder<Comm>>(std::move(comm))), kept_plans_(std::make_shared<adasum::kept_plans>()) {}
+  explicit any_communicator(Comm comm) : held_(std::make_shared<holder<Comm>>(std::move(comm))) {}
 
   /// Whether this communicator has ranks, that is, is not empty.
   explicit operator bool() const noexcept { return held_ != nullptr; }
@@ -50,18 +50,9 @@ class any_communicator {
   int rank() const { return get().rank(); }
   /// How many ranks there are.
   int size() const { return get().size(); }
-  bool& reduction_in_flight() const { return get().reduction_in_flight(); }
-  bool gave_up() const { return held_ && held_->gave_up(); }
-  void require_usable(const char* call) const { get().require_usable(call); }
+  communicator_state& state() const { return get().state(); }
   /// The node of each rank: one node for all where the held one does not know.
   std::span<const int> nodes() const { return get().nodes(); }
-
-  adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
-  any_communicator without_kept_plans() const {
-    auto copy = *this;
-    copy.kept_plans_.reset();
-    return copy;
-  }
 
   /// An exchange in flight; see the concept pending_exchange.
   using pending = detail::any::pending;
@@ -84,29 +75,29 @@ class any_communicator {
   using memory = detail::any_window;
   /// See the concept shared_memory_communicator. @throws shared_memory_error  also where the held one cannot share any
   memory share(std::size_t bytes) const { return get().share(bytes); }
-  bool all_share_memory() const { return get().all_share_memory(); }
 
  private:
+  friend detail::own_sharing<any_communicator>;
+
   struct methods {
     virtual ~methods() = default;
     virtual int rank() const = 0;
     virtual int size() const = 0;
-    virtual bool& reduction_in_flight() = 0;
-    virtual bool gave_up() const = 0;
-    virtual void require_usable(const char* call) const = 0;
+    virtual communicator_state& state() = 0;
     virtual std::span<const int> nodes() const = 0;
     virtual void exchange(std::span<const outgoing> out, std::span<const incoming> in) = 0;
     virtual void post(std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) = 0;
     virtual void reserve(std::size_t messages, std::size_t longest, pending* exchange) = 0;
     virtual memory share(std::size_t bytes) = 0;
-    virtual bool all_share_memory() const = 0;
+    virtual bool can_share() const = 0;
   };
 
   template <class Comm>
   struct holder final : methods {
-    explicit holder(Comm comm) : held(std::move(comm)) {
-      if constexpr (requires { std::span<const int>(held.nodes()); }) {
-        const std::span<const int> nodes(held.nodes());
+    explicit holder(Comm comm) : held(std::move(comm)), own_state(detail::state_of(held)) {
+      if constexpr (detail::says_nodes<Comm>) {
+        const auto& found = held.nodes();
+        const std::span<const int> nodes(found);
         node_of_rank.assign(nodes.begin(), nodes.end());
       } else {
         node_of_rank.resize(static_cast<std::size_t>(held.size()));
@@ -114,18 +105,7 @@ class any_communicator {
     }
     int rank() const override { return held.rank(); }
     int size() const override { return held.size(); }
-    bool& reduction_in_flight() override {
-      if constexpr (requires {
-                      { held.reduction_in_flight() } -> std::same_as<bool&>;
-                    })
-        return held.reduction_in_flight();
-      else
-        return in_flight;
-    }
-    bool gave_up() const override { return detail::gave_up(held); }
-    void require_usable(const char* call) const override {
-      if constexpr (requires { held.require_usable(call); }) held.require_usable(call);
-    }
+    communicator_state& state() override { return own_state; }
     std::span<const int> nodes() const override { return node_of_rank; }
     void exchange(std::span<const outgoing> out, std::span<const incoming> in) override {
       held.exchange(detail::any::host{}, out, in);
@@ -150,14 +130,14 @@ class any_communicator {
       else
         throw shared_memory_error("adasum::any_communicator: the ranks of this communicator share no memory");
     }
-    bool all_share_memory() const override {
-      if constexpr (requires { held.all_share_memory(); })
-        return held.all_share_memory();
+    bool can_share() const override {
+      if constexpr (shared_memory_communicator<Comm>)
+        return detail::own_sharing<Comm>::can_share(held);
       else
-        return shared_memory_communicator<Comm>;
+        return false;
     }
     Comm held;
-    bool in_flight = false;
+    communicator_state own_state;
     std::vector<int> node_of_rank;
   };
 
@@ -168,7 +148,13 @@ class any_communicator {
   }
 
   std::shared_ptr<methods> held_;
-  std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
+
+/// @cond internal
+template <>
+struct detail::own_sharing<any_communicator> {
+  static bool can_share(const any_communicator& comm) { return comm.get().can_share(); }
+};
+/// @endcond
 
 }  // namespace adasum

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "../core/communicator_state.hpp"
 #include "../core/concepts.hpp"
 #include "../core/ended_exchange.hpp"
 #include "../core/error.hpp"
@@ -70,21 +71,21 @@ class nccl_communicator {
   nccl_communicator() = default;
 
   /// @throws nccl_error  naming the call that failed
-  explicit nccl_communicator(ncclComm_t comm) : state_(comm ? std::make_shared<state>(comm) : nullptr) {}
+  explicit nccl_communicator(ncclComm_t comm) : held_(comm ? std::make_shared<contents>(comm) : nullptr) {}
 
   /// Whether this communicator has ranks, that is, is not empty.
-  explicit operator bool() const noexcept { return state_ != nullptr; }
+  explicit operator bool() const noexcept { return held_ != nullptr; }
 
   /// The number of this rank, from 0.
   int rank() const { return get().rank; }
   /// How many ranks there are.
   int size() const { return get().size; }
   /// Null if this communicator is empty.
-  ncclComm_t native() const { return state_ ? state_->comm : nullptr; }
+  ncclComm_t native() const { return held_ ? held_->comm : nullptr; }
 
-  /// Whether a plan is in flight on this object or a copy of it; see the concept communicator_for. Another object that was
-  /// made from the same ncclComm_t does not know.
-  bool& reduction_in_flight() const { return get().reduction_in_flight; }
+  /// Of this object and its copies; see the concept communicator_for. Another object that was made from the same ncclComm_t has
+  /// one of its own, and so does not know of a plan that is in flight here.
+  communicator_state& state() const { return get().of_handles; }
 
   /// Starts messages of elements in memory of the device, in the order of the space's stream. See
   /// stream_ordered_communicator.
@@ -248,8 +249,8 @@ class nccl_communicator {
     }
   };
 
-  struct state {
-    explicit state(ncclComm_t handle) : comm(handle) {
+  struct contents {
+    explicit contents(ncclComm_t handle) : comm(handle) {
       check("ncclCommUserRank", ncclCommUserRank(comm, &rank));
       check("ncclCommCount", ncclCommCount(comm, &size));
     }
@@ -264,18 +265,18 @@ class nccl_communicator {
 
     ncclComm_t comm;
     int rank = 0, size = 0;
-    bool reduction_in_flight = false;
+    communicator_state of_handles;
     detail::ended_exchange ended;
     std::any staging_of_device;  // kept between calls
   };
 
-  state& get() const {
-    if (!state_)
+  contents& get() const {
+    if (!held_)
       throw bad_input("adasum::nccl_communicator: this communicator is empty: it has no ranks to communicate with");
-    return *state_;
+    return *held_;
   }
 
-  std::shared_ptr<state> state_;
+  std::shared_ptr<contents> held_;
 };
 
 }  // namespace adasum

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "../core/communicator_state.hpp"
 #include "../core/concepts.hpp"
-#include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../detail/references/function_ref.hpp"
 #include "../detail/references/own_communicators.hpp"
@@ -57,8 +57,8 @@ class thread_communicator {
   /// How many ranks there are.
   int size() const;
 
-  /// Whether a plan is in flight; see the concept communicator_for.
-  bool& reduction_in_flight() const;
+  /// With plans of single calls, destroyed with the last copy of this rank's communicator; see the concept communicator_for.
+  communicator_state& state() const;
 
   /// From now on, how long this rank waits for others at the most, at each step of a reduction; without a timeout, for
   /// ever. When the time is over, this rank throws a timeout_error and leaves the group: the others need not wait for
@@ -67,11 +67,6 @@ class thread_communicator {
   void set_timeout(std::chrono::duration<double> timeout) const;
   /// The timeout that was set; infinite if none was.
   std::chrono::duration<double> timeout ADASUM_NO_MACRO() const;
-
-  /// Plans of single calls, destroyed with the last copy of this rank's communicator; see the concept
-  /// plan_keeping_communicator.
-  adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
-  thread_communicator without_kept_plans() const;
 
   /// Memory of this process; see the concept shared_window.
   class memory {
@@ -82,7 +77,6 @@ class thread_communicator {
     /// Bytes of each rank: what the first rank to call share() asked for.
     std::size_t bytes() const;
     bool has_left(std::size_t index) const;
-    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const;
 
    private:
     friend thread_communicator;
@@ -135,7 +129,7 @@ class thread_communicator {
   }
 
  private:
-  explicit thread_communicator(std::shared_ptr<detail::threads::membership> m);
+  explicit thread_communicator(std::shared_ptr<detail::threads::membership> m) : membership_(std::move(m)) {}
 
   static void run_ranks(int size, detail::function_ref<void(thread_communicator&)> function);
   detail::threads::membership& get() const;
@@ -148,7 +142,6 @@ class thread_communicator {
       detail::function_ref<void(const std::byte* from, std::byte* to, std::size_t bytes)> transfer) const;
 
   std::shared_ptr<detail::threads::membership> membership_;
-  std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
 
 /// @cond internal
@@ -199,9 +192,6 @@ inline constexpr auto copy_on_host = [](const incoming& message, const std::byte
 
 }  // namespace detail::threads
 
-ADASUM_INLINE thread_communicator::thread_communicator(std::shared_ptr<detail::threads::membership> m)
-    : membership_(std::move(m)), kept_plans_(std::make_shared<adasum::kept_plans>()) {}
-
 ADASUM_INLINE std::vector<thread_communicator> thread_communicator::group(int size) {
   if (size < 1) throw bad_input({"adasum::thread_communicator: a group needs at least one rank, not ", size});
   auto shared = std::make_shared<detail::threads::group>(size);
@@ -242,27 +232,21 @@ ADASUM_INLINE detail::threads::membership& thread_communicator::get() const {
 
 ADASUM_INLINE int thread_communicator::rank() const { return get().rank; }
 ADASUM_INLINE int thread_communicator::size() const { return get().group->size(); }
-ADASUM_INLINE bool& thread_communicator::reduction_in_flight() const { return get().reduction_in_flight; }
+ADASUM_INLINE communicator_state& thread_communicator::state() const { return get().state; }
 
 ADASUM_INLINE void thread_communicator::set_timeout(std::chrono::duration<double> timeout) const {
   auto& mine = get();
   detail::require_timeout(timeout, "adasum::thread_communicator::set_timeout");
   mine.group->set_timeout(mine.rank, timeout);
+  mine.state.set_timeout(timeout);
 }
 ADASUM_INLINE std::chrono::duration<double> thread_communicator::timeout ADASUM_NO_MACRO() const {
-  return (get().group->timeout)(get().rank);
-}
-
-ADASUM_INLINE thread_communicator thread_communicator::without_kept_plans() const {
-  auto copy = *this;
-  copy.kept_plans_.reset();
-  return copy;
+  return (get().state.timeout)();
 }
 
 // ── memory that ranks share ──
 
 struct thread_communicator::memory::block {
-  int rank;
   std::shared_ptr<detail::threads::group> group;
   std::shared_ptr<detail::threads::memory_block> bytes;
 };
@@ -272,16 +256,11 @@ ADASUM_INLINE std::size_t thread_communicator::memory::bytes() const { return bl
 ADASUM_INLINE bool thread_communicator::memory::has_left(std::size_t index) const {
   return block_->group->has_left(index);
 }
-ADASUM_INLINE std::chrono::duration<double> thread_communicator::memory::timeout ADASUM_NO_MACRO() const {
-  return (block_->group->timeout)(block_->rank);
-}
-
 ADASUM_INLINE thread_communicator::memory thread_communicator::share(std::size_t bytes) const {
   auto& mine = get();
   const auto number = mine.shares++;  // whatever becomes of it
   memory shared;
-  shared.block_ =
-      std::make_shared<memory::block>(memory::block{mine.rank, mine.group, mine.group->share(number, bytes)});
+  shared.block_ = std::make_shared<memory::block>(memory::block{mine.group, mine.group->share(number, bytes)});
   shared.ranks_.resize(static_cast<std::size_t>(size()));
   std::iota(shared.ranks_.begin(), shared.ranks_.end(), 0);
   return shared;

@@ -217,21 +217,17 @@ concept stream_ordered_space =
 /// communicator are handles to the same communicator. All members are const. Optional members, besides the refinements
 /// below:
 ///
-/// - `bool& reduction_in_flight()`: the same object for all handles of one rank, false at first. Why: the library sets it while
-///   a plan is in flight, and then refuses other reductions on this communicator, because their messages would be taken for
-///   those of the plan.
+/// - `communicator_state& state()`: one object for all handles of a rank (core/communicator_state.hpp). Why: the library notes
+///   there that a plan is in flight, and then refuses other reductions, because their messages would be taken for those of the
+///   plan. It keeps plans of single calls there, so that a call that is made again finds its plan. The communicator says there
+///   that this rank has given up waiting for another (messages may then still be in flight, so the library never frees its
+///   memory for them), and how long this rank waits for others in memory that ranks share.
 /// - `reserve(messages, longest)` and, where there is post, `reserve(messages, longest, pending)`: called when a plan is made.
 ///   Why: after that, an exchange of at most so many messages each way, each of at most so many bytes of the host's memory, does
 ///   not throw std::bad_alloc.
 /// - `nodes()`: a range of int: the node of each rank (any numbers, equal for ranks of one node), the same on all ranks, and
-///   local. Why: schedules choose by schedule_input::nodes.
-/// - `kept_plans()`, `without_kept_plans()` (plan_keeping_communicator in core/kept_plans.hpp). Why: a single call that is made
-///   again finds its plan.
-/// - `bool gave_up()`: whether this rank has given up waiting for another, for a communicator with a timeout. Why: messages may
-///   then still be in flight, so the library never frees its memory for them, and every later exchange throws a timeout_error at
-///   once.
-/// - `void require_usable(const char* call)`: throws bad_input if this thread must not use the communicator; each call does
-///   this first. Why: the error then names the call.
+///   local. Why: schedules choose by schedule_input::nodes; and if there are several nodes, no memory is shared for a plan that
+///   needs all ranks there.
 ///
 /// A type `pending` in a communicator is that of the concept posting_communicator.
 template <class C, class E>
@@ -279,8 +275,6 @@ concept posting_communicator =
 /// Optional members:
 ///
 /// - `bool has_left(i)`: whether ranks()[i] has left for good. Why: then others stop waiting for it.
-/// - `timeout()`: a std::chrono::duration<double>. Why: it limits how long this rank waits there for others, also at the
-///   beginning of a reduction.
 /// - `progress()`: called while a rank waits there for others. Why: the messages of some communicators move only when they are
 ///   called.
 template <class Memory>
@@ -292,10 +286,8 @@ concept shared_window = std::movable<Memory> && requires(const Memory& memory, s
 };
 
 /// A refinement: `share(bytes)` gives every rank that many bytes, which the ranks that it shares memory with can read and write
-/// in place. Collective over all ranks; throws a shared_memory_error on all of them where there is no room. Optional:
-///
-/// - `bool all_share_memory()`: whether all ranks share memory with each other, the same on all of them; asked before
-///   share(). Why: no memory is made for nothing. May be collective.
+/// in place: those of its node, or all ranks where there is no nodes(). Collective over all ranks; throws a shared_memory_error
+/// on all of them where there is no room.
 template <class C>
 concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) {
   { comm.share(bytes) } -> shared_window;

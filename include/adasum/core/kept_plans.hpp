@@ -67,14 +67,6 @@ class kept_plans {
   call* newest_ = nullptr;  // owned, as are those before it
 };
 
-/// A refinement of communicators: kept_plans() is one object for all handles of a rank, or null; without_kept_plans() is a
-/// handle that does not own it, for the plans in it (or neither of the two would ever be destroyed).
-template <class C>
-concept plan_keeping_communicator = requires(const C& comm) {
-  { comm.kept_plans() } -> std::same_as<kept_plans*>;
-  { comm.without_kept_plans() } -> std::same_as<C>;
-};
-
 }  // namespace adasum
 
 #if ADASUM_DEFINITIONS

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "communicator_state.hpp"
 #include "concepts.hpp"
 #include "space_members.hpp"
 
@@ -141,15 +142,23 @@ bool weighs_whole_model(const R& rule) {
 
 namespace detail {
 
-/// Whether this rank has given up waiting for another, so that messages may still be in flight.
 template <class Comm>
-bool gave_up(const Comm& comm) {
-  if constexpr (requires {
-                  { comm.gave_up() } -> std::same_as<bool>;
-                })
-    return comm.gave_up();
+concept has_state = requires(const Comm& comm) {
+  { comm.state() } -> std::same_as<communicator_state&>;
+};
+
+template <class Comm>
+concept says_nodes = requires(const Comm& comm) {
+  { comm.nodes() } -> std::convertible_to<std::span<const int>>;
+};
+
+/// Null for a communicator that has none.
+template <class Comm>
+communicator_state* state_of([[maybe_unused]] const Comm& comm) {
+  if constexpr (has_state<Comm>)
+    return &comm.state();
   else
-    return false;
+    return nullptr;
 }
 
 }  // namespace detail

@@ -45,6 +45,8 @@ class message_check {
     const Comm copy = comm_;
     if (rank_ < 0 || rank_ >= size_ || copy.rank() != rank_ || copy.size() != size_)
       return joined({"rank() is ", rank_, ", size() is ", size_});
+    if constexpr (has_state<Comm>)
+      if (&copy.state() != &comm_.state()) return "state() of a copy is another object";
     if (size_ == 1) return {};
     check_all(way::exchange);
     if constexpr (posting_communicator<Comm, Space>) {

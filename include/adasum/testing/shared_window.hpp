@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <new>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
+#include "../core/optional_members.hpp"
 #include "sample_messages.hpp"
 
 namespace adasum::detail {
@@ -107,9 +109,14 @@ class shared_window_check {
     if (ranks.empty() || ranks.front() < 0 || ranks.back() >= comm_.size())
       throw bad_input("ranks() are empty, or name a rank that the communicator does not have");
     if (self(memory, comm_.rank()) == ranks.size()) throw bad_input("ranks() lack the calling rank");
-    if constexpr (requires { comm_.all_share_memory(); })
-      if (comm_.all_share_memory() != (ranks.size() == static_cast<std::size_t>(comm_.size())))
-        note("all_share_memory() contradicts ranks()");
+    if constexpr (says_nodes<Comm>) {
+      const auto& found = comm_.nodes();
+      const std::span<const int> nodes(found);
+      const bool are_of_one = std::ranges::adjacent_find(nodes, std::ranges::not_equal_to{}) == nodes.end();
+      if (are_of_one != (ranks.size() == nodes.size())) note("nodes() contradict ranks()");
+    } else if (ranks.size() != static_cast<std::size_t>(comm_.size())) {
+      note("ranks() lack a rank, and there are no nodes()");
+    }
     if constexpr (requires { memory.has_left(std::size_t{}); })
       for (std::size_t i = 0; i < ranks.size(); ++i)
         if (memory.has_left(i)) note("has_left() is true for a rank that is there");

@@ -15,7 +15,6 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/joined_threads.hpp"
-#include "../core/kept_plans.hpp"
 #include "../core/message.hpp"
 #include "../detail/references/own_communicators.hpp"
 #include "simulation/settings.hpp"
@@ -68,13 +67,7 @@ class simulated_communicator {
 
   // ── the concept communicator_for, and what is optional there ──
 
-  bool& reduction_in_flight() const { return world_->reduction_in_flight(rank_); }
-  adasum::kept_plans* kept_plans() const { return keeps_ ? world_->plans(rank_) : nullptr; }
-  simulated_communicator without_kept_plans() const {
-    auto copy = *this;
-    copy.keeps_ = false;
-    return copy;
-  }
+  communicator_state& state() const { return world_->state_of(rank_); }
   std::span<const int> nodes() const { return world_->settings().nodes; }
 
   template <class Space>
@@ -124,10 +117,6 @@ class simulated_communicator {
     detail::simulated::list<int> ranks_;
     std::shared_ptr<detail::simulated::guarded_block> block_;
   };
-  bool all_share_memory() const {
-    const auto all = nodes();
-    return std::ranges::all_of(all, [&](int node) { return node == all.front(); });
-  }
   memory share(std::size_t bytes) const {
     memory shared;
     shared.world_ = world_;
@@ -141,7 +130,6 @@ class simulated_communicator {
  private:
   world* world_;
   int rank_;
-  bool keeps_ = true;
 };
 
 /// @cond internal

@@ -59,21 +59,15 @@ template <class Comm, class Space>
 member_list taken_members_of_communicator() {
   refuse_members_of_communicator<Comm>();
   const auto& table = table_of_communicator<Comm, Space>;
-  auto names = taken({{"reduction_in_flight", table.reduction_in_flight != nullptr},
+  auto names = taken({{"state", has_state<Comm>},
                       {"reserve", table.reserve != nullptr},
                       {"nodes", table.nodes != nullptr},
-                      {"kept_plans", table.kept_plans != nullptr},
-                      {"gave_up", table.gave_up != nullptr},
-                      {"require_usable", table.require_usable != nullptr},
                       {"post", table.posting != nullptr},
-                      {"share", table.sharing != nullptr},
-                      {"all_share_memory", table.sharing != nullptr && table.sharing->all_share_memory != nullptr}});
+                      {"share", table.sharing != nullptr}});
   if constexpr (shared_memory_communicator<Comm>) {
     using memory = decltype(std::declval<const Comm&>().share(std::size_t{}));
     refuse_members_of_memory<memory>();
-    for (auto& name : taken({{"has_left", tells_who_has_left<memory>},
-                             {"timeout", has_timeout<memory>},
-                             {"progress", makes_progress<memory>}}))
+    for (auto& name : taken({{"has_left", tells_who_has_left<memory>}, {"progress", makes_progress<memory>}}))
       names.push_back(std::move(name));
   }
   return names;

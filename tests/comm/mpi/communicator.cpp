@@ -36,7 +36,7 @@ void check_empty(const adasum::mpi_communicator& comm) {
   CHECK_THROWS_WITH_AS(comm.rank(), is_empty, adasum::bad_input);
   CHECK_THROWS_WITH_AS(comm.size(), is_empty, adasum::bad_input);
   CHECK_THROWS_WITH_AS(comm.share(64), is_empty, adasum::bad_input);
-  CHECK_THROWS_WITH_AS(static_cast<void>(comm.all_share_memory()), is_empty, adasum::bad_input);
+  CHECK_THROWS_WITH_AS(static_cast<void>(comm.state()), is_empty, adasum::bad_input);
   CHECK_THROWS_WITH_AS(comm.nodes(), is_empty, adasum::bad_input);
   CHECK_THROWS_WITH_AS(comm.exchange(space, {}, {}), is_empty, adasum::bad_input);
   adasum::mpi_communicator::pending nothing;
@@ -107,7 +107,6 @@ TEST_CASE("communicators that cannot be used") {
 
 TEST_CASE("the nodes of ranks on one machine") {
   const adasum::mpi_communicator comm{MPI_COMM_WORLD};
-  CHECK(comm.all_share_memory());
   CHECK(comm.nodes() == std::vector<int>(static_cast<std::size_t>(comm.size()), 0));
   MPI_Comm reversed = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank(), &reversed);

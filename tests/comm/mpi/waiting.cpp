@@ -63,7 +63,7 @@ void check_call(const std::string& name, const std::string& doing, const adasum:
     check(late >= 0 && message.find("rank " + std::to_string(late) + " (on the node of rank ") != std::string::npos,
           name + " does not name the rank: \"" + message + "\"");
     if (world_size() == 2) check(late == late_rank, name + " names rank " + std::to_string(late));
-    check(comm.gave_up(), name + ": the communicator does not know");
+    check(comm.state().gave_up(), name + ": the communicator does not know");
     const auto again = timeout_of(call);
     check(again.find("cannot use this communicator any more") != std::string::npos, name + ", again: " + again);
   }
@@ -83,7 +83,8 @@ int main(int argc, char** argv) {
 
   {
     const adasum::mpi_communicator comm{MPI_COMM_WORLD};
-    check(comm.timeout() == adasum::no_timeout && !comm.gave_up(), "a communicator has a timeout from the beginning");
+    check(comm.timeout() == adasum::no_timeout && !comm.state().gave_up(),
+          "a communicator has a timeout from the beginning");
     check_call("making a plan", "adasum::plan_allreduce", comm,
                [&] { const auto plan = adasum::plan_allreduce<float>(exec, comm, length); });
   }
@@ -158,7 +159,7 @@ int main(int argc, char** argv) {
         check(message.find("had not come when the wait was interrupted, in bringing") != std::string::npos ||
                   (world_size() > 2 && some_other != std::string::npos),
               "interrupted: " + message);
-        check(shares || comm.gave_up(), "interrupted: the communicator does not know");
+        check(shares || comm.state().gave_up(), "interrupted: the communicator does not know");
       }
       interrupts = false;
       MPI_Barrier(MPI_COMM_WORLD);

@@ -91,10 +91,9 @@ TEST_CASE("calls among ranks ask a space, a rule, a communicator and a schedule 
     });
   }
   check_asked(asked, {asked_for::copy_to_16_bits, asked_for::copy_from_16_bits, asked_for::arithmetic,
-                      asked_for::can_reach, asked_for::whole_model, asked_for::all_share_memory,
-                      asked_for::uses_shared_memory, asked_for::stages_in_place,
-                      asked_for::chosen_name, asked_for::parameters, asked_for::schedule_parameters, asked_for::gave_up,
-                      asked_for::require_usable, asked_for::chosen_name_of_rule});
+                      asked_for::can_reach, asked_for::whole_model, asked_for::state, asked_for::uses_shared_memory,
+                      asked_for::stages_in_place, asked_for::chosen_name, asked_for::parameters,
+                      asked_for::schedule_parameters, asked_for::chosen_name_of_rule});
 }
 
 TEST_CASE("a rank that waits in shared memory asks whether the other has left, and lets messages move") {
@@ -109,7 +108,7 @@ TEST_CASE("a rank that waits in shared memory asks whether the other has left, a
     plan(gradient);
     return true;
   });
-  check_asked(asked, {asked_for::has_left, asked_for::progress, asked_for::timeout});
+  check_asked(asked, {asked_for::has_left, asked_for::progress});
 }
 
 TEST_CASE("a space of a user measures in one round; one that works from caches, in several") {

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/concepts.hpp"
 #include "../../core/error.hpp"
-#include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
 #include "../../detail/references/owned_object.hpp"
 #include "device.hpp"
@@ -79,8 +79,9 @@ class mpi_communicator {
   /// The duplicate that carries the messages; MPI_COMM_NULL if this communicator is empty.
   MPI_Comm native() const;
 
-  /// Whether a plan is in flight; see the concept communicator_for.
-  bool& reduction_in_flight() const;
+  /// Whether this rank has waited in vain, plans of single calls (which are destroyed with the last copy of this object), and
+  /// more; see the concept communicator_for.
+  communicator_state& state() const;
 
   /// From now on, how long this rank waits for others at the most, at each step of a reduction, of making a plan, and
   /// of waiting in memory that ranks share; without a timeout, for ever. Local: ranks may have different ones. It must
@@ -98,15 +99,6 @@ class mpi_communicator {
   void set_timeout(std::chrono::duration<double> timeout) const;
   /// The timeout that was set; infinite if none was.
   std::chrono::duration<double> timeout ADASUM_NO_MACRO() const;
-  /// Whether this rank has waited in vain; see the concept communicator_for.
-  bool gave_up() const;
-
-  /// @throws bad_input  this thread must not call MPI; see the concept communicator_for
-  void require_usable(const char* call) const;
-
-  /// Plans of single calls, destroyed with the last copy of this object; see the concept plan_keeping_communicator.
-  adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
-  mpi_communicator without_kept_plans() const;
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
   /// Local: from now on, whoever waits on this communicator for another rank gets an error, and so does every later call on
@@ -123,7 +115,6 @@ class mpi_communicator {
    public:
     static constexpr bool same_address_space = false;
     std::span<const int> ranks() const;
-    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const;
     std::byte* of(std::size_t index) const;
     /// Lets messages move, the program's own too, while a rank waits for others in shared memory.
     /// @throws mpi_error  where MPI knows that one of them has died
@@ -139,9 +130,6 @@ class mpi_communicator {
   /// @throws shared_memory_error  on all ranks: on one node there is too little room in /dev/shm, or a rank ran out of
   ///                              memory
   memory share(std::size_t bytes) const;
-
-  /// Whether all ranks share memory with each other.
-  bool all_share_memory() const;
 
   /// The node of each rank, named by the lowest of the ranks that share memory there (MPI_COMM_TYPE_SHARED): what
   /// schedules::hierarchical asks for, and schedules::automatic follows.
@@ -200,7 +188,6 @@ class mpi_communicator {
   void exchange_with_device(std::span<const outgoing> out, std::span<const incoming> in) const;
 
   std::shared_ptr<detail::mpi::state> state_;
-  std::shared_ptr<adasum::kept_plans> kept_plans_;
 };
 
 }  // namespace adasum
@@ -225,11 +212,10 @@ ADASUM_MPI_INLINE mpi_communicator::mpi_communicator(MPI_Comm comm, std::size_t 
                      default_piece_limit});
   if (comm == MPI_COMM_NULL) return;
   detail::mpi::require_initialized(comm);
-  const detail::mpi::permitted_thread here;
-  here.require("adasum::mpi_communicator");
-  kept_plans_ = std::make_shared<adasum::kept_plans>();
+  const auto only = detail::mpi::permitted_thread();
+  only.require("adasum::mpi_communicator");
   state_ =
-      std::shared_ptr<detail::mpi::state>(new detail::mpi::state(comm, piece_limit, here), detail::mpi::state::destroy);
+      std::shared_ptr<detail::mpi::state>(new detail::mpi::state(comm, piece_limit, only), detail::mpi::state::destroy);
   state_->stages = device == device_messages::staged || (device == device_messages::automatic && !is_gpu_aware());
 }
 
@@ -243,22 +229,14 @@ ADASUM_MPI_INLINE detail::mpi::state& mpi_communicator::get() const {
 ADASUM_MPI_INLINE int mpi_communicator::rank() const { return get().comm.rank(); }
 ADASUM_MPI_INLINE int mpi_communicator::size() const { return get().comm.size(); }
 ADASUM_MPI_INLINE MPI_Comm mpi_communicator::native() const { return state_ ? state_->comm.get() : MPI_COMM_NULL; }
-ADASUM_MPI_INLINE bool& mpi_communicator::reduction_in_flight() const { return get().reduction_in_flight; }
+ADASUM_MPI_INLINE communicator_state& mpi_communicator::state() const { return get().of_handles; }
 
 ADASUM_MPI_INLINE void mpi_communicator::set_timeout(std::chrono::duration<double> timeout) const {
   detail::require_timeout(timeout, "adasum::mpi_communicator::set_timeout");
-  get().wait->set_timeout(timeout);
+  state().set_timeout(timeout);
 }
 ADASUM_MPI_INLINE std::chrono::duration<double> mpi_communicator::timeout ADASUM_NO_MACRO() const {
-  return (get().wait->timeout)();
-}
-ADASUM_MPI_INLINE bool mpi_communicator::gave_up() const { return state_ && state_->wait->gave_up(); }
-ADASUM_MPI_INLINE void mpi_communicator::require_usable(const char* call) const { get().here.require(call); }
-
-ADASUM_MPI_INLINE mpi_communicator mpi_communicator::without_kept_plans() const {
-  auto copy = *this;
-  copy.kept_plans_.reset();
-  return copy;
+  return (state().timeout)();
 }
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
@@ -282,9 +260,6 @@ ADASUM_MPI_INLINE bool mpi_communicator::is_gpu_aware() {
 // ── memory that ranks share ──
 
 ADASUM_MPI_INLINE std::span<const int> mpi_communicator::memory::ranks() const { return memory_->ranks(); }
-ADASUM_MPI_INLINE std::chrono::duration<double> mpi_communicator::memory::timeout ADASUM_NO_MACRO() const {
-  return (memory_->timeout)();
-}
 ADASUM_MPI_INLINE std::byte* mpi_communicator::memory::of(std::size_t index) const { return memory_->of(index); }
 ADASUM_MPI_INLINE void mpi_communicator::memory::progress() const {
   int is_there = 0;
@@ -294,12 +269,11 @@ ADASUM_MPI_INLINE void mpi_communicator::memory::progress() const {
 
 ADASUM_MPI_INLINE mpi_communicator::memory mpi_communicator::share(std::size_t bytes) const {
   auto& here = get();
-  here.wait->require_not_given_up();
+  here.wait.require_not_given_up();
   memory made;
   made.memory_ = detail::mpi::node_memory::make(here.node, bytes, native(), here.wait);
   return made;
 }
-ADASUM_MPI_INLINE bool mpi_communicator::all_share_memory() const { return get().node->comm().size() == size(); }
 ADASUM_MPI_INLINE const std::vector<int>& mpi_communicator::nodes() const { return get().node->node_of_rank(); }
 
 // ── messages ──
@@ -333,7 +307,7 @@ ADASUM_MPI_INLINE void mpi_communicator::post_on_host(std::span<const outgoing> 
 
 ADASUM_MPI_INLINE detail::mpi::device* mpi_communicator::kept_device(const char* kind) const {
   auto& here = get();
-  here.wait->require_not_given_up();
+  here.wait.require_not_given_up();
   return here.buffers.kind == kind ? &here.buffers.copies->device() : nullptr;
 }
 ADASUM_MPI_INLINE void mpi_communicator::keep(detail::mpi::device* made, const char* kind) const {
@@ -345,7 +319,7 @@ ADASUM_MPI_INLINE void mpi_communicator::exchange_with_device(std::span<const ou
                                                               std::span<const incoming> in) const {
   auto& here = get();
   detail::mpi::device_exchange(here.stages, here.piece_limit, here.blocking, here.buffers)
-      .run(here.comm, *here.wait, out, in);
+      .run(here.comm, here.wait, out, in);
 }
 
 }  // namespace adasum

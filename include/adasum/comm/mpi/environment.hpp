@@ -5,9 +5,9 @@
 
 #include "mpi_h.hpp"
 
-#include <string>
 #include <thread>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/error.hpp"
 #include "error.hpp"
 
@@ -41,35 +41,26 @@ inline void require_initialized([[maybe_unused]] MPI_Comm comm) {
 }
 
 /// MPI_THREAD_SINGLE and MPI_THREAD_FUNNELED confine MPI to the thread that initialised it. What sessions allow can be asked
-/// of the session alone.
-class permitted_thread {
- public:
+/// of the session alone. @pre MPI can be used
+inline detail::permitted_thread permitted_thread() {
+  detail::permitted_thread found;
 #ifndef SMPI_H  // SimGrid's ranks are threads of a simulator, which lets one of them run at a time
-  /// @pre MPI can be used
-  permitted_thread() {
-    if (!initialized()) return;
-    check("MPI_Query_thread", MPI_Query_thread(&level_));
-    if (!is_confined()) return;
-    int is_main = 1;
-    check("MPI_Is_thread_main", MPI_Is_thread_main(&is_main));
-    if (is_main) thread_ = std::this_thread::get_id();
-  }
+  if (!initialized()) return found;
+  int level = MPI_THREAD_MULTIPLE;
+  check("MPI_Query_thread", MPI_Query_thread(&level));
+  if (level != MPI_THREAD_SINGLE && level != MPI_THREAD_FUNNELED) return found;
+  found.why = level == MPI_THREAD_SINGLE
+                  ? "MPI was initialised with MPI_THREAD_SINGLE, so only the thread that initialised it may use MPI, "
+                    "and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or "
+                    "MPI_THREAD_MULTIPLE"
+                  : "MPI was initialised with MPI_THREAD_FUNNELED, so only the thread that initialised it may use "
+                    "MPI, and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or "
+                    "MPI_THREAD_MULTIPLE";
+  int is_main = 1;
+  check("MPI_Is_thread_main", MPI_Is_thread_main(&is_main));
+  if (is_main) found.thread = std::this_thread::get_id();
 #endif
-
-  /// @throws bad_input  this thread is another one
-  void require(const char* call) const {
-    if (!is_confined() || std::this_thread::get_id() == thread_) return;
-    throw bad_input({call, ": MPI was initialised with ",
-                     level_ == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED",
-                     ", so only the thread that initialised it may use MPI, and this is another thread; call "
-                     "MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE"});
-  }
-
- private:
-  bool is_confined() const { return level_ == MPI_THREAD_SINGLE || level_ == MPI_THREAD_FUNNELED; }
-
-  int level_ = MPI_THREAD_MULTIPLE;
-  std::thread::id thread_{};  // that may, if only one may
-};
+  return found;
+}
 
 }  // namespace adasum::detail::mpi

@@ -6,7 +6,6 @@
 #include "mpi_h.hpp"
 
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,17 +45,17 @@ class node_memory {
   /// @throws shared_memory_error  on all ranks of `whole`: also where one of them has no memory for this object
   /// @throws timeout_error        this rank has given up waiting for another
   static std::shared_ptr<const node_memory> make(const std::shared_ptr<const node>& ranks_of_node, std::size_t bytes,
-                                                 MPI_Comm whole, const std::shared_ptr<waiting>& wait) {
+                                                 MPI_Comm whole, waiting& wait) {
     std::shared_ptr<node_memory> made;
     try {
-      made = std::make_shared<node_memory>(ranks_of_node, wait);
+      made = std::make_shared<node_memory>(ranks_of_node);
     } catch (const std::bad_alloc&) {  // the others are about to ask whether all ranks are well
     }
-    if (!on_all(made != nullptr, whole, *wait)) give_up(made ? another_rank : "this rank has no memory to describe it");
+    if (!on_all(made != nullptr, whole, wait)) give_up(made ? another_rank : "this rank has no memory to describe it");
     try {
-      made->lay_out(bytes);
-      made->open(whole);
-      made->map(whole);
+      made->lay_out(bytes, wait);
+      made->open(whole, wait);
+      made->map(whole, wait);
     } catch (const timeout_error&) {  // MPI may still work on its members: they stay for good
       new (std::nothrow) std::shared_ptr<node_memory>(made);
       throw;
@@ -64,13 +63,12 @@ class node_memory {
     return made;
   }
   /// For make(). All that it needs besides the memory to be shared.
-  node_memory(std::shared_ptr<const node> ranks_of_node, std::shared_ptr<waiting> wait)
-      : node_(std::move(ranks_of_node)), waiting_(std::move(wait)), ends_(ranks().size()) {}
+  explicit node_memory(std::shared_ptr<const node> ranks_of_node)
+      : node_(std::move(ranks_of_node)), ends_(ranks().size()) {}
 
   std::span<const int> ranks() const { return node_->ranks(); }
   std::byte* of(std::size_t index) const { return file_.base() + begin_of(index) * page; }
   MPI_Comm comm() const { return node_->comm().get(); }
-  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (waiting_->timeout)(); }
 
  private:
   static constexpr std::size_t page = 4096;  // or a part of one; no rank's memory ends within a cache line
@@ -81,20 +79,20 @@ class node_memory {
   std::size_t pages() const { return ends_.back(); }
 
   /// Where each rank's memory begins and ends, in pages.
-  void lay_out(std::size_t bytes) {
+  void lay_out(std::size_t bytes, waiting& wait) {
     own_pages_ = bytes / page + 1;
     ends_[self()] = own_pages_;
     if (ranks().size() > 1) {
       MPI_Request request;
       check("MPI_Iallgather",
             MPI_Iallgather(&own_pages_, 1, MPI_UINT64_T, ends_.data(), 1, MPI_UINT64_T, comm(), &request));
-      waiting_->await("MPI_Iallgather", request);
+      wait.await("MPI_Iallgather", request);
     }
     std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());  // of less than 2⁵² pages each
   }
 
   /// The first rank of the node makes the file; the others open it. One that is alone needs none.
-  void open(MPI_Comm whole) {
+  void open(MPI_Comm whole, waiting& wait) {
     auto& made = first_ranks_;
     made.problem = pages() < PTRDIFF_MAX / page ? 0 : EFBIG;
     struct unnaming {  // when all have opened it, or MPI has failed
@@ -108,17 +106,17 @@ class node_memory {
       if (self() == 0 && made.problem == 0) at_the_end.made = &made.name;
       MPI_Request request;
       check("MPI_Ibcast", MPI_Ibcast(&made, sizeof made, MPI_BYTE, 0, comm(), &request));
-      waiting_->await("MPI_Ibcast", request);
+      wait.await("MPI_Ibcast", request);
       if (self() != 0 && made.problem == 0) made.problem = file_.open(made.name);
     }
-    if (!on_all(made.problem == 0, whole, *waiting_)) give_up(made.problem);
+    if (!on_all(made.problem == 0, whole, wait)) give_up(made.problem);
   }
 
-  void map(MPI_Comm whole) {
+  void map(MPI_Comm whole, waiting& wait) {
     int problem =
         ranks().size() == 1 ? 0 : file_.take(begin_of(self()) * page, (ends_[self()] - begin_of(self())) * page);
     if (problem == 0) problem = file_.map(pages() * page);
-    if (!on_all(problem == 0, whole, *waiting_)) give_up(problem);
+    if (!on_all(problem == 0, whole, wait)) give_up(problem);
   }
 
   /// @param problem  an errno; 0 on a rank that has none
@@ -132,7 +130,6 @@ class node_memory {
   }
 
   std::shared_ptr<const node> node_;
-  std::shared_ptr<waiting> waiting_;
   std::uint64_t own_pages_ = 0;
   std::vector<std::uint64_t> ends_;  // of each rank's memory, in pages
   struct {

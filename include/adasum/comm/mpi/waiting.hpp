@@ -5,12 +5,12 @@
 
 #include "mpi_h.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <thread>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/error.hpp"
 #include "../../core/interruption.hpp"
 #include "../../core/spinning.hpp"
@@ -24,18 +24,17 @@ namespace adasum::detail::mpi {
 /// leaves the memory of its messages to MPI for good, and sends and receives no more on that communicator.
 class waiting {
  public:
-  waiting(int rank, std::span<const int> node_of_rank) : rank_(rank), node_of_rank_(node_of_rank) {}
+  /// @param state  of the communicator: its timeout, and whether this rank has given up. It must outlive this object
+  waiting(int rank, std::span<const int> node_of_rank, communicator_state& state)
+      : rank_(rank), node_of_rank_(node_of_rank), state_(state) {}
 
   std::size_t size() const { return node_of_rank_.size(); }
 
-  void set_timeout(std::chrono::duration<double> timeout) { timeout_ = timeout; }
-  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return timeout_; }
   /// Whether a wait may end before what is waited for has come.
-  bool is_limited() const { return detail::is_limited(timeout_) || can_be_interrupted(); }
+  bool is_limited() const { return detail::is_limited((state_.timeout)()) || can_be_interrupted(); }
 
-  bool gave_up() const { return gave_up_; }
   void require_not_given_up() const {
-    if (gave_up_)
+    if (state_.gave_up())
       throw timeout_error({name(), " cannot use this communicator any more: it has waited in vain",
                            late_ < 0 ? "" : " for " + text(late_), " before"},
                           late_);
@@ -53,7 +52,7 @@ class waiting {
       if (spin_.again()) continue;
       std::this_thread::yield();
       was_interrupted_ = stop.is_requested();
-      is_late = was_interrupted_ || waited.exceeds(timeout_);
+      is_late = was_interrupted_ || waited.exceeds((state_.timeout)());
     }
     spin_.ended();
     return has_come;
@@ -61,14 +60,14 @@ class waiting {
 
   /// @param late  the rank that did not come; negative where it is not known
   void give_up(int late) {
-    gave_up_ = true;
+    state_.give_up();
     late_ = late;
   }
   /// After give_up().
   [[noreturn]] void throw_error() const {
     throw timeout_error({name(), ": ", late_ < 0 ? "another rank" : text(late_),
                          was_interrupted_ ? " had not come when the wait was interrupted"
-                                          : " has not come within " + text_of(timeout_)},
+                                          : " has not come within " + text_of((state_.timeout)())},
                         late_);
   }
 
@@ -97,10 +96,9 @@ class waiting {
 
   int rank_;
   std::span<const int> node_of_rank_;
-  std::chrono::duration<double> timeout_ = no_timeout;
+  communicator_state& state_;
   mutable spinning spin_{2000};  // tests of a request take longer than looks at memory
   mutable bool was_interrupted_ = false;
-  bool gave_up_ = false;
   int late_ = -1;
 };
 

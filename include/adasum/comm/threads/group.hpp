@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
@@ -101,10 +102,6 @@ class group {
   void set_timeout(int rank, std::chrono::duration<double> timeout) {
     const std::scoped_lock lock(mutex_);
     of(rank).owners_timeout = timeout;
-  }
-  std::chrono::duration<double> timeout ADASUM_NO_MACRO(int rank) {
-    const std::scoped_lock lock(mutex_);
-    return of(rank).owners_timeout;
   }
   bool has_left(std::size_t rank) {
     const std::scoped_lock lock(mutex_);
@@ -231,11 +228,14 @@ struct membership {
   }
   membership(const membership&) = delete;
   membership& operator=(const membership&) = delete;
-  ~membership() { group->leave(rank); }
+  ~membership() {
+    state.plans().clear();  // first, so that they are there as long as others wait for this rank
+    group->leave(rank);
+  }
 
   std::shared_ptr<threads::group> group;
   int rank;
-  bool reduction_in_flight = false;
+  communicator_state state;
   std::size_t shares = 0;     // how often share() has been called
   pending_messages blocking;  // the messages of exchange(), kept for their memory
 };

@@ -127,7 +127,7 @@ ADASUM_INLINE void joint_set_up::refuse(const std::string& problem) {
 }
 
 ADASUM_INLINE void joint_set_up::forget_kept_plans() const noexcept {
-  if (auto* const kept = comm_.kept_plans()) kept->clear();
+  if (comm_.state()) comm_.state()->plans().clear();
 }
 
 ADASUM_INLINE void joint_set_up::tell(const char* problem) const noexcept {

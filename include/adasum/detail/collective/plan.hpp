@@ -54,6 +54,8 @@ class plan {
   std::byte* buffer(const char* call);
   /// The same as a part of a larger set-up.
   std::byte* buffer(joint_set_up& together);
+  /// Before a run of a plan that is kept: the call's handle to the communicator, which lives until the end of the run.
+  void communicate_by(const communicator_ref& comm) { handle_of_call_ = comm.comm(); }
   /// Before a run for one of several calls: the others may mean another plan, or none.
   void meet(joint_set_up& together) const;
 
@@ -82,6 +84,7 @@ class plan {
   stage_executor& usual() { return in_place_ ? *in_place_ : *by_messages_; }
   bool is_buffer(const std::byte* elements) const { return buffer_ && elements == *buffer_; }
 
+  const void* handle_of_call_;  // to the communicator, for a plan that is kept with it: that does not hold it
   owned_object space_, comm_, rule_, schedule_;
   std::unique_ptr<plan_inputs> inputs_;
   std::optional<space_memory> own_memory_;    // for buffer(), where ranks share none; a reduction may still use it
@@ -124,16 +127,16 @@ ADASUM_INLINE void plan_deleter::operator()(plan* held) const noexcept {
 
 ADASUM_INLINE plan_arguments plan::of_copies(plan_arguments given) const {
   given.space = given.space.to(space_);
-  given.comm = given.comm.to(comm_, space_);
+  given.comm = comm_ ? given.comm.to(comm_, space_) : given.comm.through(handle_of_call_, space_);
   given.rule = given.rule.to(rule_);
   given.schedule = given.schedule.to(schedule_);
   return given;
 }
 
 ADASUM_INLINE plan::plan(const plan_arguments& given, joint_set_up& together)
-    : space_(given.space.copy_of_space()),
-      comm_(given.comm.copy(given.purpose !=
-                            plan_purpose::kept)),  // one that is kept with a communicator does not keep that
+    : handle_of_call_(given.comm.comm()),
+      space_(given.space.copy_of_space()),
+      comm_(given.purpose == plan_purpose::kept ? no_object() : given.comm.copy()),
       rule_(given.rule.copy_of_rule()),
       schedule_(given.schedule.copy()),
       inputs_(std::make_unique<plan_inputs>(of_copies(given))) {
@@ -254,10 +257,7 @@ ADASUM_INLINE void plan::begin(std::byte* elements, std::size_t count, const std
 ADASUM_INLINE void plan::make_in_place(shared_memory_use use, joint_set_up& together) {
   if (std::exchange(tried_to_share_, true) || use == shared_memory_use::none || !comm().can_share()) return;
   const bool all_of_them = use == shared_memory_use::preferred || use == shared_memory_use::buffer_if_all;
-  if (all_of_them && comm().knows_who_shares()) {
-    meet(together);  // what follows may be collective
-    if (!comm().all_share_memory()) return;
-  }
+  if (all_of_them && !inputs_->is_one_node()) return;  // those of a node share memory
   try {
     auto settings = inputs_->settings(true);
     // The others have been told of a schedule that can be built: not of the one that takes its place.

@@ -72,8 +72,11 @@ class plan_inputs {
   bool is_for(const plan_arguments& call) const {
     return std::ranges::equal(offsets_, call.segments.offsets()) && choices() == call.choices &&
            schedule().equals(call.schedule) && space().equals(call.space) && rule().is_of_type(call.rule) &&
-           to().gives_the_same_as(call.to, length(), size());
+           comm().is_of_type(call.comm) && to().gives_the_same_as(call.to, length(), size());
   }
+
+  /// Whether all ranks are of one node, as far as the communicator says.
+  bool is_one_node() const { return nodes_.empty() && !apart_; }
 
   /// Whether ranks compare what they are about to do.
   bool compares() const { return choices().check_agreement && size() > 1; }

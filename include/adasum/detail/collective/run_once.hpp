@@ -55,8 +55,9 @@ struct call_made_before final : kept_plans::call {
 
 inline bool can_be_kept(const plan_arguments& given) {
   // Calls with shards may be alike on one rank, and not on another that has another shard.
-  return given.choices.keep_plan && given.mine == nullptr && given.comm.size() > 1 && !given.space.is_device() &&
-         given.space.is_comparable() && given.schedule.is_comparable() && !given.rule.has_state();
+  return given.comm.state() && given.choices.keep_plan && given.mine == nullptr && given.comm.size() > 1 &&
+         !given.space.is_device() && given.space.is_comparable() && given.schedule.is_comparable() &&
+         !given.rule.has_state();
 }
 
 /// All ranks that make the same calls keep the same plans: what is kept changes only where all of them have set something up
@@ -64,7 +65,7 @@ inline bool can_be_kept(const plan_arguments& given) {
 /// things, and forget all of them.
 ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, std::size_t count,
                               plan_ptr& made) {
-  auto* const kept = can_be_kept(given) ? given.comm.kept_plans() : nullptr;
+  auto* const kept = can_be_kept(given) ? &given.comm.state()->plans() : nullptr;
   plan* chosen = nullptr;
   joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
     refuse_bad_gradient(together, given.call, given.space, elements, count, given.segments);
@@ -79,6 +80,7 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
         kept->find<call_made_before>([&](const call_made_before& one) { return one.plan->is_for(given); });
     if (found) {
       chosen = found->plan.get();
+      chosen->communicate_by(given.comm);
       chosen->meet(together);
       return;
     }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/concepts.hpp"
-#include "../../core/kept_plans.hpp"
 #include "../../core/message.hpp"
 #include "../../core/optional_members.hpp"
 #include "own_communicators.hpp"
@@ -36,7 +36,7 @@ struct posting_table {
 /// Memory that the ranks share; see the concept shared_memory_communicator.
 struct sharing_table {
   any_window (*share)(const void* comm, std::size_t bytes);
-  bool (*all_share_memory)(const void* comm);  ///< or null
+  bool (*can_share)(const void* comm);  ///< see own_sharing
   bool same_address_space;
 };
 
@@ -45,13 +45,9 @@ struct sharing_table {
 struct communicator_table {
   void (*exchange)(const void* comm, const void* space, std::span<const outgoing>, std::span<const incoming>);
   void (*reserve)(const void* comm, std::size_t messages, std::size_t longest);
-  bool (*gave_up)(const void* comm);
-  void (*require_usable)(const void* comm, const char* call);
-  bool& (*reduction_in_flight)(const void* comm);
   void (*note_activity)(const void* comm, reduction_activity what);
   std::vector<int> (*nodes)(const void* comm);
-  adasum::kept_plans* (*kept_plans)(const void* comm);
-  owned_object (*copy)(const void* comm, bool keeps_plans);
+  owned_object (*copy)(const void* comm);
   const posting_table* posting;
   const sharing_table* sharing;  ///< null, too, where the memory cannot hold gradients of the space
 };
@@ -59,65 +55,73 @@ struct communicator_table {
 /// A communicator of the caller's, for messages in memory of a space. Whoever holds it sees to it that both live.
 class communicator_ref {
  public:
-  communicator_ref(const communicator_table& table, const void* comm, const void* space, int rank, int size)
-      : table_(&table), comm_(comm), space_(space), rank_(rank), size_(size) {}
+  communicator_ref(const communicator_table& table, const void* comm, communicator_state* state, const void* space,
+                   int rank, int size)
+      : table_(&table), comm_(comm), state_(state), space_(space), rank_(rank), size_(size) {}
 
   int rank() const { return rank_; }
   int size() const { return size_; }
   void exchange(std::span<const outgoing> out, std::span<const incoming> in) const {
-    table_->exchange(comm_, space_, out, in);
+    table_->exchange(comm(), space_, out, in);
   }
   void reserve(std::size_t messages, std::size_t longest) const {
-    if (table_->reserve != nullptr) table_->reserve(comm_, messages, longest);
+    if (table_->reserve != nullptr) table_->reserve(comm(), messages, longest);
   }
-  bool gave_up() const { return table_->gave_up != nullptr && table_->gave_up(comm_); }
+  /// Null where the communicator has none.
+  communicator_state* state() const { return state_; }
+  bool gave_up() const { return state_ && state_->gave_up(); }
   /// @throws bad_input  this thread must not use the communicator; nothing has been sent
   void require_usable(const char* call) const {
-    if (table_->require_usable != nullptr) table_->require_usable(comm_, call);
+    if (state_) state_->require_usable(call);
   }
-  bool has_reduction_in_flight() const {
-    return table_->reduction_in_flight != nullptr && table_->reduction_in_flight(comm_);
-  }
+  bool has_reduction_in_flight() const { return state_ && state_->reduction_in_flight(); }
   void set_reduction_in_flight(bool is_in_flight) const {
-    if (table_->reduction_in_flight != nullptr) table_->reduction_in_flight(comm_) = is_in_flight;
+    if (state_) state_->set_reduction_in_flight(is_in_flight);
   }
   void note_activity(reduction_activity what) const {
-    if (table_->note_activity != nullptr) table_->note_activity(comm_, what);
+    if (table_->note_activity != nullptr) table_->note_activity(comm(), what);
   }
   /// The node of each rank; empty if the communicator does not say.
-  std::vector<int> nodes() const { return table_->nodes != nullptr ? table_->nodes(comm_) : std::vector<int>(); }
+  std::vector<int> nodes() const { return table_->nodes != nullptr ? table_->nodes(comm()) : std::vector<int>(); }
+  bool is_of_type(const communicator_ref& other) const { return table_ == other.table_; }
   /// A copy of the communicator, for whoever outlives it, and the reference to that, for a copy of the space.
-  /// @param keeps_plans  whether it still has kept_plans()
-  owned_object copy(bool keeps_plans) const { return table_->copy(comm_, keeps_plans); }
+  owned_object copy() const { return table_->copy(comm()); }
   communicator_ref to(const owned_object& copied, const owned_object& space) const {
-    return {*table_, copied.get(), space.get(), rank_, size_};
+    return {*table_, copied.get(), state_, space.get(), rank_, size_};
   }
-  adasum::kept_plans* kept_plans() const { return table_->kept_plans != nullptr ? table_->kept_plans(comm_) : nullptr; }
+  /// For a plan that state() keeps: a copy of the communicator there would keep state() alive, and so itself.
+  /// @param handle  to the handle of the call that runs the plan
+  communicator_ref through(const void* const& handle, const owned_object& space) const {
+    auto found = to(no_object(), space);
+    found.handle_ = &handle;
+    return found;
+  }
+  const void* comm() const { return handle_ ? *handle_ : comm_; }
 
   // ── exchanges that are posted ──
   bool can_post() const { return table_->posting != nullptr; }
   /// An exchange in flight. @pre can_post(), here and below
   owned_object make_pending() const { return table_->posting->make(); }
   void post(std::span<const outgoing> out, std::span<const incoming> in, void* pending) const {
-    table_->posting->post(comm_, space_, out, in, pending);
+    table_->posting->post(comm(), space_, out, in, pending);
   }
   bool test(void* pending) const { return table_->posting->test(pending); }
   void wait(void* pending) const { table_->posting->wait(pending); }
   void reserve(std::size_t messages, std::size_t longest, void* pending) const {
-    if (table_->posting->reserve != nullptr) table_->posting->reserve(comm_, messages, longest, pending);
+    if (table_->posting->reserve != nullptr) table_->posting->reserve(comm(), messages, longest, pending);
   }
 
   // ── memory that ranks share ──
-  bool can_share() const { return table_->sharing != nullptr; }
+  bool can_share() const { return table_->sharing != nullptr && table_->sharing->can_share(comm()); }
   /// @pre can_share(), here and below
   bool same_address_space() const { return table_->sharing->same_address_space; }
-  bool knows_who_shares() const { return table_->sharing->all_share_memory != nullptr; }
-  bool all_share_memory() const { return table_->sharing->all_share_memory(comm_); }
-  any_window share(std::size_t bytes) const { return table_->sharing->share(comm_, bytes); }
+  any_window share(std::size_t bytes) const { return table_->sharing->share(comm(), bytes); }
 
  private:
   const communicator_table* table_;
   const void* comm_;
+  const void* const* handle_ = nullptr;  // in place of comm_, if not null
+  communicator_state* state_;
   const void* space_;
   int rank_, size_;
 };
@@ -145,31 +149,6 @@ struct functions_of_communicator {
     else
       return function(nullptr);
   }
-  static constexpr auto gave_up() {
-    using function = bool (*)(const void*);
-    if constexpr (requires {
-                    { of(nullptr).gave_up() } -> std::same_as<bool>;
-                  })
-      return function([](const void* comm) { return of(comm).gave_up(); });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto require_usable() {
-    using function = void (*)(const void*, const char*);
-    if constexpr (requires(const char* call) { of(nullptr).require_usable(call); })
-      return function([](const void* comm, const char* call) { of(comm).require_usable(call); });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto reduction_in_flight() {
-    using function = bool& (*)(const void*);
-    if constexpr (requires {
-                    { of(nullptr).reduction_in_flight() } -> std::same_as<bool&>;
-                  })
-      return function([](const void* comm) -> bool& { return of(comm).reduction_in_flight(); });
-    else
-      return function(nullptr);
-  }
   static constexpr auto note_activity() {
     using function = void (*)(const void*, reduction_activity);
     if constexpr (own_activity<Comm>::is_noted)
@@ -179,9 +158,7 @@ struct functions_of_communicator {
   }
   static constexpr auto nodes() {
     using function = std::vector<int> (*)(const void*);
-    if constexpr (requires {
-                    { of(nullptr).nodes() } -> std::convertible_to<std::span<const int>>;
-                  })
+    if constexpr (says_nodes<Comm>)
       return function([](const void* comm) {
         const auto& found = of(comm).nodes();
         const std::span<const int> all(found);
@@ -190,18 +167,7 @@ struct functions_of_communicator {
     else
       return function(nullptr);
   }
-  static constexpr auto kept_plans() {
-    using function = adasum::kept_plans* (*)(const void*);
-    if constexpr (plan_keeping_communicator<Comm>)
-      return function([](const void* comm) { return of(comm).kept_plans(); });
-    else
-      return function(nullptr);
-  }
-  static owned_object copy(const void* comm, bool keeps_plans) {
-    if constexpr (plan_keeping_communicator<Comm>)
-      if (!keeps_plans) return own(Comm(of(comm).without_kept_plans()));
-    return own(Comm(of(comm)));
-  }
+  static owned_object copy(const void* comm) { return own(Comm(of(comm))); }
 };
 
 template <class Comm, class Space>
@@ -243,14 +209,6 @@ template <class Comm>
 struct functions_of_sharing {
   using window = decltype(std::declval<const Comm&>().share(std::size_t{}));
 
-  static constexpr auto all_share_memory() {
-    using function = bool (*)(const void*);
-    if constexpr (requires(const Comm& comm) { comm.all_share_memory(); })
-      return function([](const void* comm) -> bool { return static_cast<const Comm*>(comm)->all_share_memory(); });
-    else
-      return function(nullptr);
-  }
-
   static any_window share(const void* comm, std::size_t bytes) {
     auto shared = static_cast<const Comm*>(comm)->share(bytes);
     if constexpr (std::same_as<window, any_window>)  // that of an any_communicator
@@ -259,7 +217,9 @@ struct functions_of_sharing {
       return any_window(std::move(shared), bytes, window::same_address_space);
   }
 
-  static constexpr sharing_table table{&share, all_share_memory(), window::same_address_space};
+  static bool can_share(const void* comm) { return own_sharing<Comm>::can_share(*static_cast<const Comm*>(comm)); }
+
+  static constexpr sharing_table table{&share, &can_share, window::same_address_space};
 };
 
 template <class Comm, class Space>
@@ -283,12 +243,8 @@ constexpr const sharing_table* sharing_if_any() {
 template <class Comm, class Space, class Functions = functions_of_communicator<Comm, Space>>
 communicator_table table_of_communicator{.exchange = &Functions::exchange,
                                          .reserve = Functions::reserve(),
-                                         .gave_up = Functions::gave_up(),
-                                         .require_usable = Functions::require_usable(),
-                                         .reduction_in_flight = Functions::reduction_in_flight(),
                                          .note_activity = Functions::note_activity(),
                                          .nodes = Functions::nodes(),
-                                         .kept_plans = Functions::kept_plans(),
                                          .copy = &Functions::copy,
                                          .posting = posting_if_any<Comm, Space>(),
                                          .sharing = sharing_if_any<Comm, Space>()};
@@ -296,7 +252,8 @@ communicator_table table_of_communicator{.exchange = &Functions::exchange,
 template <class Space, class Comm>
 communicator_ref ref_to_communicator(const Space& space, const Comm& comm) {
   refuse_members_of_communicator<Comm>();
-  return {table_of_communicator<Comm, Space>, &comm, &space, comm.rank(), comm.size()};
+  const int rank = comm.rank();  // says so if the communicator is empty
+  return {table_of_communicator<Comm, Space>, &comm, state_of(comm), &space, rank, comm.size()};
 }
 
 }  // namespace adasum::detail

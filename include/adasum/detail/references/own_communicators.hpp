@@ -41,4 +41,10 @@ struct own_activity {
   static constexpr bool is_noted = false;
 };
 
+/// Whether a communicator with share() has memory to share: one that is chosen at run time may have none.
+template <class Comm>
+struct own_sharing {
+  static bool can_share(const Comm&) { return true; }
+};
+
 }  // namespace adasum::detail

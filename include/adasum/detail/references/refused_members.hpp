@@ -3,7 +3,6 @@
 
 #include "../../core/config.hpp"
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -79,9 +78,9 @@ constexpr void refuse_members_of_memory() {
           },
       "adasum: the shared memory's member has_left is not `bool has_left(std::size_t) const`");
   static_assert(
-      !requires { &Memory::timeout; } ||
-          requires(const Memory& memory) { std::chrono::duration<double>((memory.timeout)()); },
-      "adasum: the shared memory's member timeout is not `std::chrono::duration<double> timeout() const`");
+      !requires { &Memory::timeout; },
+      "adasum: the shared memory has a member timeout, which is now that of the communicator's state: call "
+      "comm.state().set_timeout(...); see core/concepts.hpp");
   static_assert(
       !requires { &Memory::progress; } || requires(const Memory& memory) { memory.progress(); },
       "adasum: the shared memory's member progress is not `void progress() const`");
@@ -100,33 +99,20 @@ constexpr void refuse_members_of_memory() {
 template <class Comm>
 constexpr void refuse_members_of_communicator() {
   static_assert(
-      !requires { &Comm::gave_up; } ||
-          requires(const Comm& comm) {
-            { comm.gave_up() } -> std::same_as<bool>;
-          },
-      "adasum: the communicator's member gave_up is not `bool gave_up() const`");
+      !requires(const Comm& comm) { comm.state(); } || has_state<Comm>,
+      "adasum: the communicator's member state is not `adasum::communicator_state& state() const`");
   static_assert(
-      !requires { &Comm::require_usable; } ||
-          requires(const Comm& comm, const char* call) { comm.require_usable(call); },
-      "adasum: the communicator's member require_usable is not `void require_usable(const char*) const`");
+      !requires { &Comm::reduction_in_flight; } && !requires { &Comm::kept_plans; } && !requires { &Comm::gave_up; } &&
+          !requires { &Comm::require_usable; },
+      "adasum: the communicator has a member reduction_in_flight, kept_plans, gave_up or require_usable, which are now "
+      "members of one object: offer `adasum::communicator_state& state() const`; see core/concepts.hpp");
   static_assert(
-      !requires { &Comm::reduction_in_flight; } ||
-          requires(const Comm& comm) {
-            { comm.reduction_in_flight() } -> std::same_as<bool&>;
-          },
-      "adasum: the communicator's member reduction_in_flight is not `bool& reduction_in_flight() const`");
-  static_assert(
-      !requires { &Comm::nodes; } ||
-          requires(const Comm& comm) {
-            { comm.nodes() } -> std::convertible_to<std::span<const int>>;
-          },
+      !requires { &Comm::nodes; } || says_nodes<Comm>,
       "adasum: the communicator's member nodes is not a const function that returns a range of int");
   static_assert(
-      !requires { &Comm::all_share_memory; } ||
-          requires(const Comm& comm) {
-            { comm.all_share_memory() } -> std::convertible_to<bool>;
-          },
-      "adasum: the communicator's member all_share_memory is not `bool all_share_memory() const`");
+      !requires { &Comm::all_share_memory; },
+      "adasum: the communicator has a member all_share_memory, which is no longer asked for: all ranks share memory if "
+      "nodes() says one node for all of them, or is absent; see core/concepts.hpp");
 }
 
 template <class Schedule>

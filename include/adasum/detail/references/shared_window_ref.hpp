@@ -3,7 +3,6 @@
 
 #include "../../core/config.hpp"
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -12,7 +11,6 @@
 #include <vector>
 
 #include "../../core/concepts.hpp"
-#include "../../core/waiting_time.hpp"
 #include "own_communicators.hpp"
 #include "refused_members.hpp"
 
@@ -22,10 +20,6 @@ namespace adasum::detail {
 template <class Memory>
 concept tells_who_has_left = requires(const Memory& memory, std::size_t i) {
   { memory.has_left(i) } -> std::convertible_to<bool>;
-};
-template <class Memory>
-concept has_timeout = requires(const Memory& memory) {
-  { (memory.timeout)() } -> std::convertible_to<std::chrono::duration<double>>;
 };
 template <class Memory>
 concept makes_progress = requires(const Memory& memory) {
@@ -55,7 +49,6 @@ class any_window {
   unsigned looks() const { return most_looks_; }
   std::size_t bytes() const { return held_->bytes(); }
   bool has_left(std::size_t index) const { return held_->has_left(index); }
-  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (held_->timeout)(); }
   void progress() const { held_->progress(); }
   void let_others_run() const { held_->let_others_run(); }
 
@@ -66,7 +59,6 @@ class any_window {
     virtual std::byte* of(std::size_t index) const = 0;
     virtual std::size_t bytes() const = 0;
     virtual bool has_left(std::size_t index) const = 0;
-    virtual std::chrono::duration<double> timeout ADASUM_NO_MACRO() const = 0;
     virtual void progress() const = 0;
     virtual void let_others_run() const = 0;
   };
@@ -84,12 +76,6 @@ class any_window {
         return held.has_left(index);
       else
         return false;
-    }
-    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const override {
-      if constexpr (has_timeout<Memory>)
-        return (held.timeout)();
-      else
-        return no_timeout;
     }
     void progress() const override {
       if constexpr (makes_progress<Memory>) held.progress();

@@ -27,7 +27,6 @@ struct rank_state {
   std::uint64_t asked_in = 0;                                                 // the event before which it has asked
   std::size_t asked = 0;                                                      // how often since then
   std::uint64_t late_until = 0;                                               // late: the turn from which on it goes on
-  bool reduction_in_flight = false;
   bool is_armed = true;   // whether the fault may come
   std::size_t calls = 0;  // of which one goes wrong: so many so far
 };

@@ -17,7 +17,7 @@
 
 #include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
-#include "../../core/kept_plans.hpp"
+#include "../../core/communicator_state.hpp"
 #include "../../core/message.hpp"
 #include "../../detail/references/own_communicators.hpp"
 #include "chance.hpp"
@@ -39,10 +39,9 @@ class world {
         random_(chance::mixed(settings.seed + 0x5EED)),
         order_(static_cast<std::size_t>(ranks), random_),
         ranks_(static_cast<std::size_t>(ranks)),
-        plans_(static_cast<std::size_t>(ranks)),
+        states_(static_cast<std::size_t>(ranks)),
         mail_(static_cast<std::size_t>(ranks)),
         turns_(static_cast<std::size_t>(ranks) + 1) {
-    for (auto& one : plans_) one = std::make_unique<kept_plans>();
     settings_.nodes.resize(ranks_.size());
     const auto longest = std::min(settings.longest_delay, longest_delay);
     delay_ = random_.one_in(3) ? 0 : 1 + random_.below(random_.one_in(3) ? longest : std::min<std::size_t>(longest, 8));
@@ -54,8 +53,7 @@ class world {
 
   int size() const { return static_cast<int>(ranks_.size()); }
   const simulation_settings& settings() const { return settings_; }
-  bool& reduction_in_flight(int rank) { return of(rank).reduction_in_flight; }
-  kept_plans* plans(int rank) { return plans_[index(rank)].get(); }
+  communicator_state& state_of(int rank) { return states_[index(rank)]; }
   bool has_left(int rank) const { return of(rank).has_left; }
   void arm(int rank, bool armed) { of(rank).is_armed = armed; }
   bool fault_came() const { return fault_came_; }
@@ -79,7 +77,7 @@ class world {
     for (std::size_t r = 0; r < threads; ++r) turns_.give(r);
   }
   void end(int rank) {
-    plans_[index(rank)]->clear();
+    state_of(rank).plans().clear();
     leave(rank);
     of(rank).doing = state::gone;
     hand_on(rank);
@@ -384,7 +382,7 @@ class world {
   chance random_;
   order_of_turns order_;
   list<rank_state> ranks_;
-  std::vector<std::unique_ptr<kept_plans>> plans_;
+  std::vector<communicator_state> states_;
   mail mail_;
   turns turns_;
   shared_blocks_of_nodes blocks_;

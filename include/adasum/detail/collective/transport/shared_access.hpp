@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../../core/communicator_state.hpp"
 #include "../../../core/error.hpp"
 #include "../../../core/interruption.hpp"
 #include "../../../core/spinning.hpp"
@@ -72,9 +73,10 @@ class shared_access {
  public:
   /// @param timeout  how long one rank waits for another within a reduction
   /// @param signature tells plans apart that cannot work together
+  /// @param state    the communicator's, or null; must outlive this object
   shared_access(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
-                std::chrono::duration<double> timeout)
-      : blocks_(std::move(memory), rank, sizes), signature_(signature), timeout_(timeout) {
+                std::chrono::duration<double> timeout, const communicator_state* state = nullptr)
+      : blocks_(std::move(memory), rank, sizes), signature_(signature), timeout_(timeout), state_(state) {
     control_of(self()).signature.store(signature, std::memory_order_relaxed);  // others ask after a barrier
   }
   shared_access(const shared_access&) = delete;
@@ -356,10 +358,7 @@ class shared_access {
   }
 
   std::chrono::duration<double> timeout_of_communicator() const {
-    if constexpr (requires { std::chrono::duration<double>((memory().timeout)()); })
-      return (memory().timeout)();
-    else
-      return no_timeout;
+    return state_ ? (state_->timeout)() : no_timeout;
   }
   /// In the middle of a reduction.
   std::chrono::duration<double> longest_wait() const { return std::min(timeout_, timeout_of_communicator()); }
@@ -376,6 +375,7 @@ class shared_access {
   shared_blocks<Memory> blocks_;
   std::uint64_t signature_;
   std::chrono::duration<double> timeout_;
+  const communicator_state* state_;
   std::uint64_t run_ = 0, step_ = 0;
   std::size_t first_slot_ = 0, slot_ = 0;  // of this level; of what was published last
   std::size_t published_ = 0;              // how often, at this level

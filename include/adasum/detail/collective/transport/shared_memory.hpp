@@ -46,7 +46,7 @@ class shared_memory final : public transport {
         result_{0, length},
         published_(published),
         shared_(comm.share(std::max(bytes, bytes_for(space, comm, length, published, sizes))), comm.rank(),
-                with_gradient(space, comm, sizes, length, published), signature, timeout) {
+                with_gradient(space, comm, sizes, length, published), signature, timeout, comm.state()) {
     std::vector<std::size_t> all(shared_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     groups_.push_back({{all, shared_.self(), barrier_radix}, {all, shared_.self(), sum_radix(all.size())}});

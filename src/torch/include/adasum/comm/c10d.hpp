@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include <adasum/core/communicator_state.hpp>
 #include <adasum/core/concepts.hpp>
 #include <adasum/core/error.hpp>
-#include <adasum/core/kept_plans.hpp>
 #include <adasum/core/message.hpp>
 #include <adasum/core/waiting_time.hpp>
 #include <adasum/detail/references/own_communicators.hpp>
@@ -52,7 +52,7 @@ namespace adasum {
 /// copied, assigned to, and tested (`if (comm)`); anything else throws bad_input.
 class c10d_communicator {
  private:
-  struct state;
+  struct contents;
 
  public:
   /// An empty communicator.
@@ -66,13 +66,11 @@ class c10d_communicator {
   explicit c10d_communicator(c10::intrusive_ptr<::c10d::ProcessGroup> group,
                              std::chrono::duration<double> timeout = std::chrono::minutes(30)) {
     detail::require_timeout(timeout, "adasum::c10d_communicator");
-    if (!group) return;
-    state_ = std::make_shared<state>(std::move(group), timeout);
-    kept_plans_ = std::make_shared<adasum::kept_plans>();
+    if (group) held_ = std::make_shared<contents>(std::move(group), timeout);
   }
 
   /// Whether this communicator has ranks, that is, is not empty.
-  explicit operator bool() const noexcept { return state_ != nullptr; }
+  explicit operator bool() const noexcept { return held_ != nullptr; }
 
   /// The number of this rank, from 0.
   int rank() const { return get().rank; }
@@ -80,14 +78,13 @@ class c10d_communicator {
   int size() const { return get().size; }
   /// Null if this communicator is empty.
   c10::intrusive_ptr<::c10d::ProcessGroup> native() const {
-    return state_ ? state_->group : c10::intrusive_ptr<::c10d::ProcessGroup>();
+    return held_ ? held_->group : c10::intrusive_ptr<::c10d::ProcessGroup>();
   }
 
-  /// Whether a plan is in flight; see the concept communicator_for. Another object that was made from the same group does
-  /// not know.
-  bool& reduction_in_flight() const { return get().reduction_in_flight; }
-  /// Whether the group has failed; see the concept communicator_for.
-  bool gave_up() const { return state_ && state_->exchanges.is_broken(); }
+  /// Whether the group has failed, plans of single calls (which are destroyed with the last copy of this object), and more; see
+  /// the concept communicator_for. Another object that was made from the same group has one of its own, and so does not know of
+  /// a plan that is in flight here.
+  communicator_state& state() const { return get().of_handles; }
   /// The node of each rank, which is the lowest rank of a host with the same name.
   const std::vector<int>& nodes() const { return get().nodes; }
 
@@ -98,7 +95,6 @@ class c10d_communicator {
     std::span<const int> ranks() const { return memory_->ranks(); }
     std::byte* of(std::size_t index) const { return memory_->of(index); }
     bool has_left(std::size_t index) const { return memory_->has_left(index); }
-    std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return (memory_->timeout)(); }
 
    private:
     friend c10d_communicator;
@@ -111,20 +107,7 @@ class c10d_communicator {
   ///                              of their own, do not see each other's files there
   memory share(std::size_t bytes) const {
     auto& here = get();
-    return memory(
-        detail::c10d::node_memory::make(here.nodes, here.rank, bytes, here.exchanges, here.memory_notes, here.timeout));
-  }
-  /// Whether all ranks are on one host.
-  bool all_share_memory() const {
-    return std::ranges::all_of(nodes(), [](int node) { return node == 0; });
-  }
-
-  /// Plans of single calls, destroyed with the last copy of this object; see the concept plan_keeping_communicator.
-  adasum::kept_plans* kept_plans() const { return kept_plans_.get(); }
-  c10d_communicator without_kept_plans() const {
-    auto copy = *this;
-    copy.kept_plans_.reset();
-    return copy;
+    return memory(detail::c10d::node_memory::make(here.nodes, here.rank, bytes, here.exchanges, here.memory_notes));
   }
 
   /// Blocks until every message has been sent and received. See the concept communicator_for.
@@ -138,11 +121,11 @@ class c10d_communicator {
   class pending {
    public:
     bool test() {
-      const auto here = state_;
+      const auto here = held_;
       return !here || ended([&] { return here->background->test(); });
     }
     void wait() {
-      if (const auto here = state_) ended([&] { return here->background->wait(), true; });
+      if (const auto here = held_) ended([&] { return here->background->wait(), true; });
     }
 
    private:
@@ -153,15 +136,15 @@ class c10d_communicator {
       try {
         if (!ask()) return false;
       } catch (...) {
-        state_.reset();
+        held_.reset();
         throw;
       }
-      state_.reset();
+      held_.reset();
       return true;
     }
     std::vector<outgoing> out_;
     std::vector<incoming> in_;
-    std::shared_ptr<c10d_communicator::state> state_;
+    std::shared_ptr<c10d_communicator::contents> held_;
   };
 
   /// The same without blocking. See the concept posting_communicator.
@@ -173,18 +156,18 @@ class c10d_communicator {
     exchange.in_.assign(in.begin(), in.end());
     if (!here.background) here.background.emplace();
     here.background->start([&here, &exchange] { here.exchanges.exchange(exchange.out_, exchange.in_); });
-    exchange.state_ = state_;
+    exchange.held_ = held_;
   }
 
  private:
-  struct state {
-    state(c10::intrusive_ptr<::c10d::ProcessGroup> of_group, std::chrono::duration<double> longest)
+  struct contents {
+    contents(c10::intrusive_ptr<::c10d::ProcessGroup> of_group, std::chrono::duration<double> longest)
         : group(std::move(of_group)),
           rank(group->getRank()),
           size(group->getSize()),
-          timeout{longest},
-          exchanges(group),
+          exchanges(group, of_handles),
           memory_notes(rank, size) {
+      of_handles.set_timeout(longest);
       find_nodes();
     }
 
@@ -197,22 +180,20 @@ class c10d_communicator {
 
     c10::intrusive_ptr<::c10d::ProcessGroup> group;
     int rank, size;
-    bool reduction_in_flight = false;
-    std::chrono::duration<double> timeout;
+    communicator_state of_handles;
     detail::c10d::messages exchanges;
     detail::c10d::notes<detail::c10d::node_memory::note> memory_notes;
     std::vector<int> nodes;
     std::optional<detail::c10d::worker> background;  // from the first post on
   };
 
-  state& get() const {
-    if (!state_)
+  contents& get() const {
+    if (!held_)
       throw bad_input("adasum::c10d_communicator: this communicator is empty: it has no ranks to communicate with");
-    return *state_;
+    return *held_;
   }
 
-  std::shared_ptr<state> state_;
-  std::shared_ptr<adasum::kept_plans> kept_plans_;
+  std::shared_ptr<contents> held_;
 };
 
 /// @cond internal

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <adasum/core/communicator_state.hpp>
 #include <adasum/core/message.hpp>
 #include "error.hpp"
 
@@ -29,8 +30,9 @@ namespace adasum::detail::c10d {
 /// bytes. The rest follows with a tag of its own, and is received once the word is there.
 class messages {
  public:
-  explicit messages(c10::intrusive_ptr<::c10d::ProcessGroup> group)
-      : group_(std::move(group)), rank_(group_->getRank()) {}
+  /// @param state  of the communicator, which must outlive this object: it is told of a failure
+  messages(c10::intrusive_ptr<::c10d::ProcessGroup> group, communicator_state& state)
+      : group_(std::move(group)), rank_(group_->getRank()), state_(state) {}
   messages(const messages&) = delete;
   messages& operator=(const messages&) = delete;
   ~messages() { leave_to_group(); }
@@ -40,7 +42,7 @@ class messages {
   /// @throws c10d_error  the group failed, and is of no use any more
   /// @throws communication_error  once all have arrived: one was withheld, or did not have the size of its buffer
   void exchange(std::span<const outgoing> out, std::span<const incoming> in) {
-    if (broken_) throw communication_error(broken_text_);
+    if (state_.gave_up()) throw communication_error(broken_text_);
     prepare(out, in);
     std::string wrong;
     try {
@@ -57,8 +59,6 @@ class messages {
     }
     if (!wrong.empty()) throw communication_error({"adasum::c10d_communicator: rank ", rank_, ": ", wrong});
   }
-
-  bool is_broken() const { return broken_; }
 
  private:
   using work_ptr = c10::intrusive_ptr<::c10d::Work>;
@@ -152,7 +152,7 @@ class messages {
   }
 
   void break_with(const char* why) {
-    broken_ = true;
+    state_.give_up();
     try {
       broken_text_ = why;
     } catch (const std::bad_alloc&) {
@@ -163,7 +163,7 @@ class messages {
   /// What is in flight still after a failure. Gloo no longer touches the memory of works that are destroyed. A process group
   /// of MPI ends the program if one is: they stay for good, with their packets.
   void leave_to_group() noexcept {
-    if (broken_ && group_->getBackendName() == "mpi")
+    if (state_.gave_up() && group_->getBackendName() == "mpi")
       static_cast<void>(new (std::nothrow) auto(std::tuple(std::move(sends_), std::move(arrivals_), std::move(rests_),
                                                            std::move(packets_), std::move(scratch_))));
     sends_.clear();
@@ -173,7 +173,7 @@ class messages {
 
   c10::intrusive_ptr<::c10d::ProcessGroup> group_;
   int rank_;
-  bool broken_ = false;
+  communicator_state& state_;
   std::string broken_text_;
   std::vector<std::byte> packets_;  // those received, then those sent
   std::vector<std::pair<work_ptr, int>> sends_;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,12 +37,11 @@ class node_memory {
   ///                              containers that have memory of their own
   /// @throws c10d_error  the group failed
   static std::shared_ptr<const node_memory> make(std::span<const int> nodes, int rank, std::size_t bytes,
-                                                 messages& exchanges, notes<note>& told,
-                                                 std::chrono::duration<double> timeout) {
+                                                 messages& exchanges, notes<note>& told) {
     std::shared_ptr<node_memory> made;
     told.own() = {};
     try {
-      made = std::make_shared<node_memory>(nodes, rank, timeout);
+      made = std::make_shared<node_memory>(nodes, rank);
       told.own().pages = bytes / page + 1;
     } catch (const std::bad_alloc&) {
       told.own().problem = ENOMEM;
@@ -70,7 +68,7 @@ class node_memory {
     return made;
   }
   /// For make().
-  node_memory(std::span<const int> nodes, int rank, std::chrono::duration<double> timeout) : timeout_(timeout) {
+  node_memory(std::span<const int> nodes, int rank) {
     for (std::size_t peer = 0; peer < nodes.size(); ++peer) {
       if (nodes[peer] != nodes[static_cast<std::size_t>(rank)]) continue;
       if (static_cast<int>(peer) == rank) self_ = ranks_.size();
@@ -81,7 +79,6 @@ class node_memory {
 
   std::span<const int> ranks() const { return ranks_; }
   std::byte* of(std::size_t index) const { return file_.base() + begin_of(index) * page; }
-  std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return timeout_; }
   /// Whether that process has ended, or has dropped this memory.
   bool has_left(std::size_t index) const { return index != self_ && !file_.is_held(index); }
 
@@ -115,7 +112,6 @@ class node_memory {
   std::vector<int> ranks_;
   std::size_t self_ = 0;
   std::vector<std::uint64_t> ends_;  // of each rank's memory, in pages
-  std::chrono::duration<double> timeout_;
   shared_file file_;
 };
 
