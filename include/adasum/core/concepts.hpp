@@ -104,8 +104,8 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 ///
 /// - `name`, a static or another data member, identifies the space in messages and, by its first 31 bytes, in the check that
 ///   all ranks agree. Spaces that round differently must have different names.
-/// - `==` says whether two spaces do the same; not needed if the class has no members. Single calls keep their plans, with a copy
-///   of the space and memory of it, on the communicator (kept_plans.hpp), unless it is a device_space.
+/// - `==` says whether two spaces do the same; not needed if the class has no members. Unless it is a device_space, a single call
+///   keeps its plan on the communicator, with a copy of the space and memory of it (options::keep_plan).
 /// - `allocate<T>(count)`: uninitialised elements in memory of the space. The returned object owns them and is movable; its
 ///   data() returns their address, which does not change when the object is moved. `count` may be 0.
 /// - `measure(slice, vectors, gram)`: gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of
@@ -125,9 +125,9 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 ///
 /// - 16-bit copies: for elements of U, a 16-bit scalar of the library's (described by scalar_traits<U>::format),
 ///   `allocate<U>(count)`, `copy(from, to, count, wire_losses&)` from float to U, rounding to nearest even, and
-///   `copy(from, to, count)` from U to float. The former adds how many finite elements became infinite, and how many others than
-///   zero became zero; these sums may be read after fence(). (A device_space leaves them alone.) Why: for options::wire, which
-///   is refused where a space does not offer it.
+///   `copy(from, to, count)` from U to float. To the wire_losses is added how many finite elements became infinite, and how many
+///   others than zero became zero; the sums may be read after fence(). (A device_space may leave them alone.) Why: for
+///   options::wire, which is refused where a space does not offer it.
 /// - arithmetic in double: `measure_in_double(slice, vectors, gram)` and `mix_in_double(slice, vectors, weights, out)`, both or
 ///   neither: as measure and mix, with every product and sum in double. Why: rules may ask for accurate inner products, and
 ///   under rules of n vectors, two vectors whose sum is much shorter than they are are mixed so. If there are the elements
@@ -308,8 +308,8 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 ///
 /// - `name`, a static or another data member, identifies the schedule in reports and, by its first 31 bytes, in the check that
 ///   all ranks agree.
-/// - `==` says whether two schedules do the same; not needed if the class has no members. Single calls look for their plans by
-///   it (kept_plans.hpp).
+/// - `==` says whether two schedules do the same; not needed if the class has no members. Single calls find their plans by it
+///   (options::keep_plan).
 /// - `stages(rank, size, input)`: the stages in which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A
 ///   pure function: every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone
 ///   may have none; among several, each has at least one. It may throw bad_input. A rule that is applied along the tree of
