@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
       prepared();
       call = &prepared;
       adasum_counted_calls();
-      std::printf("%s %zu\n", std::string(serial_space{}.arithmetic()).c_str(), calls * one.elements);
+      std::printf("%s %zu\n", std::string(to_string(serial_space{}.instructions())).c_str(), calls * one.elements);
       return 0;
     }
   }

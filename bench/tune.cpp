@@ -55,6 +55,7 @@ struct always {
   static constexpr std::string_view name = "always";
   static constexpr bool supports_gram_rules = true;
   adasum::detail::choice one;
+  friend bool operator==(const always&, const always&) = default;
   std::vector<adasum::stage> stages(int rank, int size, const adasum::schedule_input& input) const {
     return one.stages(rank, size, input);
   }

@@ -210,6 +210,7 @@ namespace {
 /// Waits before it mixes.
 struct slow_space : serial_space {
   std::atomic<bool>* may_go_on = nullptr;
+  friend bool operator==(const slow_space&, const slow_space&) = default;
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     while (may_go_on && !*may_go_on) std::this_thread::yield();

@@ -118,6 +118,7 @@ namespace {
 
 struct space_that_cannot_mix : adasum::serial_space {
   bool fails = false;
+  friend bool operator==(const space_that_cannot_mix&, const space_that_cannot_mix&) = default;
 
   template <adasum::scalar T>
   void mix(const adasum::slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {

@@ -92,6 +92,7 @@ class counting_communicator {
 /// A space whose kernels or memory fail.
 struct failing_space : adasum::serial_space {
   bool fails = false;
+  friend bool operator==(const failing_space&, const failing_space&) = default;
   template <class T>
   auto allocate(std::size_t count) const {
     if (fails) throw std::bad_alloc();
@@ -163,6 +164,7 @@ namespace {
 /// Counts how often it measures, and throws once it has done so often.
 struct tiring_space : adasum::serial_space {
   std::shared_ptr<int> left = std::make_shared<int>(1'000'000'000);
+  friend bool operator==(const tiring_space&, const tiring_space&) = default;
   template <class T>
   void measure(const adasum::slice& window, std::span<const T* const> vectors, double* gram) const {
     if ((*left)-- == 0) throw std::bad_alloc();

@@ -51,6 +51,7 @@ struct few_go_on {
   static constexpr bool supports_gram_rules = false;
   std::size_t shares = 1;
   shared_memory_use use = shared_memory_use::buffer;
+  friend bool operator==(const few_go_on&, const few_go_on&) = default;
 
   shared_memory_use uses_shared_memory(int, const schedule_input&) const { return use; }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {

@@ -81,6 +81,7 @@ class modelled_space {
   static constexpr std::string_view name = "modelled";
 
   modelled_space(const kernel_speeds& speeds, std::span<std::byte> room) : speeds_(&speeds), room_(room) {}
+  friend bool operator==(const modelled_space& a, const modelled_space& b) { return a.speeds_ == b.speeds_; }
 
   /// @throws std::length_error if the room is too small
   template <adasum::scalar T>

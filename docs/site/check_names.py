@@ -11,13 +11,13 @@ from public_names import names
 # What a rule, space, communicator, schedule, window or pending exchange has because its concept asks for it: core/concepts.hpp
 # says what it means, once for all types.
 concepts_members = set("""
-    name operator() whole_model degree parameters chosen_name needs
-    leaves_out_nonfinite fallbacks allocate measure mix copy fence arithmetic can_reach
+    name operator() whole_model degree parameters needs
+    leaves_out_nonfinite fallbacks allocate measure mix copy fence can_reach
     measure_in_double mix_in_double upload download transfer host_memory event record enqueue_combine measure_on_device
     weigh_on_device mix_on_device add_pieces write allocate_in_order data exchange post reserve enqueue nodes state
     share pending memory
     test wait ranks of same_address_space has_left progress supports_gram_rules
-    stages uses_shared_memory leaf_ranks inner""".split())
+    stages uses_shared_memory leaf_ranks""".split())
 
 
 def needs_comment(name):

@@ -55,7 +55,7 @@ class enqueued_allreduce_plan {
         rule_(rule),
         schedule_(schedule),
         inputs_(arguments(call, segments, choices, purpose)),
-        engine_(space_, comm_, rule_, detail::inner_rule_of(schedule_), inputs_.segments(), inputs_.stages()) {
+        engine_(space_, comm_, rule_, detail::copy_of_inner_rule(schedule_), inputs_.segments(), inputs_.stages()) {
     inputs_.prepare_agreement("on a stream");
     if (inputs_.compares()) together.meet(inputs_.signature(), inputs_.segments(), inputs_.memory());
   }
@@ -106,7 +106,7 @@ class enqueued_allreduce_plan {
   Rule rule_;
   Schedule schedule_;
   detail::plan_inputs inputs_;
-  detail::stream_engine<T, Space, Comm, Rule, decltype(detail::inner_rule_of(std::declval<const Schedule&>()))> engine_;
+  detail::stream_engine<T, Space, Comm, Rule, decltype(detail::copy_of_inner_rule(std::declval<const Schedule&>()))> engine_;
 };
 
 namespace detail {

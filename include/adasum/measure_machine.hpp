@@ -117,7 +117,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     among.reserve(detail::timed_together, longest);
     detail::call_signature signature;
     signature.set(signature.activity, "measuring the machine");
-    signature.set(signature.space, Space::name);
+    signature.set(signature.space, space.name);
     signature.set(signature.scalar, to_string(format_of<T>));
     signature.length = longest;
     detail::agreement_memory memory(comm.size());

@@ -101,6 +101,7 @@ class plain_space {
   }
 
   void fence() const { ++*fences_; }
+  friend bool operator==(const plain_space&, const plain_space&) = default;
 
   int measures() const { return *measures_; }
   int fences() const { return *fences_; }

@@ -49,6 +49,7 @@ struct staged_for {
   static constexpr std::string_view name = "staged_for";
   static constexpr bool supports_gram_rules = true;
   work what = work::in_place;
+  friend bool operator==(const staged_for&, const staged_for&) = default;
 
   /// Where ranks stay behind, the library works in memory in the plan's buffer only.
   shared_memory_use uses_shared_memory(int, const schedule_input&) const {

@@ -21,6 +21,7 @@ struct failing_call {
 /// Says which elements of gradients it reads and writes.
 struct recorded_space : serial_space {
   failing_call* failing = nullptr;
+  friend bool operator==(const recorded_space&, const recorded_space&) = default;
 
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {

@@ -22,12 +22,12 @@ using rules::any_rule, rules::gradvac;
 TEST_CASE("any_rule tells which rule it holds, and holds rules::adasum at first") {
   any_rule rule;
   CHECK(rule.target<rules::adasum>() != nullptr);
-  CHECK(rule.chosen_name() == "adasum");
+  CHECK(rule.name == "adasum");
   rule = gradvac{.beta = 0.5, .per_segment = true};
   CHECK(rule.target<rules::adasum>() == nullptr);
   REQUIRE(rule.target<gradvac>() != nullptr);
   CHECK(rule.target<gradvac>()->beta == 0.5);
-  CHECK(rule.chosen_name() == "gradvac");
+  CHECK(rule.name == "gradvac");
   CHECK_FALSE(rule.whole_model());
   CHECK(any_rule(gradvac{}).whole_model());
   CHECK(any_rule(rules::unit_mean{}).degree() == rules::unit_mean{}.degree());

@@ -28,13 +28,11 @@ enum class asked_for {
   copy_to_16_bits,
   copy_from_16_bits,
   measure,
-  arithmetic,
   can_reach,
   for_recombining,
   measure_in_double,
   mix_in_double,
   parameters,
-  chosen_name_of_rule,
   whole_model,
   degree,
   has_left,
@@ -42,7 +40,6 @@ enum class asked_for {
   state,
   uses_shared_memory,
   stages_in_place,
-  chosen_name,
   schedule_parameters,
   count
 };
@@ -61,7 +58,7 @@ class question_counts {
 /// serial_space, with all that a space may offer.
 class complete_space {
  public:
-  static constexpr std::string_view name = "complete space";
+  std::string name = "complete space";
   explicit complete_space(question_counts asked) : asked_(std::move(asked)) {}
 
   template <scalar T>
@@ -88,17 +85,19 @@ class complete_space {
     serial_.mix(window, vectors, weights, out);
   }
   template <scalar From, scalar To>
+    requires(sizeof(To) >= sizeof(From))
   void copy(const From* from, To* to, std::size_t count) const {
-    if (sizeof(To) < sizeof(From)) asked_.note(asked_for::copy_to_16_bits);
     if (sizeof(To) > sizeof(From)) asked_.note(asked_for::copy_from_16_bits);
     serial_.copy(from, to, count);
   }
-  void fence() const {}
-
-  std::string arithmetic() const {
-    asked_.note(asked_for::arithmetic);
-    return std::string(serial_.arithmetic());
+  template <scalar To>
+  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
+    asked_.note(asked_for::copy_to_16_bits);
+    serial_.copy(from, to, count, losses);
   }
+  void fence() const {}
+  friend bool operator==(const complete_space& a, const complete_space& b) { return a.serial_ == b.serial_; }
+
   bool can_reach(const void* address) const {
     asked_.note(asked_for::can_reach);
     return address != &unreachable();
@@ -120,10 +119,10 @@ class complete_space {
 
 /// The mean, pair by pair. Falls back each time.
 struct complete_pairwise_rule {
-  static constexpr std::string_view name = "complete pairwise rule";
   static constexpr inner_products needs = inner_products::none;
   question_counts asked;
   std::size_t fallbacks = 0;
+  std::string name = "complete pairwise rule";
 
   bool whole_model() const {
     asked.note(asked_for::whole_model);
@@ -132,10 +131,6 @@ struct complete_pairwise_rule {
   int degree() const {
     asked.note(asked_for::degree);
     return 1;
-  }
-  std::string_view chosen_name() const {
-    asked.note(asked_for::chosen_name_of_rule);
-    return "chosen";
   }
   pair_weights operator()(const pair_gram& gram) {
     ++fallbacks;
@@ -198,11 +193,10 @@ class complete_communicator : public minimal_posting_communicator {
   question_counts asked_;
 };
 
-/// Does what schedules::automatic does: chooses by the length, says which it has chosen, and works in memory that the
-/// ranks share where a plan can.
+/// Does what schedules::automatic does: chooses by the length, and works in memory that the ranks share where a plan can.
 class complete_schedule {
  public:
-  static constexpr std::string_view name = "complete schedule";
+  std::string name = "complete schedule";
   static constexpr bool supports_gram_rules = true;
   explicit complete_schedule(question_counts asked) : asked_(std::move(asked)) {}
 
@@ -211,10 +205,7 @@ class complete_schedule {
     return input.once ? shared_memory_use::none : shared_memory_use::preferred;
   }
   std::vector<double> parameters() const { return asked_.note(asked_for::schedule_parameters), std::vector{200.}; }
-  std::string_view chosen_name(int, const schedule_input& input) const {
-    asked_.note(asked_for::chosen_name);
-    return input.in_place ? "slices in place" : is_short(input) ? "everything everywhere" : "slices";
-  }
+  friend bool operator==(const complete_schedule&, const complete_schedule&) { return true; }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     if (input.in_place) asked_.note(asked_for::stages_in_place);
     auto found = minimal_schedule(1).stages(rank, size, input);
@@ -229,20 +220,6 @@ class complete_schedule {
  private:
   static bool is_short(const schedule_input& input) { return input.length * input.element_size < 200; }
   question_counts asked_;
-};
-
-/// One stage of all ranks, under a rule of its own.
-struct inner_schedule : minimal_schedule {
-  static constexpr std::string_view name = "inner schedule";
-  minimal_gram_rule inner{1};
-  inner_schedule() : minimal_schedule(1) {}
-  inner_schedule(const inner_schedule&) = default;
-  inner_schedule& operator=(const inner_schedule&) { return *this; }
-  std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    auto found = minimal_schedule::stages(rank, size, input);
-    for (auto& stage : found) stage.inner = true;
-    return found;
-  }
 };
 
 /// The ranks' gradients are the leaves in reverse order.

@@ -24,6 +24,7 @@ struct touched {
 template <scalar Element>
 struct counting_space : serial_space {
   touched<Element>* counts = nullptr;
+  friend bool operator==(const counting_space&, const counting_space&) = default;
 
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {

@@ -78,6 +78,7 @@ struct parameter_servers {
   static constexpr std::string_view name = "parameter_servers";
   static constexpr bool supports_gram_rules = true;
   int servers = 2;
+  friend bool operator==(const parameter_servers&, const parameter_servers&) = default;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& what) const {
     stage one;
@@ -122,6 +123,7 @@ class countdown {
     if ((*left_)-- == 0) throw failure(what);
   }
   bool is_over() const { return *left_ < 0; }
+  friend bool operator==(const countdown&, const countdown&) = default;
 
  private:
   std::shared_ptr<std::atomic<int>> left_;  // copies of a rule or space may serve several ranks
@@ -142,6 +144,7 @@ struct failing_space {
   static constexpr std::string_view name = "failing";
   countdown until;
   serial_space space;
+  friend bool operator==(const failing_space&, const failing_space&) = default;
 
   template <scalar T>
   auto allocate(std::size_t count) const {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include <adasum/core/concepts.hpp>
 #include <adasum/core/stage.hpp>
 
 namespace adasum::test {
@@ -27,10 +28,11 @@ struct forwarded_schedule {
         return shared_memory_use::none;
     });
   }
-  std::string_view chosen_name(int size, const schedule_input& input) const {
-    return self().visit([&](const auto& order) -> std::string_view {
-      if constexpr (requires { order.chosen_name(size, input); })
-        return order.chosen_name(size, input);
+  friend std::string_view chosen_name_of(detail::own_type own, const Derived& forwarded, int size,
+                                         const schedule_input& input) {
+    return forwarded.visit([&](const auto& order) -> std::string_view {
+      if constexpr (requires { chosen_name_of(own, order, size, input); })
+        return chosen_name_of(own, order, size, input);
       else
         return order.name;
     });

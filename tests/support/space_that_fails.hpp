@@ -12,6 +12,7 @@ namespace adasum::test {
 /// Throws at its n-th call.
 struct space_that_fails : serial_space {
   int* calls_left = nullptr;
+  friend bool operator==(const space_that_fails&, const space_that_fails&) = default;
 
   template <scalar T>
   void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {

@@ -55,6 +55,7 @@ class faulty_space : public serial_space {
  public:
   static constexpr std::string_view name = "faulty";
   explicit faulty_space(fault which, direction towards = direction::from_double) : fault_(which), direction_(towards) {}
+  friend bool operator==(const faulty_space& a, const faulty_space& b) { return a.fault_ == b.fault_; }
 
   template <scalar T>
   void measure_in_double(const slice& window, std::span<const T* const> vectors, double* gram) const {

@@ -56,7 +56,7 @@ TEST_CASE("rules that are right") {
   CHECK(asked.of(asked_for::degree) > 0);
   CHECK(check_rule(minimal_gram_rule(1)).empty());
   CHECK(check_rule(complete_pairwise_rule{asked}) ==
-        std::vector<std::string>{"needs", "whole_model", "degree", "fallbacks", "chosen_name"});
+        std::vector<std::string>{"needs", "whole_model", "degree", "fallbacks"});
   CHECK(check_rule(complete_gram_rule{asked}) ==
         std::vector<std::string>{"needs", "whole_model", "leaves_out_nonfinite", "degree", "parameters", "fallbacks"});
   CHECK_NOTHROW(check_rule(longest{}));

@@ -23,11 +23,10 @@
 namespace adasum::test {
 
 struct erased_gram_rule {
-  static constexpr std::string_view name = "erased_gram_rule";
   static constexpr inner_products needs = inner_products::distances;
   rules::any_rule held;
+  std::string_view name = held.name;
 
-  std::string_view chosen_name() const { return held.chosen_name(); }
   bool whole_model() const { return held.whole_model(); }
   int degree() const { return held.degree(); }
   std::vector<double> parameters() const { return held.parameters(); }
@@ -35,12 +34,9 @@ struct erased_gram_rule {
 };
 
 struct erased_tree_rule {
-  static constexpr std::string_view name = "erased_tree_rule";
   std::variant<rules::adasum, rules::sum, rules::mean> held;
+  std::string_view name = std::visit([](const auto& rule) { return rule.name; }, held);
 
-  std::string_view chosen_name() const {
-    return std::visit([](const auto& rule) { return name_of(rule); }, held);
-  }
   std::vector<double> parameters() const { return {static_cast<double>(held.index())}; }
   pair_weights operator()(const pair_gram& gram) const noexcept {
     return std::visit([&](const auto& rule) { return rule(gram); }, held);

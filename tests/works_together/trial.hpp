@@ -200,7 +200,7 @@ class trial {
     return at == result.values.size() ? "" : "too many elements";
   }
   std::string problem_with(const report& found) const {
-    if (found.rule() != name_of(rule_)) return "the report names another rule";
+    if (found.rule() != rule_.name) return "the report names another rule";
     if (found.contributions() != static_cast<std::size_t>(count_)) return "the report counts other gradients";
     if (!found.measured()) return "the report has no norms";
     if (found.wire() != wire_format::same && found.wire() != one_.choices.wire) return "another wire format";

@@ -33,6 +33,11 @@
 ///   stage, schedule_input                   core/stage.hpp      one stage of a schedule, and what it was made for
 namespace adasum {
 
+/// Whether two objects do the same can be asked: the class has no members, or has an operator==. One line is enough:
+/// `friend bool operator==(const my_type&, const my_type&) = default;`
+template <class Type>
+concept comparable = std::is_empty_v<Type> || std::equality_comparable<Type>;
+
 // ── rule: Gram matrix → weights ─────────────────────────────────────────────────────────────────────────────────────
 
 /// @concept adasum::rule
@@ -41,8 +46,8 @@ namespace adasum {
 ///
 /// A rule runs on every rank, and must return the same (or throw) on each of them for the same numbers. A plan works on a
 /// copy of its rule, and so does a call, unless the caller gives the rule as an lvalue to be updated. So a rule must be
-/// copyable; its operator() need not be const. `name` identifies the rule in reports and, by its first 31 bytes, in the check
-/// that all ranks agree.
+/// copyable; its operator() need not be const. `name`, a static or another data member, identifies the rule in reports and, by
+/// its first 31 bytes, in the check that all ranks agree.
 ///
 /// A pairwise rule that cannot throw should say so by noexcept. Otherwise, if gradients are so nearly parallel that a rule
 /// might cancel them, the ranks exchange one more short message, to find out whether the rule has thrown on one of them. Gram
@@ -71,14 +76,12 @@ namespace adasum {
 /// - `static constexpr bool leaves_out_nonfinite = true`: for rules of n vectors: vectors that hold Inf or NaN get weight 0,
 ///   and so do those whose norms are beyond 2^400 (2^126 for elements narrower than double) if others' are not. The rule is
 ///   asked about the other vectors. Why: a robust rule should not fail because one gradient has failed.
-/// - `chosen_name()`: the name of the rule that runs, used in place of `name`; a std::string_view of a text that stays valid.
-///   Why: a rule may stand for others, as one that is chosen at run time does.
 
 /// A rule for two vectors; n vectors are combined along the tree of tree_order.hpp.
 template <class R>
 concept pairwise_rule = std::copy_constructible<R> && requires(R& rule, const pair_gram& gram) {
   { rule(gram) } -> std::same_as<pair_weights>;
-  { R::name } -> std::convertible_to<std::string_view>;
+  { rule.name } -> std::convertible_to<std::string_view>;
 };
 
 /// A rule for n vectors at once, n being 1 or more: writes weights[i] for each i < gram.size().
@@ -86,7 +89,7 @@ template <class R>
 concept gram_rule =
     std::copy_constructible<R> && requires(R& rule, gram_view gram, std::span<double> weights, std::size_t k) {
       requires requires { rule(gram, weights); } || requires { rule(gram, weights, k); };
-      { R::name } -> std::convertible_to<std::string_view>;
+      { rule.name } -> std::convertible_to<std::string_view>;
     };
 
 template <class R>
@@ -99,7 +102,10 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// the origin in each vector, in memory of the space; so is `out`. Gram matrices and weights are arrays of the host; a Gram
 /// matrix may be read after fence(). A space need not offer every element type: each call asks only for that of its gradients.
 ///
-/// - `name` identifies the space in messages and in the check that all ranks agree.
+/// - `name`, a static or another data member, identifies the space in messages and, by its first 31 bytes, in the check that
+///   all ranks agree. Spaces that round differently must have different names.
+/// - `==` says whether two spaces do the same; not needed if the class has no members. Unless it is a device_space, a single call
+///   keeps its plan on the communicator, with a copy of the space and memory of it (options::keep_plan).
 /// - `allocate<T>(count)`: uninitialised elements in memory of the space. The returned object owns them and is movable; its
 ///   data() returns their address, which does not change when the object is moved. `count` may be 0.
 /// - `measure(slice, vectors, gram)`: gram[k·packed_size(n) + packed_index(i, j)] = Σ vᵢ[x]·vⱼ[x] over the elements x of
@@ -117,31 +123,26 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// ranks that are threads use copies of a space at the same time. All members are const, because a space is used through
 /// const references. Optional members:
 ///
-/// - `allocate<U>(count)`, `copy(from, to, count)`: the same for elements of U, a 16-bit scalar of the library's (described by
-///   scalar_traits<U>::format), and copies from float to U and back, rounding to nearest even. Why: for options::wire, which is
-///   refused where a space does not offer it. The copy to U may also be `copy(from, to, count, wire_losses&)`, which adds how
-///   many finite elements became infinite, and how many others than zero became zero; the sums may be read after fence(). (Not
-///   used for a device_space.) Without it, report::lost_on_wire() is empty.
-/// - `measure_in_double(slice, vectors, gram)`: as measure, with every product and sum in double. Why: for rules that ask for
-///   it, where measure does less.
-/// - `mix_in_double(slice, vectors, weights, out)`: as mix, with every product and sum in double. Why: for vectors and `out` of
-///   T, two vectors whose sum is much shorter than they are are mixed so, under rules of n vectors. For vectors of T with `out`
-///   of double, and for vectors of double with `out` of T (if T has 16 bits, by way of float), together with
-///   measure_in_double and the elements double, many vectors are combined along a tree in groups, whose sums are kept in
-///   double.
+/// - 16-bit copies: for elements of U, a 16-bit scalar of the library's (described by scalar_traits<U>::format),
+///   `allocate<U>(count)`, `copy(from, to, count, wire_losses&)` from float to U, rounding to nearest even, and
+///   `copy(from, to, count)` from U to float. To the wire_losses is added how many finite elements became infinite, and how many
+///   others than zero became zero; the sums may be read after fence(). (A device_space may leave them alone.) Why: for
+///   options::wire, which is refused where a space does not offer it.
+/// - arithmetic in double: `measure_in_double(slice, vectors, gram)` and `mix_in_double(slice, vectors, weights, out)`, both or
+///   neither: as measure and mix, with every product and sum in double. Why: rules may ask for accurate inner products, and
+///   under rules of n vectors, two vectors whose sum is much shorter than they are are mixed so. If there are the elements
+///   double, too, measure_in_double for them, and mix_in_double from T to an `out` of double and back (for a T of 16 bits by
+///   way of float), many vectors are combined along a tree in groups, whose sums are kept in double.
 /// - `for_recombining(space)`: a function in the space's namespace: a space for double, which also copies from T to double
 ///   and back, rounding to nearest even. Why: gradients that nearly cancel are combined there; without it, they are combined in
 ///   T, with larger rounding errors.
-/// - `arithmetic()`: a text that differs between spaces that round differently. Why: part of the check that all ranks agree.
 /// - `bool can_reach(address)`: whether kernels can use that address. Why: other memory is refused with a clear error; without
 ///   this member, every address is considered usable.
-/// - `==`: whether two spaces do the same. Why: if the space has this operator, or its class has no members, single calls keep
-///   their plans on it (kept_plans.hpp), unless it is a device_space.
 template <class E, class T = float>
-concept execution_space = scalar<T> && std::copyable<E> &&
+concept execution_space = scalar<T> && std::copyable<E> && comparable<E> &&
                           requires(const E& space, const slice& part, std::span<const T* const> vectors, T* out,
                                    double* gram, const double* weights, std::size_t count) {
-                            { E::name } -> std::convertible_to<std::string_view>;
+                            { space.name } -> std::convertible_to<std::string_view>;
                             { space.template allocate<T>(count).data() } -> std::same_as<T*>;
                             requires std::movable<decltype(space.template allocate<T>(count))>;
                             space.measure(part, vectors, gram);
@@ -297,15 +298,17 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 
 /// The order in which ranks exchange their data.
 ///
-/// - `name` identifies the schedule in reports and, by its first 31 bytes, in the check that all ranks agree.
+/// - `name`, a static or another data member, identifies the schedule in reports and, by its first 31 bytes, in the check that
+///   all ranks agree.
+/// - `==` says whether two schedules do the same; not needed if the class has no members. Single calls find their plans by it
+///   (options::keep_plan).
 /// - `stages(rank, size, input)`: the stages in which `rank` of `size` ranks takes part, first to last (core/stage.hpp). A
 ///   pure function: every rank asks for the stages of all ranks where they compare what they are about to do. One rank alone
 ///   may have none; among several, each has at least one. It may throw bad_input. A rule that is applied along the tree of
 ///   tree_order.hpp must find that tree in the stages. The compiler cannot see whether it does; check_schedule in
 ///   <adasum/testing.hpp> checks it, and refuses, for example, a chain of ranks.
-/// - `supports_gram_rules`: whether, where schedule_input::along_tree is false, stages() are one stage of all ranks, not
-///   counting stages marked `inner` before it; only then can a rule that is not pairwise, or rules::adasum_linear, run on the
-///   schedule.
+/// - `supports_gram_rules`: whether, where schedule_input::along_tree is false, stages() are one stage of all ranks; only
+///   then can a rule that is not pairwise, or rules::adasum_linear, run on the schedule.
 ///
 /// Optional members, all of them const (or static):
 ///
@@ -316,29 +319,37 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 ///   stages that are `grouped`. Under `preferred` and `buffer_if_all`, a plan works in place if all stages do and no rank has
 ///   stayed behind at a grouped one before the last. If this member is static constexpr and says `required`, calls with a
 ///   communicator without shared memory do not compile.
-/// - `chosen_name(size, input)`: the name of the schedule that runs; a std::string_view of a text that stays valid. Why: a
-///   schedule may choose among others.
-/// - `inner`: a member object: the one rule for all stages that are marked `inner`. Why: ranks of one node may be combined by
-///   another rule than the nodes.
 /// - `leaf_ranks(size, input)`: a std::vector<int>: which rank's gradient each leaf of the tree is; empty if leaf i is that
 ///   of rank i. Why: a tree that suits the network may have its leaves in another order.
 /// - `parameters()`: the values that the schedule was made with, as a std::vector<double> or another range of doubles. Why:
 ///   ranks compare them whenever they set something up. Stages tell most schedules of one name apart, but not how they would
 ///   use shared memory.
-/// - `==`: whether two schedules do the same. Why: single calls need it to keep their plans (kept_plans.hpp), unless the class
-///   has no members.
 template <class S>
-concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
-  { S::name } -> std::convertible_to<std::string_view>;
-  { S::supports_gram_rules } -> std::convertible_to<bool>;
-  { schedule.stages(rank, size, input) } -> std::same_as<std::vector<stage>>;
-};
+concept schedule = std::copyable<S> && comparable<S> &&
+                   requires(const S& schedule, int rank, int size, const schedule_input& input) {
+                     { schedule.name } -> std::convertible_to<std::string_view>;
+                     { S::supports_gram_rules } -> std::convertible_to<bool>;
+                     { schedule.stages(rank, size, input) } -> std::same_as<std::vector<stage>>;
+                   };
 
 /// @cond internal
 namespace detail {
 /// Whether a pairwise rule is applied in the order ((0, 1), 2), 3 … and not along the tree: rules::adasum_linear.
 template <class R>
 inline constexpr bool is_left_fold = false;
+
+/// What the library's own types alone are asked for, and classes that derive from them: friends that take one of these.
+///   std::string_view rounding_of(own_type, space)                      what spaces of one name that round alike have in common
+///   must_not_be_kept(own_type, space)                                  declared if no single call may keep the space's memory
+///   inner_rule_of(own_type, schedule)                                  the rule for stages that are marked `inner`
+///   std::string_view chosen_name_of(own_type, schedule, size, input)   of the schedule that runs
+struct own_type {};
+template <class S>
+concept has_inner_rule = requires(const S& schedule) { inner_rule_of(own_type{}, schedule); };
+template <class S>
+concept chooses_schedule = requires(const S& schedule, int size, const schedule_input& input) {
+  { chosen_name_of(own_type{}, schedule, size, input) } -> std::same_as<std::string_view>;
+};
 }  // namespace detail
 /// @endcond
 

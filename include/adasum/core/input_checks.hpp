@@ -58,7 +58,7 @@ inline constexpr bool tells_what_it_reaches = requires(const Space& space, const
 template <class Space, class T>
 void require_reachable(const Space& space, std::span<const T> array, const auto& what, const char* call) {
   if constexpr (tells_what_it_reaches<Space, T>)
-    if (!array.empty() && !space.can_reach(array.data())) refuse_unreachable(what(), array.size(), Space::name, call);
+    if (!array.empty() && !space.can_reach(array.data())) refuse_unreachable(what(), array.size(), space.name, call);
 }
 
 /// Inputs of one length, segments that add up to it, an output that is apart from every input or is one of them; all of

@@ -36,10 +36,6 @@ concept has_parameters = requires(const Type& type) {
   { type.parameters() } -> std::convertible_to<std::span<const double>>;
 };
 template <class R>
-concept has_chosen_name = requires(const R& rule) {
-  { rule.chosen_name() } -> std::same_as<std::string_view>;
-};
-template <class R>
 concept counts_fallbacks = requires(const R& rule) {
   { rule.fallbacks } -> std::convertible_to<std::size_t>;
 };
@@ -98,15 +94,6 @@ constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
   } else {
     return visit(std::span<const double>());
   }
-}
-
-/// The name of the rule that runs: what it stands for, if it says so.
-template <rule R>
-constexpr std::string_view name_of(const R& rule) {
-  if constexpr (detail::has_chosen_name<R>)
-    return rule.chosen_name();
-  else
-    return R::name;
 }
 
 /// How often a rule has fallen back; 0 for one that never does.
@@ -180,12 +167,28 @@ inline constexpr bool combines_in_groups =
       space.mix_in_double(part, sums, weights, out);
     };
 
-/// Whether a space can be told to mix vectors of T in double.
+/// Whether a space can be told to measure and to mix vectors of T in double.
+template <class Space, class T>
+inline constexpr bool measures_in_double =
+    requires(const Space& space, const slice& part, std::span<const T* const> vectors, double* gram) {
+      space.measure_in_double(part, vectors, gram);
+    };
 template <class Space, class T>
 inline constexpr bool mixes_in_double =
     requires(const Space& space, const slice& part, std::span<const T* const> vectors, const double* weights, T* out) {
       space.mix_in_double(part, vectors, weights, out);
     };
+
+// ── execution spaces and schedules ──
+
+/// Whether both do the same.
+template <comparable Type>
+bool do_the_same(const Type& a, const Type& b) {
+  if constexpr (std::is_empty_v<Type>)
+    return true;
+  else
+    return a == b;
+}
 
 }  // namespace detail
 }  // namespace adasum

@@ -77,7 +77,7 @@ class report {
   /// not travel.
   wire_format wire() const { return wire_; }
   /// How many elements overflowed or vanished when this rank rounded them for messages; add them over the ranks for the
-  /// total. Empty if the execution space does not count them. docs/inf_and_nan.md says what is counted.
+  /// total. Empty where they lie in memory of a device. docs/inf_and_nan.md says what is counted.
   const std::optional<wire_losses>& lost_on_wire() const { return lost_on_wire_; }
   /// Bytes that this rank sent, including small messages, but without those of the agreement check.
   std::size_t bytes_sent() const { return bytes_sent_; }

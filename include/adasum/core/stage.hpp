@@ -69,7 +69,7 @@ struct stage {
   std::vector<index_range> parts;         ///< one for each survivor: all of them `held`, or a partition of it, in order
   std::vector<int> sum_over;  ///< ranks whose partial Gram matrices add up to the whole one; this one included
   bool published = false;     ///< in shared memory: all members copy `held` to where the others read it (replicated)
-  bool inner = false;         ///< combined by the schedule's inner rule (hierarchical), not by the call's rule
+  bool inner = false;         ///< combined by the inner rule of schedules::hierarchical, not by the call's rule
   /// In shared memory: the members are some of the ranks that share it (levels). Such stages come first. Ranks that
   /// meet at one have had the same number of them before; a rank that was in the `sum_over` of the one before is in
   /// that of this one, or waits.

@@ -102,6 +102,9 @@ consteval bool is_known_argument() {
   constexpr bool known = argument_of<A>() != argument::unknown;
   if constexpr (known)
     return true;
+  else if constexpr (requires { &A::stages; } && !comparable<A>)
+    static_assert(comparable<A>, "this schedule has members, but no operator==: write `friend bool operator==(const "
+                                 "my_schedule&, const my_schedule&) = default;`");
   else if constexpr (requires { &A::stages; })
     static_assert(schedule<A>, "adasum: this argument has stages, but lacks something else that a schedule has");
   else if constexpr (requires { &A::operator(); } && !requires { A::name; })

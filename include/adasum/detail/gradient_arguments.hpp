@@ -122,6 +122,9 @@ consteval bool have_elements_of() {
 /// Whether the space works on elements of T.
 template <class Space, class T>
 consteval bool is_space_argument() {
+  static_assert(comparable<Space> || !requires(const Space& space) { space.fence(); },
+                "this execution space has members, but no operator==: write `friend bool operator==(const my_space&, const "
+                "my_space&) = default;`");
   static_assert(execution_space<Space, T>,
                 "write an execution space for these elements: the first argument lacks something that an execution space has");
   return execution_space<Space, T>;

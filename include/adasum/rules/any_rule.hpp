@@ -29,7 +29,6 @@ namespace adasum::rules {
 /// where vectors that nearly cancel count as zero, since nobody can look at them.
 class any_rule {
  public:
-  static constexpr std::string_view name = "any_rule";
   /// Of whoever asks the type: some rule that it may hold compares distances. The library asks the rule that it does hold.
   static constexpr inner_products needs = inner_products::distances;
 
@@ -41,7 +40,9 @@ class any_rule {
   any_rule(Rule rule)
       : table_(&detail::table_of_rule<Rule, any_rule>),
         copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
-        held_(detail::own(std::move(rule))) {}
+        held_(detail::own(std::move(rule))) {
+    name = reference().name();
+  }
   /// With a state of its own.
   any_rule(const any_rule& other);
   any_rule(any_rule&&) noexcept = default;
@@ -54,13 +55,13 @@ class any_rule {
     return table_ == &detail::table_of_rule<Rule, any_rule> ? static_cast<const Rule*>(held_.get()) : nullptr;
   }
 
-  std::string_view chosen_name() const;
   bool whole_model() const;
   int degree() const;
   std::vector<double> parameters() const;
 
   void operator()(gram_view gram, std::span<double> weights, std::size_t segment);
 
+  std::string_view name;      ///< of the rule that it holds
   std::size_t fallbacks = 0;  ///< the rule's, once this one has been used as a function
 
   /// @cond internal
@@ -114,13 +115,14 @@ namespace adasum::rules {
 
 ADASUM_INLINE any_rule::any_rule() : any_rule(adasum{}) {}
 ADASUM_INLINE any_rule::any_rule(const any_rule& other)
-    : fallbacks(other.fallbacks), table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {}
+    : fallbacks(other.fallbacks), table_(other.table_), copy_(other.copy_), held_(copy_(other.held_.get())) {
+  name = reference().name();
+}
 ADASUM_INLINE any_rule& any_rule::operator=(const any_rule& other) {
   *this = any_rule(other);
   return *this;
 }
 
-ADASUM_INLINE std::string_view any_rule::chosen_name() const { return reference().name(); }
 ADASUM_INLINE bool any_rule::whole_model() const { return reference().weighs_whole_model(); }
 ADASUM_INLINE int any_rule::degree() const { return reference().degree(); }
 ADASUM_INLINE std::vector<double> any_rule::parameters() const { return reference().parameters(); }

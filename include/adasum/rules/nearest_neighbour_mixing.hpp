@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "../core/concepts.hpp"
@@ -70,7 +71,12 @@ namespace adasum::rules {
 template <rule Rule>
 struct nearest_neighbour_mixing {
  private:
-  static constexpr std::string_view prefix = "nnm_", rule_name = Rule::name;
+  static constexpr std::string_view prefix = "nnm_", rule_name = [] {
+    if constexpr (std::is_member_pointer_v<decltype(&Rule::name)>)
+      return "rule";  // of which only an object knows the name
+    else
+      return Rule::name;
+  }();
   static constexpr auto text = [] {
     std::array<char, prefix.size() + rule_name.size()> both{};
     for (std::size_t i = 0; i < both.size(); ++i)

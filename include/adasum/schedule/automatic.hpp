@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../core/concepts.hpp"
 #include "../core/stage.hpp"
 #include "machine.hpp"
 
@@ -43,8 +44,15 @@ struct automatic {
   /// See the concept schedule.
   std::vector<double> parameters() const;
 
-  /// The schedule that runs.
+  /// The name of the schedule that runs.
   std::string_view chosen_name(int size, const schedule_input& input) const;
+
+  /// @cond internal
+  friend std::string_view chosen_name_of(detail::own_type, const automatic& order, int size,
+                                         const schedule_input& input) {
+    return order.chosen_name(size, input);
+  }
+  /// @endcond
 
   /// Which rank's gradient is which leaf: node by node.
   std::vector<int> leaf_ranks(int size, const schedule_input& input) const;

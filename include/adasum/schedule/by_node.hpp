@@ -25,7 +25,7 @@ enum class carried {
 /// What is done inside a node.
 struct inside_node {
   carried each = carried::shard;  ///< what a rank takes across
-  bool by_inner_rule = false;     ///< see stage::inner
+  bool by_inner_rule = false;     ///< see stage::inner: for schedules::hierarchical
   bool even_alone = false;        ///< whether a node of one rank has a stage, too (a rule may change a single vector)
   /// The most ranks of a node that meet at a level (levels.hpp), at least 2. One level, if the rule inside is not applied
   /// along the tree.

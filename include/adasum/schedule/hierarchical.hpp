@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../core/concepts.hpp"
+#include "../core/optional_members.hpp"
 #include "../core/stage.hpp"
 #include "automatic.hpp"
 #include "shared_memory.hpp"
@@ -63,10 +64,9 @@ namespace adasum::schedules {
 /// rules::adasum inside the node as well.
 template <rule Inner, schedule Outer = automatic>
 struct hierarchical {
-  static_assert(
-      !requires(const Outer& across) { across.inner; },
-      "give adasum::schedules::hierarchical a schedule across the nodes that has no inner rule of its own: a "
-      "reduction has one inner rule");
+  static_assert(!detail::has_inner_rule<Outer>,
+                "give adasum::schedules::hierarchical a schedule across the nodes that has no inner rule of its own: a "
+                "reduction has one inner rule");
 
   static constexpr std::string_view name = "hierarchical";
   static constexpr bool supports_gram_rules = Outer::supports_gram_rules;
@@ -78,6 +78,15 @@ struct hierarchical {
   /// The most ranks of a node that meet at a level, at least 2; a prime factor that is larger is a level all the same. For
   /// inner rules that are applied along the tree.
   std::size_t radix = shared_memory{}.radix;
+  /// @cond internal
+  friend const Inner& inner_rule_of(detail::own_type, const hierarchical& order) { return order.inner; }
+  /// @endcond
+  /// Inner rules are compared as ranks compare them.
+  friend bool operator==(const hierarchical& a, const hierarchical& b) {
+    return a.node_of_rank == b.node_of_rank && a.radix == b.radix && detail::do_the_same(a.outer, b.outer) &&
+           std::string_view(a.inner.name) == b.inner.name &&
+           detail::parameters_of(a.inner) == detail::parameters_of(b.inner);
+  }
 
   /// @throws bad_input  if node_of_rank does not name a node for each rank, or the radix is less than 2
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {

@@ -42,7 +42,7 @@ class measure_check {
   using gram_list = std::vector<double>;
 
   [[noreturn]] void refuse(const std::string& what) const {
-    refuse_space(Space::name, (InDouble ? "measure_in_double: " : "measure: ") + what);
+    refuse_space(space_.name, (InDouble ? "measure_in_double: " : "measure: ") + what);
   }
 
   template <class AnySpace>

@@ -47,7 +47,7 @@ class mix_check {
     const std::string call = InDouble ? "mix_in_double, from " + std::string(to_string(format_of<From>)) + " to " +
                                             std::string(to_string(format_of<To>))
                                       : "mix";
-    refuse_space(Space::name, call + ": " + what);
+    refuse_space(space_.name, call + ": " + what);
   }
 
   static std::vector<double> sample_weights(std::size_t count) { return sample_vectors<double>(1, count, 3).front(); }

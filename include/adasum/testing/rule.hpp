@@ -91,7 +91,7 @@ class rule_check {
 
   /// @param n  vectors at once; two for a pairwise rule
   void run(std::size_t n) const {
-    require(!std::string_view(Rule::name).empty() && !name_of(rule_).empty(), "its name is empty");
+    require(!std::string_view(rule_.name).empty(), "its name is empty");
     const sample_gram usual(n, 40, 1);
     check_same_again(usual);
     check_finite(n);
@@ -107,7 +107,7 @@ class rule_check {
   using list = std::vector<double>;
 
   void require(bool holds, const std::string& what) const {
-    if (!holds) throw bad_input({"adasum::check_rule: ", std::string_view(Rule::name), ": ", what});
+    if (!holds) throw bad_input({"adasum::check_rule: ", std::string_view(rule_.name), ": ", what});
   }
 
   /// By a copy of the rule, as each rank has one.

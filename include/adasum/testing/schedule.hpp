@@ -39,13 +39,13 @@ class schedule_check {
       require_name();
     } catch (const bad_input& wrong) {
       throw bad_input(
-          {"adasum::check_schedule: ", std::string_view(Schedule::name), ", ", described(), ": ", wrong.what()});
+          {"adasum::check_schedule: ", std::string_view(order_.name), ", ", described(), ": ", wrong.what()});
     }
   }
 
  private:
   bool has_own_tree() const {
-    if constexpr (requires { order_.inner; }) return true;
+    if constexpr (has_inner_rule<Schedule>) return true;
     if constexpr (requires { order_.leaf_ranks(size_, input_); }) return !order_.leaf_ranks(size_, input_).empty();
     return false;
   }
@@ -82,8 +82,7 @@ class schedule_check {
   }
 
   void require_name() const {
-    if constexpr (requires { order_.chosen_name(size_, input_); })
-      require(!std::string_view(order_.chosen_name(size_, input_)).empty(), "chosen_name() is empty");
+    require(!std::string_view(order_.name).empty(), "its name is empty");
   }
 
   const Schedule& order_;
@@ -96,8 +95,8 @@ class schedule_check {
 /// Checks the stages of all ranks for one number of ranks and one input, as plain data; nothing is sent.
 ///
 ///   * the members of each stage agree on it, and nobody waits for ever;
-///   * a pairwise rule meets the tree of tree_order.hpp (not asked of schedules with `inner` or `leaf_ranks`, which make
-///     their own; they must make the same on all ranks);
+///   * a pairwise rule meets the tree of tree_order.hpp (not asked of schedules with `leaf_ranks`, nor of
+///     schedules::hierarchical, which make their own; they must make the same on all ranks);
 ///   * sums of inner products count every element once;
 ///   * everybody gets the whole result back;
 ///   * rules that are not pairwise see all gradients in one stage, where input.along_tree is false;

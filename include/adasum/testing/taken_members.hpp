@@ -38,21 +38,17 @@ member_list taken_members_of_rule() {
                 {"leaves_out_nonfinite", table.leaves_out_nonfinite},
                 {"degree", has_degree<Rule>},
                 {"parameters", has_parameters<Rule>},
-                {"fallbacks", counts_fallbacks<Rule>},
-                {"chosen_name", has_chosen_name<Rule>}});
+                {"fallbacks", counts_fallbacks<Rule>}});
 }
 
 template <scalar T, class Space>
 member_list taken_members_of_space() {
-  refuse_members_of_space<Space>();
+  refuse_members_of_space<T, Space>();
   const auto& table = table_of_space<T, Space>;
-  return taken({{"copy to and from 16 bits", table.packing != nullptr},
-                {"arithmetic", table.arithmetic != nullptr},
-                {"can_reach", table.can_reach != nullptr},
-                {"measure_in_double", table.measure_in_double != nullptr},
-                {"mix_in_double", table.mix_in_double != nullptr},
+  return taken({{"16-bit copies", table.packing != nullptr},
+                {"arithmetic in double", table.mix_in_double != nullptr},
                 {"for_recombining", table.copies_are_double && !std::is_same_v<T, double>},
-                {"==", table.equal != nullptr && !std::is_empty_v<Space>}});
+                {"can_reach", table.can_reach != nullptr}});
 }
 
 template <class Comm, class Space>
@@ -78,11 +74,8 @@ member_list taken_members_of_schedule() {
   refuse_members_of_schedule<Schedule>();
   const auto& table = table_of_schedule<Schedule>;
   return taken({{"uses_shared_memory", table.uses_shared_memory != nullptr},
-                {"chosen_name", table.chosen_name != nullptr},
-                {"inner", table.has_inner},
                 {"leaf_ranks", table.leaf_ranks != nullptr},
-                {"parameters", has_parameters<Schedule>},
-                {"==", table.equal != nullptr && !std::is_empty_v<Schedule>}});
+                {"parameters", has_parameters<Schedule>}});
 }
 
 }  // namespace adasum::detail

@@ -28,6 +28,7 @@ constexpr std::size_t little = 1;  // bytes: only what is measured in any case
 /// Has no memory on one rank.
 struct failing_space : adasum::serial_space {
   bool fails = false;
+  friend bool operator==(const failing_space&, const failing_space&) = default;
   template <class T>
   auto allocate(std::size_t count) const {
     if (fails) throw std::bad_alloc();

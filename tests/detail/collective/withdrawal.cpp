@@ -230,6 +230,7 @@ namespace {
 struct slow_space : adasum::serial_space {
   std::chrono::milliseconds delay{0};
   std::atomic<bool>* has_measured = nullptr;
+  friend bool operator==(const slow_space&, const slow_space&) = default;
 
   template <adasum::scalar T>
   void measure(const adasum::slice& window, std::span<const T* const> vectors, double* gram) const {

@@ -32,7 +32,9 @@ const serial_space exec;
 
 /// Combines all vectors at once.
 struct without_groups : serial_space {
+  void measure_in_double() const = delete;
   void mix_in_double() const = delete;
+  friend bool operator==(const without_groups&, const without_groups&) = default;
 };
 auto for_recombining(const without_groups& space) {
   return adasum::for_recombining(static_cast<const serial_space&>(space));
@@ -49,7 +51,9 @@ namespace {
 static_assert(detail::combines_in_groups<serial_space, float> && !detail::combines_in_groups<without_groups, float>);
 
 /// Takes all segments in one round.
-struct in_one_round : serial_space {};
+struct in_one_round : serial_space {
+  friend bool operator==(const in_one_round&, const in_one_round&) = default;
+};
 auto for_recombining(const in_one_round& space) {
   return adasum::for_recombining(static_cast<const serial_space&>(space));
 }

@@ -108,6 +108,8 @@ class late_space {
     without_failures([&] { return state_->work.run(), true; });  // what has been begun succeeds
   }
 
+  friend bool operator==(const late_space&, const late_space&) = default;
+
   /// Whether there is work that nobody has waited for.
   bool works() const { return state_->work.count() != 0; }
   bool freed_too_early() const { return state_->freed_too_early; }

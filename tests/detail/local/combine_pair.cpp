@@ -53,7 +53,9 @@ class opposed_pairs {
 };
 
 /// For which the library knows no other space, neither for pairs nor for copies in double.
-struct derived_space : serial_space {};
+struct derived_space : serial_space {
+  friend bool operator==(const derived_space&, const derived_space&) = default;
+};
 
 template <class T, class Space>
 void check_same_bits(const Space& space, int largest_exponent) {

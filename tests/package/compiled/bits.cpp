@@ -62,7 +62,7 @@ void print(instruction_set set) {
         adasum::adasum_pair(exec, vectors[0], vectors[0], out);
         sum.add<T>(out);
       }
-  std::printf("%s %zu %016llx\n", std::string(exec.arithmetic()).c_str(), sizeof(T),
+  std::printf("%s %zu %016llx\n", std::string(to_string(exec.instructions())).c_str(), sizeof(T),
               static_cast<unsigned long long>(sum.value()));
 }
 

@@ -20,7 +20,7 @@ void refuse_bad_gradient(joint_set_up& together, const char* call, const space_r
                          std::size_t count, segments_view segments);
 
 /// Runs a single call: by a plan that is kept with the communicator, or by one of its own. A plan is kept for calls that can be
-/// told apart and that a plan can outlive: not if it would hold memory of a device or a rule's state.
+/// told apart and that a plan can outlive: not if it would hold memory of a device, a rule's state or an inner rule.
 /// @param made  receives the plan of its own
 report run_once(const plan_arguments& given, std::byte* elements, std::size_t count, plan_ptr& made);
 
@@ -56,8 +56,7 @@ struct call_made_before final : kept_plans::call {
 inline bool can_be_kept(const plan_arguments& given) {
   // Calls with shards may be alike on one rank, and not on another that has another shard.
   return given.comm.state() && given.choices.keep_plan && given.mine == nullptr && given.comm.size() > 1 &&
-         !given.space.is_device() && given.space.is_comparable() && given.schedule.is_comparable() &&
-         !given.rule.has_state();
+         given.space.may_be_kept() && !given.schedule.has_inner_rule() && !given.rule.has_state();
 }
 
 /// All ranks that make the same calls keep the same plans: what is kept changes only where all of them have set something up

@@ -6,20 +6,22 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <string>
-#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/stage.hpp"
+#include "../../core/wire_losses.hpp"
+#include "packed_element.hpp"
 
 /// Members that their author means to be optional ones of a concept and that the library would not ask for: those with other
 /// parameters or another result, and those that the concepts once named. A type that has one does not compile. (Members that
 /// are templates or overloaded are not seen here; testing.hpp's checks list what is taken.)
 namespace adasum::detail {
 
-template <class Space>
+template <scalar T, class Space>
 constexpr void refuse_members_of_space() {
   static_assert(
       !requires { &Space::can_reach; } ||
@@ -28,8 +30,22 @@ constexpr void refuse_members_of_space() {
           },
       "adasum: the space's member can_reach is not `bool can_reach(const void*) const`");
   static_assert(
-      !requires { &Space::arithmetic; } || requires(const Space& space) { std::string(space.arithmetic()); },
-      "adasum: the space's member arithmetic is not `std::string arithmetic() const`");
+      !requires { &Space::arithmetic; },
+      "adasum: the space has a member arithmetic(), which is no longer asked for: its `name` says how it rounds, and need "
+      "not be static: `std::string name`; see core/concepts.hpp");
+  static_assert(measures_in_double<Space, T> == mixes_in_double<Space, T>,
+                "adasum: the space has one of measure_in_double and mix_in_double for these elements: write both, or delete "
+                "both; see core/concepts.hpp");
+  static_assert(
+      packs<Space, T> ||
+          !requires(const Space& space, const float* from, packed_bfloat16* to) {
+            requires std::same_as<T, float>;
+            space.template allocate<packed_bfloat16>(std::size_t{}).data();
+            space.copy(from, to, std::size_t{});
+            space.copy(static_cast<const packed_bfloat16*>(to), const_cast<float*>(from), std::size_t{});
+          },
+      "adasum: the space copies floats to 16 bits by copy(from, to, count): write copy(from, to, count, "
+      "adasum::wire_losses&), which counts what they lose; see core/concepts.hpp");
   static_assert(
       !requires { Space::round_bytes; } && !requires(const Space& space) { for_pairs(space); },
       "adasum: the space has a member round_bytes or a function for_pairs(space), which are no longer asked for: the "
@@ -48,8 +64,9 @@ constexpr void refuse_members_of_rule() {
       !requires { &Rule::parameters; } || has_parameters<Rule>,
       "adasum: the rule's member parameters is not a const function that returns a range of doubles");
   static_assert(
-      !requires { &Rule::chosen_name; } || has_chosen_name<Rule>,
-      "adasum: the rule's member chosen_name is not `std::string_view chosen_name() const`");
+      !requires { &Rule::chosen_name; },
+      "adasum: the rule has a member chosen_name(), which is no longer asked for: its `name` need not be static: "
+      "`std::string_view name`; see core/concepts.hpp");
   static_assert(
       !requires { &Rule::fallbacks; } || counts_fallbacks<Rule>,
       "adasum: the rule's member fallbacks is not a `std::size_t`");
@@ -125,12 +142,14 @@ constexpr void refuse_members_of_schedule() {
       "adasum: the schedule's member uses_shared_memory is not "
       "`adasum::shared_memory_use uses_shared_memory(int, const adasum::schedule_input&) const`");
   static_assert(
-      !requires { &Schedule::chosen_name; } ||
-          requires(const Schedule& order, int size, const schedule_input& input) {
-            { order.chosen_name(size, input) } -> std::convertible_to<std::string_view>;
-          },
-      "adasum: the schedule's member chosen_name is not "
-      "`std::string_view chosen_name(int, const adasum::schedule_input&) const`");
+      !requires { &Schedule::chosen_name; } || chooses_schedule<Schedule>,
+      "adasum: the schedule has a member chosen_name, which is no longer asked for: reports show its `name`, which need not be "
+      "static: `std::string_view name`; see core/concepts.hpp");
+  static_assert(
+      !requires(const Schedule& order) { requires rule<std::remove_cvref_t<decltype(order.inner)>>; } ||
+          has_inner_rule<Schedule>,
+      "adasum: the schedule has a rule as its member `inner`, which is no longer asked for: schedules::hierarchical alone "
+      "brings a rule for stages inside nodes; see core/concepts.hpp");
   static_assert(
       !requires { &Schedule::leaf_ranks; } ||
           requires(const Schedule& order, int size, const schedule_input& input) {

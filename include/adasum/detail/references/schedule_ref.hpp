@@ -26,16 +26,16 @@ struct no_inner_rule {
 
 /// The rule that a schedule brings for its inner stages.
 template <class Schedule>
-auto inner_rule_of(const Schedule& schedule) {
-  if constexpr (requires { schedule.inner; })
-    return schedule.inner;
+auto copy_of_inner_rule(const Schedule& schedule) {
+  if constexpr (has_inner_rule<Schedule>)
+    return inner_rule_of(own_type{}, schedule);
   else
     return no_inner_rule{};
 }
 
 /// The members of a schedule (core/concepts.hpp). What is optional there may be null here.
 struct schedule_table {
-  std::string_view name;
+  std::string_view (*name)(const void* schedule);
   std::vector<stage> (*stages)(const void* schedule, int rank, int size, const schedule_input& input);
   shared_memory_use (*uses_shared_memory)(const void* schedule, int size, const schedule_input& input);
   std::string_view (*chosen_name)(const void* schedule, int size, const schedule_input& input);
@@ -54,7 +54,7 @@ class schedule_ref {
   template <class Schedule>
   requires(!std::is_same_v<Schedule, schedule_ref> && schedule<Schedule>) schedule_ref(const Schedule& order);
 
-  std::string_view name() const { return table_->name; }
+  std::string_view name() const { return table_->name(schedule_); }
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
     return table_->stages(schedule_, rank, size, input);
   }
@@ -76,11 +76,9 @@ class schedule_ref {
   /// A copy of the schedule, for whoever outlives it, and the reference to that.
   owned_object copy() const { return table_->copy(schedule_); }
   schedule_ref to(const owned_object& copied) const { return {*table_, copied.get()}; }
-  /// Whether schedules of this type can be compared.
-  bool is_comparable() const { return table_->equal != nullptr; }
   /// Whether both do the same.
   bool equals(const schedule_ref& other) const {
-    return table_ == other.table_ && table_->equal != nullptr && table_->equal(schedule_, other.schedule_);
+    return table_ == other.table_ && table_->equal(schedule_, other.schedule_);
   }
 
  private:
@@ -94,8 +92,6 @@ template <schedule Schedule>
 struct functions_of_schedule {
   static const Schedule& of(const void* schedule) { return *static_cast<const Schedule*>(schedule); }
 
-  static constexpr bool has_inner = requires(const Schedule& schedule) { schedule.inner; };
-
   static constexpr auto uses_shared_memory() {
     using function = shared_memory_use (*)(const void*, int, const schedule_input&);
     if constexpr (requires(int size, const schedule_input& input) { of(nullptr).uses_shared_memory(size, input); })
@@ -107,9 +103,9 @@ struct functions_of_schedule {
   }
   static constexpr auto chosen_name() {
     using function = std::string_view (*)(const void*, int, const schedule_input&);
-    if constexpr (requires(int size, const schedule_input& input) { of(nullptr).chosen_name(size, input); })
-      return function([](const void* schedule, int size, const schedule_input& input) -> std::string_view {
-        return of(schedule).chosen_name(size, input);
+    if constexpr (chooses_schedule<Schedule>)
+      return function([](const void* schedule, int size, const schedule_input& input) {
+        return chosen_name_of(own_type{}, of(schedule), size, input);
       });
     else
       return function(nullptr);
@@ -124,21 +120,12 @@ struct functions_of_schedule {
       return function(nullptr);
   }
   static rule_ref inner(const void* schedule) {
-    if constexpr (has_inner) {
-      return {of(schedule).inner};
+    if constexpr (has_inner_rule<Schedule>) {
+      return {inner_rule_of(own_type{}, of(schedule))};
     } else {
       static no_inner_rule none;
       return {none};
     }
-  }
-  static constexpr auto equal() {
-    using function = bool (*)(const void*, const void*);
-    if constexpr (std::is_empty_v<Schedule>)
-      return function([](const void*, const void*) { return true; });
-    else if constexpr (std::equality_comparable<Schedule>)
-      return function([](const void* a, const void* b) -> bool { return of(a) == of(b); });
-    else
-      return function(nullptr);
   }
 };
 
@@ -146,7 +133,7 @@ struct functions_of_schedule {
 /// that they can be compiled elsewhere.
 template <schedule Schedule, class Functions = functions_of_schedule<Schedule>>
 schedule_table table_of_schedule{
-    .name = Schedule::name,
+    .name = [](const void* schedule) -> std::string_view { return Functions::of(schedule).name; },
     .stages = [](const void* schedule, int rank, int size,
                  const schedule_input& input) { return Functions::of(schedule).stages(rank, size, input); },
     .uses_shared_memory = Functions::uses_shared_memory(),
@@ -154,8 +141,8 @@ schedule_table table_of_schedule{
     .leaf_ranks = Functions::leaf_ranks(),
     .parameters = [](const void* schedule) { return parameters_of(Functions::of(schedule)); },
     .inner = &Functions::inner,
-    .has_inner = Functions::has_inner,
-    .equal = Functions::equal(),
+    .has_inner = has_inner_rule<Schedule>,
+    .equal = [](const void* a, const void* b) { return do_the_same(Functions::of(a), Functions::of(b)); },
     .copy = [](const void* schedule) { return own(Schedule(Functions::of(schedule))); }};
 
 template <class Schedule>

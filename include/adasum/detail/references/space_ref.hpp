@@ -54,14 +54,14 @@ struct space_for_copies;
 /// What options::wire needs of a space. 16-bit elements are of either format; which one, is said at run time.
 struct packing_table {
   space_memory (*allocate)(const void* space, std::size_t count);
-  /// @return whether it has counted what the elements lost
-  bool (*pack)(const void* space, wire_format format, const void* from, void* to, std::size_t count, wire_losses& lost);
+  /// @param lost  what the elements lose is added, but by a device_space
+  void (*pack)(const void* space, wire_format format, const void* from, void* to, std::size_t count, wire_losses& lost);
   void (*unpack)(const void* space, wire_format format, const void* from, void* to, std::size_t count);
 };
 
 /// The members of a space (core/concepts.hpp) for one element type. What is optional there may be null here.
 struct space_table {
-  std::string_view name;
+  std::string_view (*name)(const void* space);
   number_format format;
   std::size_t element_size;
   bool is_device;
@@ -74,8 +74,9 @@ struct space_table {
   void (*copy)(const void* space, const void* from, void* to, std::size_t count);
   void (*fence)(const void* space);
   bool (*can_reach)(const void* space, const void* address);
-  std::string (*arithmetic)(const void* space);
+  std::string_view (*rounding)(const void* space);
   bool (*equal)(const void* a, const void* b);
+  bool may_be_kept;  ///< with its memory, by single calls
   space_for_copies (*copies)(const void* space);
   owned_object (*copy_of_space)(const void* space);
   bool copies_are_double;  ///< whether elements of these copies are double
@@ -87,7 +88,7 @@ class space_ref {
  public:
   space_ref(const space_table& table, const void* space) : table_(&table), space_(space) {}
 
-  std::string_view name() const { return table_->name; }
+  std::string_view name() const { return table_->name(space_); }
   number_format format() const { return table_->format; }
   std::size_t element_size() const { return table_->element_size; }
   bool is_device() const { return table_->is_device; }
@@ -131,14 +132,14 @@ class space_ref {
   /// How it rounds: its name, and what else tells.
   std::string arithmetic() const {
     std::string text(name());
-    if (table_->arithmetic != nullptr) text += " " + table_->arithmetic(space_);
+    if (table_->rounding != nullptr) text += " " + std::string(table_->rounding(space_));
     return text;
   }
-  /// Whether spaces of this type can be compared.
-  bool is_comparable() const { return table_->equal != nullptr; }
+  /// Whether a communicator may keep a copy of it, and its memory.
+  bool may_be_kept() const { return table_->may_be_kept; }
   /// Whether both do the same.
   bool equals(const space_ref& other) const {
-    return table_ == other.table_ && table_->equal != nullptr && table_->equal(space_, other.space_);
+    return table_ == other.table_ && table_->equal(space_, other.space_);
   }
   space_for_copies copies() const;
 
@@ -196,10 +197,7 @@ struct functions_of_space {
 
   static constexpr auto measure_in_double() {
     using function = void (*)(const void*, const slice&, vector_list, double*);
-    if constexpr (!std::same_as<T, double> &&
-                  requires(const slice& part, std::span<const T* const> vectors, double* gram) {
-                    of(nullptr).measure_in_double(part, vectors, gram);
-                  })
+    if constexpr (!std::same_as<T, double> && measures_in_double<Space, T>)
       return function([](const void* space, const slice& window, vector_list vectors, double* gram) {
         of(space).measure_in_double(window, typed<T>(vectors), gram);
       });
@@ -225,21 +223,15 @@ struct functions_of_space {
     else
       return function(nullptr);
   }
-  static constexpr auto arithmetic() {
-    using function = std::string (*)(const void*);
-    if constexpr (requires { of(nullptr).arithmetic(); })
-      return function([](const void* space) { return std::string(of(space).arithmetic()); });
+  static constexpr auto rounding() {
+    using function = std::string_view (*)(const void*);
+    if constexpr (requires { rounding_of(own_type{}, of(nullptr)); })
+      return function([](const void* space) -> std::string_view { return rounding_of(own_type{}, of(space)); });
     else
       return function(nullptr);
   }
-  static constexpr auto equal() {
-    using function = bool (*)(const void*, const void*);
-    if constexpr (std::is_empty_v<Space>)
-      return function([](const void*, const void*) { return true; });
-    else if constexpr (std::equality_comparable<Space>)
-      return function([](const void* a, const void* b) -> bool { return of(a) == of(b); });
-    else
-      return function(nullptr);
+  static constexpr bool may_be_kept() {
+    return !device_space<Space> && !requires { must_not_be_kept(own_type{}, of(nullptr)); };
   }
 };
 
@@ -275,18 +267,12 @@ inline constexpr packing_table packing_of{
       return space_memory::of(static_cast<const Space*>(space)->template allocate<packed_bfloat16>(count));
     },
     [](const void* space, wire_format format, const void* from, void* to, std::size_t count, wire_losses& lost) {
-      const auto pack = [&]<class Packed>(Packed* packed) {
-        const auto* const elements = static_cast<const T*>(from);
-        const auto& mine = *static_cast<const Space*>(space);
-        constexpr bool counts = !device_space<Space> && requires { mine.copy(elements, packed, count, lost); };
-        if constexpr (counts)
-          mine.copy(elements, packed, count, lost);
-        else
-          mine.copy(elements, packed, count);
-        return counts;
-      };
-      return format == wire_format::bfloat16 ? pack(static_cast<packed_bfloat16*>(to))
-                                             : pack(static_cast<packed_binary16*>(to));
+      const auto& mine = *static_cast<const Space*>(space);
+      const auto* const elements = static_cast<const T*>(from);
+      if (format == wire_format::bfloat16)
+        mine.copy(elements, static_cast<packed_bfloat16*>(to), count, lost);
+      else
+        mine.copy(elements, static_cast<packed_binary16*>(to), count, lost);
     },
     [](const void* space, wire_format format, const void* from, void* to, std::size_t count) {
       const auto& mine = *static_cast<const Space*>(space);
@@ -308,7 +294,7 @@ constexpr const packing_table* packing_if_any() {
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
 /// that they can be compiled elsewhere.
 template <scalar T, class Space, class Functions = functions_of_space<T, Space>>
-space_table table_of_space{.name = Space::name,
+space_table table_of_space{.name = [](const void* space) -> std::string_view { return Functions::of(space).name; },
                            .format = format_of<T>,
                            .element_size = sizeof(T),
                            .is_device = device_space<Space>,
@@ -321,8 +307,10 @@ space_table table_of_space{.name = Space::name,
                            .copy = &Functions::copy,
                            .fence = &Functions::fence,
                            .can_reach = Functions::can_reach(),
-                           .arithmetic = Functions::arithmetic(),
-                           .equal = Functions::equal(),
+                           .rounding = Functions::rounding(),
+                           .equal = [](const void* a,
+                                       const void* b) { return do_the_same(Functions::of(a), Functions::of(b)); },
+                           .may_be_kept = Functions::may_be_kept(),
                            .copies = &copies_of<T, Space>,
                            .copy_of_space = [](const void* space) { return own(Space(Functions::of(space))); },
                            .copies_are_double = recombines_in_double<Space, T>,
@@ -330,7 +318,7 @@ space_table table_of_space{.name = Space::name,
 
 template <scalar T, class Space>
 space_ref ref_to_space(const Space& space) {
-  refuse_members_of_space<Space>();
+  refuse_members_of_space<T, Space>();
   return {table_of_space<T, Space>, &space};
 }
 

@@ -17,6 +17,7 @@
 #include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/wire_losses.hpp"
 #include "device.hpp"
 #include "kernel_arguments.hpp"
 #include "memory.hpp"
@@ -55,8 +56,10 @@ class cuda_space {
   cudaStream_t stream() const { return kernels_.stream(); }
   /// The number of the device.
   int device() const { return kernels_.device(); }
-  /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
-  std::string_view arithmetic() const { return "tiles of 16 KiB"; }
+  /// Whether both work on one stream.
+  friend bool operator==(const cuda_space& a, const cuda_space& b) {
+    return a.stream() == b.stream() && a.device() == b.device();
+  }
 
   /// Uninitialised memory of the device, which message layers can share; waits for the device. @throws cuda_error
   template <scalar T>
@@ -103,6 +106,12 @@ class cuda_space {
     requires(!std::same_as<From, To> && (sizeof(From) >= sizeof(float) || sizeof(To) >= sizeof(float)))
   void copy(const From* from, To* to, std::size_t count) const {
     kernels_.convert(from, to, count);
+  }
+  /// The same, from float to 16 bits; does not count what is lost.
+  template <scalar To>
+    requires(sizeof(To) == 2)
+  void copy(const float* from, To* to, std::size_t count, wire_losses&) const {
+    copy(from, to, count);
   }
 
   /// Blocks until the stream has done all that was enqueued.
@@ -199,6 +208,10 @@ class cuda_space {
     detail::cuda::check("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&reachable, device(), found.device));
     return reachable != 0;
   }
+
+  /// @cond internal
+  friend std::string_view rounding_of(detail::own_type, const cuda_space&) { return "tiles of 16 KiB"; }
+  /// @endcond
 
  private:
   detail::cuda::stream_kernels kernels_;

@@ -26,7 +26,7 @@ namespace adasum::detail::cuda {
 /// ADASUM_HOST_DEVICE.
 template <class Rule>
 struct rule_on_device {
-  static constexpr std::string_view name = Rule::name;
+  static constexpr std::string_view name = "rule on a device";
   static constexpr inner_products needs = needs_of<Rule>;
 
   Rule& rule;

@@ -51,12 +51,9 @@ class kokkos_space {
 
   /// The instance on which kernels are launched.
   const ExecutionSpace& instance() const { return instance_; }
-  /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
-  std::string_view arithmetic() const {
-    if constexpr (OnHost)
-      return serial_.arithmetic();
-    else
-      return "teams";
+  /// Whether they work alike: on the host, on any instance; on a device, as copies of one space.
+  friend bool operator==(const kokkos_space& a, const kokkos_space& b) {
+    return a.serial_ == b.serial_ && a.workspace_ == b.workspace_;  // not every Kokkos can compare instances
   }
 
   /// Uninitialised memory of the execution space, owned by the view that is returned.
@@ -120,11 +117,14 @@ class kokkos_space {
     else
       detail::kokkos::copy_on_device(instance_, from, to, count);
   }
-  /// The same, from float to 16 bits, and adds to `losses` what it lost.
+  /// The same, from float to 16 bits, and adds to `losses` what it lost; not on devices.
   template <scalar To>
-    requires(OnHost && sizeof(To) == 2)
-  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
-    detail::kokkos::copy_on_host(instance_, serial_, from, to, count, losses);
+    requires(sizeof(To) == 2)
+  void copy(const float* from, To* to, std::size_t count, [[maybe_unused]] wire_losses& losses) const {
+    if constexpr (OnHost)
+      detail::kokkos::copy_on_host(instance_, serial_, from, to, count, losses);
+    else
+      copy(from, to, count);
   }
 
   void fence() const { instance_.fence(); }
@@ -137,6 +137,10 @@ class kokkos_space {
     else
       return space;
   }
+  friend std::string_view rounding_of(detail::own_type, const kokkos_space& space) {
+    return OnHost ? to_string(space.serial_.instructions()) : "teams";
+  }
+  friend void must_not_be_kept(detail::own_type, const kokkos_space&);  // Kokkos may be finalised first
   /// @endcond
 
   // ── device_space, where the host does not work on the memory ──

@@ -24,6 +24,7 @@ class serial_double_space {
   static constexpr std::string_view name = "serial";
 
   explicit serial_double_space(const serial_space& space) : space_(space) {}
+  friend bool operator==(const serial_double_space&, const serial_double_space&) = default;
 
   template <std::same_as<double> T>
   auto allocate(std::size_t count) const {

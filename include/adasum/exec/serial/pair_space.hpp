@@ -39,7 +39,10 @@ class serial_pair_space : public serial_space {
            std::size_t bytes) const {
     windows::mix_pair(*kernels<T>().pair, window, serial::untyped(vectors), vectors.size(), weights, bytes, out);
   }
-  void mix_in_double() const = delete;  // two vectors are no groups: nothing of that is to be compiled
+  // Two vectors are no groups, and adasum_pair needs no better inner products: nothing of that is to be compiled.
+  void measure_in_double() const = delete;
+  void mix_in_double() const = delete;
+  friend bool operator==(const serial_pair_space&, const serial_pair_space&) = default;
 
   template <scalar T>
   serial::kernels kernels() const {

@@ -79,8 +79,6 @@ class serial_space {
   friend bool operator==(const Space& a, const Space& b) {
     return a.instructions_ == b.instructions_;
   }
-  /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
-  std::string_view arithmetic() const { return to_string(instructions_); }
 
   /// Uninitialised memory on whole cache lines, owned by what is returned.
   template <scalar T>
@@ -151,6 +149,9 @@ class serial_space {
   void fence() const {}
 
   /// @cond internal
+  friend std::string_view rounding_of(detail::own_type, const serial_space& space) {
+    return to_string(space.instructions_);
+  }
   /// What measures and mixes vectors of T.
   template <scalar T>
   detail::serial::kernels kernels() const {

@@ -38,7 +38,9 @@ class threads_pair_space : public threads_space {
                          weights, out);
   }
 
-  void mix_in_double() const = delete;  // see serial_pair_space
+  void measure_in_double() const = delete;  // see serial_pair_space
+  void mix_in_double() const = delete;
+  friend bool operator==(const threads_pair_space&, const threads_pair_space&) = default;
 
  private:
   serial_pair_space pair_kernels_;

@@ -64,8 +64,6 @@ class threads_space {
   friend bool operator==(const Space& a, const Space& b) {
     return a.threads() == b.threads() && a.serial_ == b.serial_;
   }
-  /// Ranks whose spaces differ in this do not round alike, so they could not end bitwise identical.
-  std::string_view arithmetic() const { return serial_.arithmetic(); }
 
   /// Uninitialised memory on whole cache lines, owned by what is returned.
   template <scalar T>
@@ -121,6 +119,12 @@ class threads_space {
   }
 
   void fence() const {}
+
+  /// @cond internal
+  friend std::string_view rounding_of(detail::own_type, const threads_space& space) {
+    return to_string(space.instructions());
+  }
+  /// @endcond
 
  protected:
   const serial_space& kernels() const { return serial_; }

@@ -54,6 +54,7 @@ using record = report::entry;
 /// Counts the elements that are copied.
 struct counting_space : serial_space {
   std::size_t* copied;
+  friend bool operator==(const counting_space&, const counting_space&) = default;
 
   template <class T>
   void copy(const T* from, T* to, std::size_t count) const {

@@ -61,7 +61,6 @@ class wire {
   bool rounds() const { return format_ != wire_format::same; }
   void begin_run() {
     lost_ = {};
-    all_counted_ = true;
   }
   /// Forget the last exchange.
   void begin() {
@@ -113,8 +112,8 @@ class wire {
     }
   }
 
-  /// What this rank's elements have lost in this run; nothing where the space does not count.
-  std::optional<wire_losses> losses() const { return all_counted_ ? std::optional(lost_) : std::nullopt; }
+  /// What this rank's elements have lost in this run; nothing of a device, which does not count.
+  std::optional<wire_losses> losses() const { return space_.is_device() ? std::nullopt : std::optional(lost_); }
 
  private:
   static constexpr std::size_t packed_size = sizeof(packed_bfloat16);
@@ -140,7 +139,7 @@ class wire {
   }
   void round_to(const std::byte* from, std::byte* to, std::size_t count) {
     if (count == 0) return;
-    all_counted_ &= space_.packing()->pack(space_.object(), format_, from, to, count, lost_);
+    space_.packing()->pack(space_.object(), format_, from, to, count, lost_);
     space_.fence();
   }
   void unpack(const std::byte* from, std::byte* to, std::size_t count) const {
@@ -158,7 +157,6 @@ class wire {
   made_message last_;
   std::vector<arriving> arriving_;
   wire_losses lost_;
-  bool all_counted_ = true;
 };
 
 /// How much memory a rank's messages take.
