@@ -135,8 +135,7 @@ TEST_CASE("schedules that cannot") {
     adasum::adasum_allreduce(exec, comm, g, shard{comm.rank() / 2, comm.rank() % 2}, adasum::schedules::shared_memory{},
                              choices);
   });
-  check_refused("has no stage that combines all gradients at once, which the rule needs", [](const auto& comm, auto& g,
-                                                                                             const auto& choices) {
+  check_refused("needs all inner products at once", [](const auto& comm, auto& g, const auto& choices) {
     adasum::combine_allreduce(exec, comm, g, shard{comm.rank(), 0}, adasum::rules::adacons{}, false_promise{}, choices);
   });
 }

@@ -81,6 +81,29 @@ TEST_CASE("as a function, any_rule gives a pairwise rule's weights along its tre
   CHECK(weights_of(rules::unit_mean{}, {4, 0, 1}, 2) == std::vector<double>{0.25, 0.5});
 }
 
+TEST_CASE(
+    "with a schedule that combines pair by pair, any_rule runs the rules that can be; others are refused by all "
+    "ranks") {
+  const auto gradients = random_gradients<float>(4, 40, 3);
+  const auto run = [&](const auto& rule) {
+    return on_ranks(4, [&](const thread_communicator& comm) {
+      auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+      combine_allreduce(serial_space{}, comm, gradient, rule, schedules::recursive_doubling{});
+      return gradient;
+    });
+  };
+  CHECK(results_of(run(any_rule(rules::mean{}))) == results_of(run(rules::mean{})));
+  const auto refused = run(any_rule(rules::multi_krum{}));
+  for (std::size_t r = 0; r < refused.size(); ++r) {
+    CAPTURE(r);
+    const auto message = refused[r].message_of<adasum::error>();
+    REQUIRE(message);
+    CHECK(message->find(
+              "the schedule recursive_doubling combines gradients pair by pair, and the rule multi_krum needs all "
+              "inner products at once") != message->npos);
+  }
+}
+
 TEST_CASE("nearest_neighbour_mixing of any_rule measures distances, as that of the rule") {
   const auto gradients = random_gradients<float>(5, 40, 3, gradient_kind::near_parallel);
   std::vector<float> expected(40), found(40);

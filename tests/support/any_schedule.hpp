@@ -30,7 +30,10 @@ class any_schedule {
   shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
     return order_.uses_shared_memory(size, input);
   }
-  std::string_view chosen_name(int size, const schedule_input& input) const { return order_.chosen_name(size, input); }
+  friend std::string_view chosen_name_of(detail::own_type, const any_schedule& any, int size,
+                                         const schedule_input& input) {
+    return any.order_.chosen_name(size, input);
+  }
   std::vector<int> leaf_ranks(int size, const schedule_input& input) const { return order_.leaf_ranks(size, input); }
   std::vector<double> parameters() const { return order_.parameters(); }
   friend bool operator==(const any_schedule& a, const any_schedule& b) { return a.order_.equals(b.order_); }

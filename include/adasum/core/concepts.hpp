@@ -338,6 +338,11 @@ namespace detail {
 template <class R>
 inline constexpr bool is_left_fold = false;
 
+/// Whether a rule stands for another one, which is chosen at run time: rules::any_rule. Only then is it known whether a schedule
+/// can run that.
+template <class R>
+inline constexpr bool is_chosen_at_run_time = false;
+
 /// What the library's own types alone are asked for, and classes that derive from them: friends that take one of these.
 ///   std::string_view rounding_of(own_type, space)                      what spaces of one name that round alike have in common
 ///   must_not_be_kept(own_type, space)                                  declared if no single call may keep the space's memory
@@ -357,8 +362,9 @@ concept chooses_schedule = requires(const S& schedule, int size, const schedule_
 template <class R>
 concept tree_rule = pairwise_rule<R> && !detail::is_left_fold<std::remove_cv_t<R>>;
 
-/// Whether schedule S can run rule R.
+/// Whether schedule S can run rule R; for rules::any_rule, whether it can run some of the rules that it may hold.
 template <class S, class R>
-concept schedule_for = schedule<S> && (tree_rule<R> || (rule<R> && S::supports_gram_rules));
+concept schedule_for = schedule<S> &&
+    (tree_rule<R> || (rule<R> && (S::supports_gram_rules || detail::is_chosen_at_run_time<R>)));
 
 }  // namespace adasum

@@ -18,9 +18,8 @@
 namespace adasum::rules {
 
 /// A rule of any type, chosen at run time: it holds a rule, and calls and plans do what they do under that rule, to the last
-/// bit. Pass it where a rule is taken, along with schedules that run every rule (schedules::automatic, which is the default,
-/// schedules::all_to_all, schedules::shared_memory); rules/named.hpp makes one from a text. A copy has a state of its own. What
-/// was moved from can only be assigned to.
+/// bit. Pass it where a rule is taken; rules/named.hpp makes one from a text. With a schedule that cannot run the rule that it
+/// holds, a call throws bad_input. A copy has a state of its own. What was moved from can only be assigned to.
 ///
 ///     adasum::rules::any_rule rule = robust ? adasum::rules::any_rule(adasum::rules::multi_krum{}) : adasum::rules::mean{};
 ///     adasum::combine(space, gradients, out, rule);
@@ -82,6 +81,9 @@ class any_rule {
 };
 
 }  // namespace adasum::rules
+
+template <>
+inline constexpr bool adasum::detail::is_chosen_at_run_time<adasum::rules::any_rule> = true;
 
 #if ADASUM_DEFINITIONS
 #include "../core/weigh.hpp"

@@ -259,9 +259,13 @@ class plan_inputs {
 
   std::vector<stage> stages_of(const schedule_ref& order, bool in_place) const {
     auto asked = input(in_place);
-    if (shard_) return stages_of_shard(order, asked);
-    asked.whole_length = 0;
-    return order.stages(comm().rank(), size(), asked);
+    if (!shard_) asked.whole_length = 0;
+    auto found = shard_ ? stages_of_shard(order, asked) : order.stages(comm().rank(), size(), asked);
+    if (!asked.along_tree && std::ranges::count(found, false, &stage::inner) > 1)  // rules::any_rule, shards
+      throw bad_input({call(), ": the schedule ", order.name(), " combines gradients pair by pair, and the rule ",
+                       rule().name(), " needs all inner products at once: use schedules::all_to_all, ",
+                       "schedules::shared_memory or schedules::automatic"});
+    return found;
   }
   /// @throws bad_input  shards of different lengths would have ranks meet in different ways
   std::vector<stage> stages_of_shard(const schedule_ref& order, schedule_input asked) const {
@@ -269,11 +273,10 @@ class plan_inputs {
     const auto of_longest = order.stages(replica, gradients(), asked);
     asked.length = length();
     auto found = order.stages(replica, gradients(), asked);
-    const auto refuse = [&](const char* why) { throw bad_input({call(), ": the schedule ", order.name(), " ", why}); };
     if (!meet_alike(found, of_longest))
-      refuse("makes different stages for shards of different lengths (it should choose by schedule_input::of_whole())");
-    if (!asked.along_tree && std::ranges::count(found, false, &stage::inner) > 1)
-      refuse("has no stage that combines all gradients at once, which the rule needs for gradients in shards");
+      throw bad_input({call(), ": the schedule ", order.name(),
+                       " makes different stages for shards of different lengths (it should choose by ",
+                       "schedule_input::of_whole())"});
     for (auto& one : found) one = known_.grid.widen(std::move(one), shard_->index);
     return found;
   }
