@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -14,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <adasum/core/communicator_state.hpp>
 #include <adasum/core/concepts.hpp>
-#include <adasum/core/waiting_time.hpp>
 #include <adasum/exec/serial.hpp>
 
 #include "minimal_types.hpp"

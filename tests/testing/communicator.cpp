@@ -4,6 +4,7 @@
 
 #include <adasum/comm/self.hpp>
 #include <adasum/comm/threads.hpp>
+#include <adasum/core/communicator_state.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/testing.hpp>
 
