@@ -33,8 +33,7 @@ namespace {
 class socket_communicator {
  public:
   /// @param sockets  to each rank; the one at this rank's own place is not used
-  socket_communicator(int rank, std::vector<int> sockets)
-      : shared_(new contents{rank, std::move(sockets)}) {}
+  socket_communicator(int rank, std::vector<int> sockets) : shared_(new contents{rank, std::move(sockets)}) {}
 
   int rank() const { return shared_->rank; }
   int size() const { return static_cast<int>(shared_->sockets.size()); }

@@ -36,7 +36,7 @@ class shared_access<Memory> {
 
  public:
   shared_access(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
-                std::chrono::duration<double> timeout, const communicator_state* state)
+                std::chrono::duration<double> timeout, const communicator_state* state = nullptr)
       : own_({std::move(memory)}, rank, sizes, signature, timeout, state) {
     record().call("makes its plan");
   }

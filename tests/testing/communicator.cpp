@@ -247,8 +247,7 @@ TEST_CASE("communicators of users that are right, with spaces that have no float
     return true;
   });
   on_each(group_of<complete_communicator>(2, asked), [](const complete_communicator& comm) {
-    CHECK(check_communicator(comm, serial_space{}) ==
-          names{"state", "post", "share", "has_left", "progress"});
+    CHECK(check_communicator(comm, serial_space{}) == names{"state", "post", "share", "has_left", "progress"});
     return true;
   });
   CHECK(asked.of(asked_for::has_left) > 0);

@@ -137,7 +137,7 @@ class any_communicator {
         return false;
     }
     Comm held;
-    communicator_state own_state;
+    communicator_state own_state;  // with plans of its own, since the held one may have other handles
     std::vector<int> node_of_rank;
   };
 

@@ -227,7 +227,9 @@ class message_check {
 ///   * one that is withheld, or has another size than its buffer, throws a communication_error where it arrives; the
 ///     others arrive all the same, and later exchanges work;
 ///   * the same for post(), with test() and with wait(), also against exchange() on other ranks; test() does not wait;
-///   * share(): the memory is zeroed, aligned, apart from others', seen by all its ranks, and good for atomics.
+///   * share(): the memory is zeroed, aligned, apart from others', seen by all its ranks, and good for atomics; these are all
+///     ranks if nodes() says one node, or is absent;
+///   * state(): copies have the same one.
 ///
 /// A communicator that loses a message may wait for ever. Does not see what happens to ranks that end in the middle.
 /// @tparam T  elements that the space offers

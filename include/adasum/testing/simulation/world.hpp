@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
-#include "../../core/communicator_state.hpp"
 #include "../../core/message.hpp"
 #include "../../detail/references/own_communicators.hpp"
 #include "chance.hpp"

@@ -357,9 +357,7 @@ class shared_access {
     throw timeout_error(text(i, why), ranks()[i]);
   }
 
-  std::chrono::duration<double> timeout_of_communicator() const {
-    return state_ ? (state_->timeout)() : no_timeout;
-  }
+  std::chrono::duration<double> timeout_of_communicator() const { return state_ ? (state_->timeout)() : no_timeout; }
   /// In the middle of a reduction.
   std::chrono::duration<double> longest_wait() const { return std::min(timeout_, timeout_of_communicator()); }
 
