@@ -271,7 +271,7 @@ TEST_CASE("numbers of threads: what is refused, and which spaces are equal") {
   CHECK(!(threads_space(3) == threads_space(2)));
   CHECK(!(threads_space(3, serial_space(instruction_set::baseline)) == threads_space(3)) ==
         (best_instruction_set() != instruction_set::baseline));
-  CHECK(threads_space(3).arithmetic() == serial_space().arithmetic());
+  CHECK(rounding_of(detail::own_type{}, threads_space(3)) == rounding_of(detail::own_type{}, serial_space()));
 }
 
 }  // namespace test_of_exec_threads_space

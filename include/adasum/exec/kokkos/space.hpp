@@ -140,7 +140,7 @@ class kokkos_space {
   friend std::string_view rounding_of(detail::own_type, const kokkos_space& space) {
     return OnHost ? to_string(space.serial_.instructions()) : "teams";
   }
-  friend void must_not_be_kept(detail::own_type, const kokkos_space&);  // Kokkos may be finalised first
+  friend void must_not_be_kept(detail::own_type, const kokkos_space&) {}  // Kokkos may be finalised first
   /// @endcond
 
   // ── device_space, where the host does not work on the memory ──
