@@ -50,7 +50,7 @@ const report& reduce_deltas(Plan& plan, std::span<const T> start, std::span<T> n
     mix(-1);
   } catch (...) {
     try {
-      plan.refuse({call, ": the execution space failed"});  // the others must not wait
+      plan.refuse(joined({call, ": the execution space failed"}));  // the others must not wait
     } catch (const error&) {
     }
     throw;

@@ -77,8 +77,8 @@ class memory_check {
     for (std::size_t i = 0; i < count; ++i) {
       const To expected = from_double<To>(to_double(values[i]));
       if (std::memcmp(&got[i], &expected, sizeof(To)) != 0)
-        refuse({"copy: ", to_double(values[i]), " becomes ", to_double(got[i]), " (from ", to_string(format_of<From>),
-                " to ", to_string(format_of<To>), ")"});
+        refuse(joined({"copy: ", to_double(values[i]), " becomes ", to_double(got[i]), " (from ",
+                       to_string(format_of<From>), " to ", to_string(format_of<To>), ")"}));
     }
     if (to_double(got[count]) != 7) refuse("copy: it writes past the end");
   }
@@ -110,8 +110,9 @@ class memory_check {
       space_.fence();
       const auto each = (values.size() + std::size(samples) - 1) / std::size(samples);  // 143: 1000 = 142 · 7 + 6
       if (lost != wire_losses{each + 1, each + 2})
-        refuse({"copy: of ", each, " elements that overflow in ", to_string(format_of<U>),
-                " and as many that vanish, it leaves counts of 1 and 2 at ", lost.overflowed, " and ", lost.vanished});
+        refuse(joined({"copy: of ", each, " elements that overflow in ", to_string(format_of<U>),
+                       " and as many that vanish, it leaves counts of 1 and 2 at ", lost.overflowed, " and ",
+                       lost.vanished}));
     }
   }
 

@@ -95,9 +95,9 @@ class measure_check {
           }
           const double found = gram[k * packed_size(n) + packed_index(i, j)];
           if (!(std::abs(found - sum) <= accuracy * mass))
-            refuse({"entry (", i, ", ", j, ") of segment ", k, " is ", text_of(found), " instead of ",
-                    text_of(static_cast<double>(sum)), how, " (", counted(n, "vector"), "; ",
-                    sample_windows::describe(window), ")"});
+            refuse(joined({"entry (", i, ", ", j, ") of segment ", k, " is ", text_of(found), " instead of ",
+                           text_of(static_cast<double>(sum)), how, " (", counted(n, "vector"), "; ",
+                           sample_windows::describe(window), ")"}));
         }
   }
 
@@ -135,8 +135,8 @@ class measure_check {
           for (const std::size_t step : {0u, 1u}) {
             const auto moved = measured_by(space_, {space_, vectors, whole(cut), padding, step}, whole(cut));
             if (std::memcmp(moved.data(), expected.data(), expected.size() * sizeof(double)) != 0)
-              refuse(
-                  {"the same vectors at other addresses give other bits (", counted(n, "vector"), " of ", length, ")"});
+              refuse(joined({"the same vectors at other addresses give other bits (", counted(n, "vector"), " of ",
+                             length, ")"}));
           }
       }
   }

@@ -91,7 +91,7 @@ class mix_check {
       }
     for (std::size_t x = 0; x < out.size(); ++x)
       if (!is_mixed[x] && to_double(out[x]) != mark)
-        refuse({"it writes to an element outside the window (", sample_windows::describe(window), ")"});
+        refuse(joined({"it writes to an element outside the window (", sample_windows::describe(window), ")"}));
     check_space_for_pairs(at, window, weights, out);
   }
 
@@ -112,8 +112,8 @@ class mix_check {
       allowed += 2 * static_cast<long double>(unit_roundoff(format_of<To>)) * std::abs(sum) + smallest_of<To>();
     const double found = to_double(element);
     if (!(std::abs(found - sum) <= allowed))
-      refuse({"an element is ", text_of(found), " instead of ", text_of(static_cast<double>(sum)), " (",
-              counted(n, "vector"), ")"});
+      refuse(joined({"an element is ", text_of(found), " instead of ", text_of(static_cast<double>(sum)), " (",
+                     counted(n, "vector"), ")"}));
   }
   /// All elements, of one segment.
   void check_elements(const host_vectors<From>& vectors, const std::vector<double>& weights) const {
@@ -166,7 +166,7 @@ class mix_check {
       weights[n + absent] = 0;
       const auto out = mixed({space_, vectors, whole(cut)}, whole(cut), weights);
       if (std::ranges::any_of(out, [](To x) { return is_nan(to_double(x)); }))
-        refuse({"NaN in a vector of weight 0 reaches the result (", counted(n, "vector"), ")"});
+        refuse(joined({"NaN in a vector of weight 0 reaches the result (", counted(n, "vector"), ")"}));
     }
   }
 
@@ -181,13 +181,13 @@ class mix_check {
       for (std::size_t padding = 0; padding <= 9; ++padding)
         for (const std::size_t step : {0u, 1u})
           if (!same_bits(mixed({space_, vectors, window, padding, step}, window, weights), expected))
-            refuse({"the same vectors at other addresses give other bits (", counted(n, "vector"), ")"});
+            refuse(joined({"the same vectors at other addresses give other bits (", counted(n, "vector"), ")"}));
       if constexpr (!InDouble)
         for (std::size_t i = 0; i < n; ++i) {
           placed_vectors<From, Space> inputs(space_, vectors, window);
           space_.mix(window, inputs.all(), weights.data(), inputs.at(i));
           if (!same_bits(inputs.array(i).read(), expected))
-            refuse({"the result differs where it is written to vector ", i, " of ", n});
+            refuse(joined({"the result differs where it is written to vector ", i, " of ", n}));
         }
     }
   }
