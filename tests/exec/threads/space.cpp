@@ -51,10 +51,9 @@ std::vector<double> measured(const Space& space, const slice& window, const std:
                              bool in_double) {
   std::vector<double> gram(window.segments.size() * packed_size(g.size()), 1e99);
   const auto at = pointers(g, window.origin);
-  if (in_double)
-    space.template measure_in_double<T>(window, at, gram.data());
-  else
-    space.template measure<T>(window, at, gram.data());
+  if constexpr (detail::measures_in_double<Space, T>)  // a space for pairs does not
+    if (in_double) return space.template measure_in_double<T>(window, at, gram.data()), with_one_nan(gram);
+  space.template measure<T>(window, at, gram.data());
   return with_one_nan(gram);
 }
 
