@@ -32,11 +32,14 @@ class routed_communicator {
   /// @throws bad_input    the numbers of ranks, or of the node's ranks, do not fit the communicators, or the order of
   ///                      ranks differs
   routed_communicator(Inner inner, Outer outer, std::vector<int> node_of_rank)
-      : inner_(std::move(inner)), outer_(std::move(outer)), inner_rank_(node_of_rank.size(), -1) {
-    if (node_of_rank.size() != static_cast<std::size_t>(outer_.size()))
+      : inner_(std::move(inner)),
+        inner_rank_(node_of_rank.size(), -1),
+        shared_(std::make_shared<shared>(std::move(outer))) {
+    const auto& across = shared_->outer;
+    if (node_of_rank.size() != static_cast<std::size_t>(across.size()))
       throw adasum::bad_input("routed_communicator: nodes of " + std::to_string(node_of_rank.size()) +
-                              " ranks are given, the outer communicator has " + std::to_string(outer_.size()));
-    const auto mine = static_cast<std::size_t>(outer_.rank());
+                              " ranks are given, the outer communicator has " + std::to_string(across.size()));
+    const auto mine = static_cast<std::size_t>(across.rank());
     int in_node = 0;
     for (std::size_t r = 0; r < node_of_rank.size(); ++r)
       if (node_of_rank[r] == node_of_rank[mine]) inner_rank_[r] = in_node++;
@@ -47,27 +50,23 @@ class routed_communicator {
                               std::to_string(inner_.size()) + " on the inner communicator");
   }
 
-  int rank() const { return outer_.rank(); }
-  int size() const { return outer_.size(); }
+  int rank() const { return shared_->outer.rank(); }
+  int size() const { return shared_->outer.size(); }
 
   /// That of the outer communicator, if it has one, but for the plans. Whether this rank has given up waiting on the inner one
-  /// is known here, too.
+  /// is known here alone.
   adasum::communicator_state& state() const { return shared_->state; }
 
   /// Blocks until every message has been sent and received; those inside the node first.
   /// @throws std::bad_alloc  nothing has been sent or received, on either communicator
   template <class Space>
   void exchange(const Space& space, std::span<const adasum::outgoing> out, std::span<const adasum::incoming> in) const {
-    if (state().gave_up())
-      throw adasum::timeout_error("routed_communicator: rank " + std::to_string(rank()) +
-                                      " cannot use this communicator any more: it has waited in vain before",
-                                  -1);
     auto& inside = shared_->inside;
     auto& outside = shared_->outside;
     split(out, inside.out, outside.out);
     split(in, inside.in, outside.in);
     if (inside.empty()) {
-      if (!outside.empty()) outer_.exchange(space, outside.out, outside.in);
+      if (!outside.empty()) shared_->outer.exchange(space, outside.out, outside.in);
       return;
     }
     std::exception_ptr failure;
@@ -94,7 +93,8 @@ class routed_communicator {
       one->in.reserve(messages);
     }
     if constexpr (requires { inner_.reserve(messages, longest); }) inner_.reserve(messages, longest);
-    if constexpr (requires { outer_.reserve(messages, longest); }) outer_.reserve(messages, longest);
+    if constexpr (requires(const Outer& outer) { outer.reserve(messages, longest); })
+      shared_->outer.reserve(messages, longest);
   }
 
  private:
@@ -127,12 +127,13 @@ class routed_communicator {
   /// was made beforehand.
   template <class Space>
   void exchange_outside_after_inside(const Space& space) const {
+    const auto& outer = shared_->outer;
     const auto& outside = shared_->outside;
     try {
-      outer_.exchange(space, outside.out, outside.in);
+      outer.exchange(space, outside.out, outside.in);
     } catch (const std::bad_alloc&) {
       try {
-        outer_.exchange(space, outside.out, outside.in);
+        outer.exchange(space, outside.out, outside.in);
       } catch (const std::bad_alloc&) {
         throw adasum::communication_error(shared_->no_memory);
       }
@@ -145,7 +146,8 @@ class routed_communicator {
     std::vector<adasum::incoming> in;
   };
   struct shared {  // by all handles
-    explicit shared(const Outer& outer) : state(state_of(outer)) {}
+    explicit shared(Outer across) : outer(std::move(across)), state(state_of(outer)) {}
+    Outer outer;  // lives longer than the state, which refers to its state
     adasum::communicator_state state;
     half inside, outside;  // kept between exchanges for their memory
     adasum::communication_error no_memory{
@@ -153,9 +155,8 @@ class routed_communicator {
   };
 
   Inner inner_;
-  Outer outer_;
   std::vector<int> inner_rank_;  // of each rank, -1 for those of other nodes
-  std::shared_ptr<shared> shared_ = std::make_shared<shared>(outer_);
+  std::shared_ptr<shared> shared_;
 };
 
 }  // namespace example

@@ -28,11 +28,14 @@ struct counted_communicator : thread_communicator {
 
 }  // namespace
 
-TEST_CASE("a communicator that passes on to another: all is the other's but for the plans") {
+TEST_CASE("a communicator that passes on to another: all is the other's but for the plans and what it gives up") {
   communicator_state other, alone(nullptr);
   communicator_state by(&other), by_that(&by);
   by_that.set_reduction_in_flight(true);
-  by_that.give_up();
+  by.give_up();
+  CHECK(by_that.gave_up());
+  CHECK_FALSE(other.gave_up());  // it has not waited in vain
+  other.give_up();
   by_that.set_timeout(std::chrono::seconds(3));
   other.permit({"it is not", {}});
   for (const auto* one : {&other, &by, &by_that}) {

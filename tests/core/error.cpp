@@ -4,9 +4,12 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <regex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -36,9 +39,21 @@ void check_singular(const std::string& mentions, const Call& call) {
 }  // namespace
 
 TEST_CASE("a number of things") {
-  CHECK(detail::counted(0, "rank") == "0 ranks");
-  CHECK(detail::counted(1u, "rank") == "1 rank");
-  CHECK(detail::counted(std::size_t{11}, "rank") == "11 ranks");
+  using detail::counted, detail::joined;
+  CHECK(joined({counted(0, "rank"), ", ", counted(1u, "rank"), ", ", counted(std::size_t{11}, "rank")}) ==
+        "0 ranks, 1 rank, 11 ranks");
+}
+
+TEST_CASE("texts are made of texts and numbers") {
+  using detail::joined;
+  CHECK(joined({}).empty());
+  const std::string two = "two";
+  CHECK(joined({"one ", two, std::string_view(" three"), std::string(" four")}) == "one two three four");
+  CHECK(joined({-1, " ", std::numeric_limits<std::int64_t>::min(), " ", std::numeric_limits<std::uint64_t>::max()}) ==
+        "-1 -9223372036854775808 18446744073709551615");
+  CHECK(joined({0.1, " ", -2.0, " ", 1e300}) == "0.1 -2 1e+300");
+  CHECK(std::string(bad_input({"a ", 1, " b"}).what()) == "a 1 b");
+  CHECK(std::string(timeout_error({"rank ", 3}, 3).what()) == "rank 3");
 }
 
 TEST_CASE("messages about one element, rank, segment, …") {

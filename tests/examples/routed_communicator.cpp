@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/allreduce.hpp>
 #include <adasum/comm/threads.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
@@ -7,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -175,6 +177,53 @@ TEST_CASE("nothing is allocated once an exchange of the size has been made") {
     REQUIRE_MESSAGE(rank.value, rank.description());
     CHECK(*rank.value == 0);
   }
+}
+
+TEST_CASE(
+    "a rank that gives up waiting inside its node goes on with the others across nodes, also in later exchanges") {
+  const auto first = thread_communicator::group(2), second = thread_communicator::group(2);
+  struct rank_halves {
+    thread_communicator inner, outer;
+  };
+  std::vector<rank_halves> ranks;
+  for (auto& outer : thread_communicator::group(4)) {
+    const auto r = ranks.size();
+    ranks.push_back({r < 2 ? first[r] : second[r - 2], outer});
+  }
+  const auto outcomes = on_each(std::move(ranks), [](const rank_halves& mine) {
+    const routed_communicator<thread_communicator, thread_communicator> comm(mine.inner, mine.outer, node_of_rank);
+    std::array<int, 2> got{-1, -1};
+    if (comm.rank() == 1) return got;  // does not come, nor does rank 3
+    if (comm.rank() == 3) return got;
+    mine.inner.set_timeout(std::chrono::milliseconds(50));
+    for (int turn = 0; turn < 2; ++turn) {
+      const std::array<outgoing, 2> out{outgoing{comm.rank() ^ 2, std::as_bytes(std::span(&turn, 1))},
+                                        outgoing{comm.rank() ^ 1, std::as_bytes(std::span(&turn, 1))}};
+      const incoming in{comm.rank() ^ 2,
+                        std::as_writable_bytes(std::span(got).subspan(static_cast<std::size_t>(turn), 1))};
+      const incoming never{comm.rank() ^ 1, std::as_writable_bytes(std::span(&turn, 1))};
+      const std::array<incoming, 2> both{in, never};
+      CHECK_THROWS_AS(comm.exchange(space, out, both), timeout_error);
+      CHECK(comm.state().gave_up() == mine.inner.state().gave_up());
+      CHECK_FALSE(mine.outer.state().gave_up());
+    }
+    return got;
+  });
+  CHECK(results_of(outcomes)[0] == std::array{0, 1});
+  CHECK(results_of(outcomes)[2] == std::array{0, 1});
+}
+
+TEST_CASE("a routed communicator can be assigned to, with plans that it keeps") {
+  const auto ranks = on_two_nodes([](const halves& mine) {
+    auto comm = mine.both();
+    for (int turn = 0; turn < 2; ++turn) {
+      std::vector<float> gradient(8, 1);
+      adasum_allreduce(space, comm, gradient);
+      comm = mine.both();
+    }
+    return true;
+  });
+  CHECK(results_of(ranks).size() == 4);
 }
 
 }  // namespace test_of_examples_routed_communicator

@@ -26,14 +26,13 @@ struct setting {
 struct refusal {
   bool by_compiler;
   std::string_view message;
-  std::string_view where_any{};  ///< an any_communicator says this instead
   std::string word() const { return (by_compiler ? "compiler: " : "call: ") + std::string(message); }
 };
 /// The words of the compiler are those of a test of their own, tests/package/compile_fail/schedule_for.cpp.
 inline constexpr refusal pair_by_pair{true, "schedule_for"},
     of_float_only{false, "options::wire needs float gradients"},
     shards_by_messages{false, "works in shared memory only, but shards are reduced by messages"},
-    no_shared_memory{false, "needs ranks that all share memory", "share no memory"};
+    no_shared_memory{false, "needs ranks that all share memory"};
 
 /// @param compiles  whether the rule compiles with the schedule; @param ranks  on so many ranks
 inline std::optional<refusal> refusal_of(const combination& one, const setting& where, bool compiles, int ranks) {
@@ -47,9 +46,6 @@ inline std::optional<refusal> refusal_of(const combination& one, const setting& 
 }
 
 /// Whether an exception says so. Where ranks compare what they are about to do, an agreement_error may tell of it.
-inline bool says(const refusal& why, std::string_view message) {
-  return message.find(why.message) != message.npos ||
-         (!why.where_any.empty() && message.find(why.where_any) != message.npos);
-}
+inline bool says(const refusal& why, std::string_view message) { return message.find(why.message) != message.npos; }
 
 }  // namespace adasum::test

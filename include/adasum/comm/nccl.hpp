@@ -171,10 +171,9 @@ class nccl_communicator {
       std::uint64_t size = 0;
       std::memcpy(&size, word, sizeof size);
       if (size != message.bytes.size())
-        problem = "rank " + std::to_string(message.peer) +
-                  (size == withheld ? " has failed"
-                                    : " sent " + detail::counted(size, "byte") + " instead of the expected " +
-                                          std::to_string(message.bytes.size()));
+        problem = size == withheld ? detail::joined({"rank ", message.peer, " has failed"})
+                                   : detail::joined({"rank ", message.peer, " sent ", detail::counted(size, "byte"),
+                                                     " instead of the expected ", message.bytes.size()});
       else if (message.where == memory_kind::host)
         std::memcpy(message.bytes.data(), copy, message.bytes.size());
     });

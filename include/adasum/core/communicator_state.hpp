@@ -24,8 +24,9 @@ struct permitted_thread {
 /// @endcond
 
 /// What the library and a communicator tell each other, and the plans that the library keeps for single calls: one object
-/// for all handles of a rank, destroyed with the last of them. (Plans that are kept there hold no handle.) Used by one
-/// thread at a time, as the communicator is.
+/// for all handles of a rank, destroyed with the last of them. Plans that are kept there hold no handle, but the windows and
+/// pending exchanges that the communicator has made for them; so these must not hold one either. Used by one thread at a time, as
+/// the communicator is.
 ///
 ///     class my_communicator {
 ///      public:
@@ -37,9 +38,10 @@ struct permitted_thread {
 class communicator_state {
  public:
   communicator_state() = default;
-  /// Of a communicator that sends its messages by another one: what is set and asked here is the other's, but for the plans.
+  /// Of a communicator that sends its messages by another one: what is set and asked here is the other's, but for the plans,
+  /// and that this communicator may give up by itself.
   /// @param other  the other's state, which must outlive this object; null if it has none
-  explicit communicator_state(communicator_state* other) : shared_(other ? other->shared_ : this) {}
+  explicit communicator_state(communicator_state* other) : other_(other), shared_(other ? other->shared_ : this) {}
   communicator_state(const communicator_state&) = delete;
   communicator_state& operator=(const communicator_state&) = delete;
 
@@ -50,9 +52,9 @@ class communicator_state {
 
   /// Whether this rank has given up waiting for another, so that messages may still be in flight: the library then never
   /// frees its memory for them.
-  bool gave_up() const { return shared_->gave_up_; }
+  bool gave_up() const { return gave_up_ || (other_ != nullptr && other_->gave_up()); }
   /// For the communicator, if it leaves messages in flight when it gives up. Every later exchange must throw a timeout_error.
-  void give_up() { shared_->gave_up_ = true; }
+  void give_up() { gave_up_ = true; }
 
   /// How long this rank waits for others at the most, in memory that ranks share. (For messages, that is up to exchange().)
   std::chrono::duration<double> timeout ADASUM_NO_MACRO() const { return shared_->timeout_; }
@@ -69,7 +71,8 @@ class communicator_state {
   /// @endcond
 
  private:
-  communicator_state* shared_ = this;
+  const communicator_state* other_ = nullptr;
+  communicator_state* shared_ = this;  // that of the last communicator, which sends
   bool reduction_in_flight_ = false, gave_up_ = false;
   std::chrono::duration<double> timeout_ = no_timeout;
   detail::permitted_thread permitted_;

@@ -139,17 +139,17 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// - `bool can_reach(address)`: whether kernels can use that address. Why: other memory is refused with a clear error; without
 ///   this member, every address is considered usable.
 template <class E, class T = float>
-concept execution_space = scalar<T> && std::copyable<E> && comparable<E> &&
-                          requires(const E& space, const slice& part, std::span<const T* const> vectors, T* out,
-                                   double* gram, const double* weights, std::size_t count) {
-                            { space.name } -> std::convertible_to<std::string_view>;
-                            { space.template allocate<T>(count).data() } -> std::same_as<T*>;
-                            requires std::movable<decltype(space.template allocate<T>(count))>;
-                            space.measure(part, vectors, gram);
-                            space.mix(part, vectors, weights, out);
-                            space.copy(static_cast<const T*>(out), out, count);
-                            space.fence();
-                          };
+concept execution_space = scalar<T> && std::copyable<E> &&
+    requires(const E& space, const slice& part, std::span<const T* const> vectors, T* out, double* gram,
+             const double* weights, std::size_t count) {
+  { space.name } -> std::convertible_to<std::string_view>;
+  { space.template allocate<T>(count).data() } -> std::same_as<T*>;
+  requires std::movable<decltype(space.template allocate<T>(count))>;
+  space.measure(part, vectors, gram);
+  space.mix(part, vectors, weights, out);
+  space.copy(static_cast<const T*>(out), out, count);
+  space.fence();
+} && comparable<E>;
 
 /// A refinement: the host cannot read or write memory of the space. nccl_communicator asks for stream(), a cudaStream_t, and
 /// device(), its number, as well.
@@ -325,12 +325,11 @@ concept shared_memory_communicator = requires(const C& comm, std::size_t bytes) 
 ///   ranks compare them whenever they set something up. Stages tell most schedules of one name apart, but not how they would
 ///   use shared memory.
 template <class S>
-concept schedule = std::copyable<S> && comparable<S> &&
-                   requires(const S& schedule, int rank, int size, const schedule_input& input) {
-                     { schedule.name } -> std::convertible_to<std::string_view>;
-                     { S::supports_gram_rules } -> std::convertible_to<bool>;
-                     { schedule.stages(rank, size, input) } -> std::same_as<std::vector<stage>>;
-                   };
+concept schedule = std::copyable<S> && requires(const S& schedule, int rank, int size, const schedule_input& input) {
+  { schedule.name } -> std::convertible_to<std::string_view>;
+  { S::supports_gram_rules } -> std::convertible_to<bool>;
+  { schedule.stages(rank, size, input) } -> std::same_as<std::vector<stage>>;
+} && comparable<S>;
 
 /// @cond internal
 namespace detail {
@@ -365,6 +364,6 @@ concept tree_rule = pairwise_rule<R> && !detail::is_left_fold<std::remove_cv_t<R
 /// Whether schedule S can run rule R; for rules::any_rule, whether it can run some of the rules that it may hold.
 template <class S, class R>
 concept schedule_for = schedule<S> &&
-    (tree_rule<R> || (rule<R> && (S::supports_gram_rules || detail::is_chosen_at_run_time<R>)));
+    (tree_rule<R> || (rule<R> && (S::supports_gram_rules || detail::is_chosen_at_run_time<std::remove_cv_t<R>>)));
 
 }  // namespace adasum

@@ -148,9 +148,9 @@ rule_table table_of_rule{.pair = Functions::pair(),
                          .may_fail_undecided = Functions::may_fail_undecided(),
                          .name = [](const void* rule) -> std::string_view { return Functions::of(rule).name; },
                          .whole_model = Functions::whole_model(),
-                         .degree = [](const void* rule) { return degree_of(Functions::of(rule)); },
-                         .fallbacks = [](const void* rule) { return fallbacks_of(Functions::of(rule)); },
-                         .parameters = [](const void* rule) { return parameters_of(Functions::of(rule)); },
+                         .degree = [](const void* rule) { return adasum::degree_of(Functions::of(rule)); },
+                         .fallbacks = [](const void* rule) { return adasum::fallbacks_of(Functions::of(rule)); },
+                         .parameters = [](const void* rule) { return detail::parameters_of(Functions::of(rule)); },
                          .has_state = !std::is_empty_v<Rule>,
                          .copy = [](const void* rule) { return own(Object(*static_cast<const Object*>(rule))); }};
 
