@@ -153,7 +153,8 @@ TEST_CASE("rules: numbers of segments, fallbacks, one set of weights for the who
   CHECK_FALSE(combine(serial_space{}, g, out, complete_pairwise_rule{asked}, call_cut, unmeasured).measured());
 }
 
-TEST_CASE("a schedule of the user's does what automatic does: in place in a plan, by messages in a single call") {
+TEST_CASE(
+    "a schedule of the user's does what automatic does: in place in a plan, by messages in a call that keeps none") {
   const question_counts asked;
   const auto gradients = random_gradients<double>(4, 100, 7);
   struct outcome {
@@ -166,7 +167,7 @@ TEST_CASE("a schedule of the user's does what automatic does: in place in a plan
       outcome found;
       const auto& mine = gradients[static_cast<std::size_t>(comm.rank())];
       found.by_message = found.in_place = mine;
-      const options choices{.check_agreement = false};
+      const options choices{.check_agreement = false, .keep_plan = false};
       const auto single = adasum_allreduce(serial_space{}, comm, found.by_message, schedule, choices);
       found.sent_by_message = single.bytes_sent();
       auto plan = plan_allreduce<double>(serial_space{}, comm, 100, schedule, choices);
