@@ -142,7 +142,7 @@ ADASUM_INLINE plan::plan(const plan_arguments& given, joint_set_up& together)
       inputs_(std::make_unique<plan_inputs>(of_copies(given))) {
   if (inputs_->choices().wire != wire_format::same && inputs_->space().packing() == nullptr)
     throw bad_input({given.call,
-                     ": options::wire needs float gradients and an execution space that rounds them; here the "
+                     ": options::wire needs float gradients and an execution space that rounds them; here the ",
                      "elements are ",
                      to_string(given.space.format()), " and the space is ", given.space.name()});
   inputs_->learn_shards(of_caller, [&] { meet(together); });
