@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../../core/message.hpp"
+#include "../../core/text.hpp"
 #include "system_memory.hpp"
 
 namespace adasum::detail::simulated {
