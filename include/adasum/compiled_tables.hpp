@@ -10,6 +10,7 @@
 #include "schedule/automatic.hpp"
 
 /// What most programs need of the library's own types, compiled with the engine (ADASUM_COMPILED).
+/// @cond internal
 #if defined(ADASUM_COMPILED)
 namespace adasum::detail {
 extern template space_table table_of_space<float, serial_space>;
@@ -18,3 +19,4 @@ extern template rule_table table_of_rule<rules::adasum>;
 extern template schedule_table table_of_schedule<schedules::automatic>;
 }  // namespace adasum::detail
 #endif
+/// @endcond

@@ -81,6 +81,7 @@ class communicator_state {
 
 }  // namespace adasum
 
+/// @cond internal
 #if ADASUM_DEFINITIONS
 #include <string>
 
@@ -94,3 +95,4 @@ ADASUM_INLINE void permitted_thread::require(const char* call) const {
 
 }  // namespace adasum::detail
 #endif
+/// @endcond

@@ -66,6 +66,7 @@ class timeout_error : public communication_error {
 
 }  // namespace adasum
 
+/// @cond internal
 #if ADASUM_DEFINITIONS
 namespace adasum {
 
@@ -73,3 +74,4 @@ ADASUM_INLINE error::error(std::initializer_list<detail::text_part> what) : std:
 
 }  // namespace adasum
 #endif
+/// @endcond

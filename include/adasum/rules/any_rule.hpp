@@ -82,8 +82,10 @@ class any_rule {
 
 }  // namespace adasum::rules
 
+/// @cond internal
 template <>
 inline constexpr bool adasum::detail::is_chosen_at_run_time<adasum::rules::any_rule> = true;
+/// @endcond
 
 #if ADASUM_DEFINITIONS
 #include "../core/weigh.hpp"

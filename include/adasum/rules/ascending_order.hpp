@@ -11,6 +11,7 @@
 
 namespace adasum::rules {
 
+/// @cond internal
 /// Which value is the smallest, which the next, and so on. Of equal values, the one with the lower index comes first.
 inline std::vector<std::size_t> ascending_order(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
@@ -19,5 +20,6 @@ inline std::vector<std::size_t> ascending_order(std::span<const double> values) 
                    [values](std::size_t i, std::size_t j) { return values[i] < values[j]; });
   return order;
 }
+/// @endcond
 
 }  // namespace adasum::rules

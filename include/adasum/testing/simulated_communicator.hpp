@@ -104,6 +104,7 @@ class simulated_communicator {
     static constexpr bool same_address_space = true;
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t index) const { return block_->of(index); }
+    /// How many each rank has.
     std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t index) const { return world_->has_left(ranks_[index]); }
     /// @throws simulated_deadlock  nobody can go on
