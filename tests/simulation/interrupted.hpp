@@ -74,6 +74,7 @@ struct interrupted_mean_of_units {
 /// Inside each node by levels of two or three ranks, in memory if the gradient is in the plan's buffer, and across by halving.
 struct levels_of_nodes {
   static constexpr std::string_view name = "levels_of_nodes";
+  static constexpr bool supports_gram_rules = false;
 
   static std::vector<stage> stages(int rank, int size, const schedule_input& input) {
     return schedules::stages_by_node(leaves(size, input), rank, input, {.radix = 2},

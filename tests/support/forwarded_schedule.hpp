@@ -6,6 +6,7 @@
 
 #include <adasum/core/concepts.hpp>
 #include <adasum/core/stage.hpp>
+#include <adasum/detail/references/schedule_ref.hpp>
 
 namespace adasum::test {
 
@@ -18,38 +19,25 @@ struct forwarded_schedule {
   static constexpr bool supports_gram_rules = true;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return self().visit([&](const auto& order) { return order.stages(rank, size, input); });
+    return reference().stages(rank, size, input);
   }
   shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
-    return self().visit([&](const auto& order) {
-      if constexpr (requires { order.uses_shared_memory(size, input); })
-        return order.uses_shared_memory(size, input);
-      else
-        return shared_memory_use::none;
-    });
+    return reference().uses_shared_memory(size, input);
   }
-  friend std::string_view chosen_name_of(detail::own_type own, const Derived& forwarded, int size,
+  friend std::string_view chosen_name_of(detail::own_type, const Derived& forwarded, int size,
                                          const schedule_input& input) {
-    return forwarded.visit([&](const auto& order) -> std::string_view {
-      if constexpr (requires { chosen_name_of(own, order, size, input); })
-        return chosen_name_of(own, order, size, input);
-      else
-        return order.name;
-    });
+    return static_cast<const forwarded_schedule&>(forwarded).reference().chosen_name(size, input);
   }
   std::vector<int> leaf_ranks(int size, const schedule_input& input) const {
-    return self().visit([&](const auto& order) {
-      if constexpr (requires { order.leaf_ranks(size, input); })
-        return order.leaf_ranks(size, input);
-      else
-        return std::vector<int>();
-    });
+    return reference().leaf_ranks(size, input);
   }
 
   friend bool operator==(const forwarded_schedule&, const forwarded_schedule&) = default;
 
  private:
-  const Derived& self() const { return static_cast<const Derived&>(*this); }
+  detail::schedule_ref reference() const {
+    return static_cast<const Derived&>(*this).visit([](const auto& other) { return detail::schedule_ref(other); });
+  }
 };
 
 }  // namespace adasum::test

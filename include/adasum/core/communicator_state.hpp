@@ -83,14 +83,12 @@ class communicator_state {
 
 /// @cond internal
 #if ADASUM_DEFINITIONS
-#include <string>
-
 #include "error.hpp"
 
 namespace adasum::detail {
 
 ADASUM_INLINE void permitted_thread::require(const char* call) const {
-  if (why && std::this_thread::get_id() != thread) throw bad_input(std::string(call) + ": " + why);
+  if (why && std::this_thread::get_id() != thread) throw bad_input({call, ": ", why});
 }
 
 }  // namespace adasum::detail

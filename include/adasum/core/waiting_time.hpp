@@ -38,17 +38,13 @@ class waiting_time {
 }  // namespace adasum
 
 #if ADASUM_DEFINITIONS
-#include <charconv>
-#include <iterator>
 
 #include "error.hpp"
 
 namespace adasum::detail {
 
 ADASUM_INLINE std::string text_of(std::chrono::duration<double> time) {
-  char digits[32];
-  return joined({std::string(digits, std::to_chars(digits, std::end(digits), time.count()).ptr),
-                 time.count() == 1 ? " second" : " seconds"});
+  return joined({time.count(), time.count() == 1 ? " second" : " seconds"});
 }
 
 ADASUM_INLINE void require_timeout(std::chrono::duration<double> timeout, std::string_view call) {

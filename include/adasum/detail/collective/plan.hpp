@@ -143,8 +143,7 @@ ADASUM_INLINE plan::plan(const plan_arguments& given, joint_set_up& together)
   if (inputs_->choices().wire != wire_format::same && inputs_->space().packing() == nullptr)
     throw bad_input({given.call,
                      ": options::wire needs float gradients and an execution space that rounds them; here the ",
-                     "elements are ",
-                     to_string(given.space.format()), " and the space is ", given.space.name()});
+                     "elements are ", to_string(given.space.format()), " and the space is ", given.space.name()});
   inputs_->learn_shards(of_caller, [&] { meet(together); });
   auto by_messages = inputs_->settings(false);  // tells what is wrong with the schedule
   const auto use = inputs_->uses_shared_memory();
