@@ -19,24 +19,28 @@ struct forwarded_schedule {
   static constexpr bool supports_gram_rules = true;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const {
-    return reference().stages(rank, size, input);
+    return to_other([&](detail::schedule_ref other) { return other.stages(rank, size, input); });
   }
   shared_memory_use uses_shared_memory(int size, const schedule_input& input) const {
-    return reference().uses_shared_memory(size, input);
+    return to_other([&](detail::schedule_ref other) { return other.uses_shared_memory(size, input); });
   }
   friend std::string_view chosen_name_of(detail::own_type, const Derived& forwarded, int size,
                                          const schedule_input& input) {
-    return static_cast<const forwarded_schedule&>(forwarded).reference().chosen_name(size, input);
+    return static_cast<const forwarded_schedule&>(forwarded).to_other(
+        [&](detail::schedule_ref other) { return other.chosen_name(size, input); });
   }
   std::vector<int> leaf_ranks(int size, const schedule_input& input) const {
-    return reference().leaf_ranks(size, input);
+    return to_other([&](detail::schedule_ref other) { return other.leaf_ranks(size, input); });
   }
 
   friend bool operator==(const forwarded_schedule&, const forwarded_schedule&) = default;
 
  private:
-  detail::schedule_ref reference() const {
-    return static_cast<const Derived&>(*this).visit([](const auto& other) { return detail::schedule_ref(other); });
+  /// What call(a reference to the other schedule) returns. The other one may live no longer than that call.
+  template <class Call>
+  auto to_other(const Call& call) const {
+    return static_cast<const Derived&>(*this).visit(
+        [&](const auto& other) { return call(detail::schedule_ref(other)); });
   }
 };
 
