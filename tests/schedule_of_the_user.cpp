@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -58,6 +59,18 @@ struct few_go_on {
     return detail::level_tree(static_cast<std::size_t>(size), 2, detail::large_primes::kept, shares)
         .stages(static_cast<std::size_t>(rank), {0, input.length});
   }
+};
+
+/// Stages for a rule that it does not bring.
+struct without_inner_rule {
+  static constexpr std::string_view name = "without_inner_rule";
+  static constexpr bool supports_gram_rules = false;
+  static std::vector<stage> stages(int rank, int size, const schedule_input& input) {
+    auto found = schedules::recursive_doubling{}.stages(rank, size, input);
+    for (auto& one : found) one.inner = true;
+    return found;
+  }
+  friend bool operator==(const without_inner_rule&, const without_inner_rule&) = default;
 };
 
 /// Two runs in the buffer of make_plan(communicator), all ranks being on one node: where each rank's part lies, and what the
@@ -139,6 +152,17 @@ TEST_CASE("levels in memory at which ranks stay behind: all ranks take the same 
         if (rank.value && ways.front().value) CHECK(same_bits(*rank.value, *ways.front().value));
       }
     }
+}
+
+TEST_CASE("stages that are marked as inner are refused by all ranks where the schedule has no inner rule") {
+  const auto ranks = on_ranks(3, [](const thread_communicator& comm) {
+    std::vector<float> gradient(8, 1);
+    combine_allreduce(exec, comm, gradient, rule, without_inner_rule{});
+    return gradient;
+  });
+  for (const auto& rank : ranks)
+    CHECK(rank.message_of<adasum::error>().value_or("").find(
+              "the schedule without_inner_rule marks stages as inner and has no inner_rule_of()") != std::string::npos);
 }
 
 }  // namespace test_of_schedule_of_the_user

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -45,6 +46,9 @@ text_part counted(Count count, const char* unit) {
 
 void append(std::string& text, std::initializer_list<text_part> parts);
 std::string joined(std::initializer_list<text_part> parts);
+
+/// "rank 3"
+inline std::string rank_name(std::size_t rank) { return joined({"rank ", rank}); }
 
 }  // namespace adasum::detail
 

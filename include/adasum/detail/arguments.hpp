@@ -10,6 +10,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -114,6 +115,8 @@ consteval bool is_known_argument() {
         rule<A>,
         "write pair_weights operator()(const pair_gram&), or void operator()(gram_view, std::span<double>): a "
         "rule has one of these");
+  else if constexpr (std::convertible_to<const A&, std::string_view>)
+    static_assert(known, "adasum: for a rule that a text names, pass adasum::rules::named(text)");
   else if constexpr (std::ranges::range<A> || std::is_integral_v<A>)
     static_assert(known, "write adasum::segments(lengths) (or parts): only then are numbers taken for lengths");
   else

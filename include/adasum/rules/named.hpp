@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "../core/error.hpp"
@@ -73,7 +74,10 @@ any_rule find(rule_list<Rules...> list, std::string_view text, const std::size_t
   const auto [name, parameters] = cut(text);
   any_rule (*make)(std::string_view, std::string_view, const std::size_t*) = nullptr;
   ((make = name == Rules::name ? &made_as<Rules> : make), ...);
-  if (make == nullptr) throw bad_input({"adasum: there is no rule '", name, "'; there are ", names_of(list)});
+  constexpr bool are_usual = std::is_same_v<rule_list<Rules...>, usual_rules>;
+  if (make == nullptr)
+    throw bad_input({"adasum: there is no rule '", name, "'; there are ", names_of(list),
+                     are_usual ? "; rules/eigen/named.hpp has more" : ""});
   return make(name, parameters, byzantine);
 }
 

@@ -35,7 +35,7 @@ class shard_grid {
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
       const auto place = places[rank];
       if (place.replica < 0 || place.index < 0)
-        throw bad_input({call, ": ", name_of(rank), " says that it has ", name_of(place)});
+        throw bad_input({call, ": ", rank_name(rank), " says that it has ", name_of(place)});
       if (place.replica >= places[last].replica) last = rank;
       if (place.index > places[widest].index) widest = rank;
     }
@@ -49,9 +49,9 @@ class shard_grid {
       for (std::size_t other = 0; other < rank; ++other)
         if (places[other] == places[rank])
           throw bad_input(
-              {call, ": ", name_of(other), " and ", name_of(rank), " both say that they have ", name_of(places[rank])});
+              {call, ": ", rank_name(other), " and ", rank_name(rank), " both say that they have ", name_of(places[rank])});
     throw bad_input({call, ": nobody has ", name_of(first_missing(places)), "; the highest numbers are replica ",
-                     replicas - 1, " (", name_of(last), ") and shard ", shards_ - 1, " (", name_of(widest),
+                     replicas - 1, " (", rank_name(last), ") and shard ", shards_ - 1, " (", rank_name(widest),
                      "), so there would be ", counted(replicas, "replica"), " of ", counted(shards_, "shard"),
                      ", both numbered from 0, on ", counted(places.size(), "rank")});
   }
@@ -86,7 +86,6 @@ class shard_grid {
     }
   }
 
-  static std::string name_of(std::size_t rank) { return joined({"rank ", rank}); }
   static std::string name_of(shard_place place) {
     return joined({"shard ", place.index, " of replica ", place.replica});
   }

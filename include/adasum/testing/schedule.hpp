@@ -67,7 +67,7 @@ class schedule_check {
                a.published == b.published && a.inner == b.inner && a.grouped == b.grouped;
       };
       require(std::ranges::equal(first, second, same),
-              "stages() gives " + rank_number(static_cast<std::size_t>(rank)) + " other stages when it is asked again");
+              "stages() gives " + rank_name(static_cast<std::size_t>(rank)) + " other stages when it is asked again");
     }
   }
 
@@ -77,7 +77,7 @@ class schedule_check {
       for (std::size_t i = 0; i < stages.size(); ++i)
         require(stages[i].inner || (i + 1 == stages.size() && stages[i].leaf_offsets.front() == 0 &&
                                     stages[i].leaf_offsets.back() == ranks.size()),
-                rank_number(r) + " does not combine all gradients in one stage, though supports_gram_rules says so");
+                rank_name(r) + " does not combine all gradients in one stage, though supports_gram_rules says so");
     }
   }
 

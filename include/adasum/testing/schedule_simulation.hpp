@@ -38,8 +38,6 @@ inline void require(bool holds, const std::string& what) {
   if (!holds) throw bad_input(what);
 }
 
-inline std::string rank_number(std::size_t rank) { return joined({"rank ", rank}); }
-
 /// Whether the ranges follow each other from whole.begin to whole.end.
 inline bool partition(const std::vector<index_range>& parts, index_range whole) {
   auto at = whole.begin;
@@ -61,7 +59,7 @@ class schedule_simulation {
       ranks_.push_back({order.stages(rank, size, input), 0, {leaf, leaf + 1}, all_, std::to_string(leaf)});
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      require(size == 1 || !ranks_[r].stages.empty(), rank_number(r) + " has no stage");
+      require(size == 1 || !ranks_[r].stages.empty(), rank_name(r) + " has no stage");
       for (const auto& stage : ranks_[r].stages) require_sound(stage, r);
       require_sound_groups(r);
     }
@@ -73,7 +71,7 @@ class schedule_simulation {
          [this](const stage& stage) { meet(stage); });
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       require(ranks_[r].done == ranks_[r].stages.size(),
-              rank_number(r) + " waits for ever at its stage " + std::to_string(ranks_[r].done));
+              rank_name(r) + " waits for ever at its stage " + std::to_string(ranks_[r].done));
   }
 
   /// After combine(): what is held of the root is everything, and each rank holds the root or waits for it.
@@ -84,8 +82,8 @@ class schedule_simulation {
       const auto& rank = ranks_[r];
       if (!rank.stages.empty() && !rank.stages.back().survives()) continue;
       if (tree.empty()) tree = rank.tree;
-      require(rank.tree == tree, rank_number(r) + " ends with the tree " + rank.tree + " instead of " + tree);
-      require(rank.leaves == index_range{0, ranks_.size()}, rank_number(r) + " ends with only some of the gradients");
+      require(rank.tree == tree, rank_name(r) + " ends with the tree " + rank.tree + " instead of " + tree);
+      require(rank.leaves == index_range{0, ranks_.size()}, rank_name(r) + " ends with only some of the gradients");
       held.push_back(rank.held);
     }
     std::ranges::sort(held, {}, [](index_range r) { return std::pair(r.begin, r.end); });
@@ -114,7 +112,7 @@ class schedule_simulation {
            }
          });
     for (std::size_t r = 0; r < ranks_.size(); ++r)
-      require(ranks_[r].done == 0 && ranks_[r].held == all_, rank_number(r) + " does not get the whole result");
+      require(ranks_[r].done == 0 && ranks_[r].held == all_, rank_name(r) + " does not get the whole result");
   }
 
   /// The ranks over which inner products are summed hold parts of the same vectors, and together all of them.
@@ -123,7 +121,7 @@ class schedule_simulation {
       for (const auto& stage : ranks_[r].stages) {
         if (!stage.survives()) continue;
         require(std::ranges::count(stage.sum_over, static_cast<int>(r)) == 1,
-                rank_number(r) + " is not in its own sum_over exactly once");
+                rank_name(r) + " is not in its own sum_over exactly once");
         std::vector<index_range> parts;
         for (const int peer : stage.sum_over) {
           const auto& theirs = stage_with_leaves(peer, stage.leaf_offsets);
@@ -171,9 +169,9 @@ class schedule_simulation {
     const auto count = stage.members.size();
     const auto is_rank = [&](int member) { return member >= 0 && static_cast<std::size_t>(member) < ranks_.size(); };
     require(std::ranges::all_of(stage.members, is_rank) && std::ranges::all_of(stage.sum_over, is_rank),
-            rank_number(rank) + " has a stage with a rank that does not exist");
+            rank_name(rank) + " has a stage with a rank that does not exist");
     require(stage.self < count && stage.members[stage.self] == static_cast<int>(rank),
-            rank_number(rank) + " is not members[self] in one of its stages");
+            rank_name(rank) + " is not members[self] in one of its stages");
     require(stage.leaf_offsets.size() == count + 1, "a stage does not have one subtree for each member");
     require(stage.survivors >= 1 && stage.survivors <= count, "a stage has no survivor, or more survivors than members");
     require(stage.parts.size() == stage.survivors, "a stage does not have one part for each survivor");
@@ -235,9 +233,9 @@ class schedule_simulation {
                   theirs.inner == stage.inner && theirs.grouped == stage.grouped,
               "the members of a stage disagree");
       require(member.leaves == index_range{stage.leaf_offsets[i], stage.leaf_offsets[i + 1]},
-              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings the wrong gradients to a stage");
+              rank_name(static_cast<std::size_t>(stage.members[i])) + " brings the wrong gradients to a stage");
       require(member.held == stage.held,
-              rank_number(static_cast<std::size_t>(stage.members[i])) + " brings the wrong elements to a stage");
+              rank_name(static_cast<std::size_t>(stage.members[i])) + " brings the wrong elements to a stage");
       trees.push_back(member.tree);
     }
     const auto tree = combined(trees);

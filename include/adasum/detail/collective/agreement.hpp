@@ -23,8 +23,6 @@
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
 
-inline std::string rank_name(std::size_t rank) { return joined({"rank ", rank}); }
-
 /// What is wrong with the input of some ranks, if anything is.
 inline std::string problems_of(std::span<const call_signature> all) {
   std::string problems;

@@ -265,6 +265,8 @@ class plan_inputs {
       throw bad_input({call(), ": the schedule ", order.name(), " combines gradients pair by pair, and the rule ",
                        rule().name(), " needs all inner products at once: use schedules::all_to_all, ",
                        "schedules::shared_memory or schedules::automatic"});
+    if (!order.has_inner_rule() && std::ranges::count(found, true, &stage::inner) > 0)
+      throw bad_input({call(), ": the schedule ", order.name(), " marks stages as inner and has no inner_rule_of()"});
     return found;
   }
   /// @throws bad_input  shards of different lengths would have ranks meet in different ways
