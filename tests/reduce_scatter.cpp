@@ -279,6 +279,25 @@ TEST_CASE("the bytes of long gradients: about half of an allreduce's") {
   }
 }
 
+TEST_CASE("the bytes where one rank gets all: N elements from each but that one, which sends its part only once") {
+  constexpr std::size_t length = 120'000;
+  for (const int size : {2, 4, 8}) {
+    std::vector<std::size_t> lengths(static_cast<std::size_t>(size));
+    lengths.front() = length;
+    const auto sent = results_of(on_ranks(size, [&](const adasum::thread_communicator& comm) {
+      std::vector<float> mine(length, static_cast<float>(comm.rank() + 1));
+      return adasum::adasum_reduce_scatter(exec, comm, mine, adasum::parts(lengths), adasum::schedules::all_to_all{})
+          .bytes_sent();
+    }));
+    const double elements = 4.0 * length, small = 64 * size * 40;
+    for (std::size_t r = 0; r < sent.size(); ++r) {
+      const double expected = r == 0 ? elements * (size - 1) / size : elements;
+      CHECK(static_cast<double>(sent[r]) >= expected);
+      CHECK(static_cast<double>(sent[r]) <= expected + small);
+    }
+  }
+}
+
 TEST_CASE("plans: moved, empty, their members") {
   adasum::reduce_scatter_plan<float, adasum::serial_space, adasum::self_communicator> plan;
   CHECK(plan.is_empty());

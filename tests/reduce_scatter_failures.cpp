@@ -21,8 +21,8 @@
 
 namespace test_of_reduce_scatter_failures {
 
-/// Bad parts and roots, ranks that disagree or fail, where ranks get parts of the result or one of them all of it: an error
-/// that names it, and none of them hangs. (A hang ends the program: see on_each.)
+/// Bad parts, ranks that disagree or fail, where ranks get parts of the result or one of them all of it: an error that names
+/// it, and none of them hangs. (A hang ends the program: see on_each.)
 
 using namespace adasum::test;
 using adasum::parts;
@@ -69,7 +69,7 @@ void check_refused(const char* mentions, const Call& call) {
 
 }  // namespace
 
-TEST_CASE("parts that cannot be, and a root that does not exist, on one rank") {
+TEST_CASE("parts that cannot be, on one rank") {
   check_refused("2 parts for 3 ranks", [](const auto& comm, auto& g, bool differs, const auto& choices) {
     adasum::adasum_reduce_scatter(exec, comm, g, differs ? parts{5, 5} : parts{5, 5, 0}, choices);
   });
@@ -81,28 +81,26 @@ TEST_CASE("parts that cannot be, and a root that does not exist, on one rank") {
                                                                               const auto& choices) {
     adasum::plan_reduce_scatter<float>(exec, comm, 10, differs ? parts{6, 5, 0} : parts{5, 5, 0}, choices);
   });
-  check_refused("adasum::adasum_reduce: the root is rank 3, but the communicator has 3 ranks",
+  check_refused("adasum::combine_reduce_scatter: 4 parts for 3 ranks",
                 [](const auto& comm, auto& g, bool differs, const auto& choices) {
-                  adasum::adasum_reduce(exec, comm, g, differs ? 3 : 2, choices);
+                  adasum::combine_reduce_scatter(exec, comm, g, differs ? parts{0, 0, 0, 10} : parts{0, 0, 10},
+                                                 adasum::rules::mean{}, choices);
                 });
-  check_refused("the root is rank -1", [](const auto& comm, auto& g, bool differs, const auto& choices) {
-    adasum::combine_reduce(exec, comm, g, differs ? -1 : 2, adasum::rules::mean{}, choices);
-  });
 }
 
-TEST_CASE("ranks that disagree about parts, the root, or who gets the result") {
+TEST_CASE("ranks that disagree about parts, or who gets the result") {
   check_refused("on the parts: rank 0 has", [](const auto& comm, auto& g, bool differs, const auto& choices) {
     adasum::adasum_reduce_scatter(exec, comm, g, differs ? parts{4, 6, 0} : parts{5, 5, 0}, choices);
   });
-  check_refused("on the root: rank 0 has", [](const auto& comm, auto& g, bool differs, const auto& choices) {
-    adasum::adasum_reduce(exec, comm, g, differs ? 1 : 2, choices);
+  check_refused("on the parts: rank 0 has", [](const auto& comm, auto& g, bool differs, const auto& choices) {
+    adasum::adasum_reduce_scatter(exec, comm, g, differs ? parts{0, 10, 0} : parts{0, 0, 10}, choices);
   });
   check_refused("on the destination of the result", [](const auto& comm, auto& g, bool differs, const auto& choices) {
     differs ? adasum::adasum_reduce_scatter(exec, comm, g, choices) : adasum::adasum_allreduce(exec, comm, g, choices);
   });
   check_refused("on the destination of the result", [](const auto& comm, auto& g, bool differs, const auto& choices) {
     differs ? adasum::adasum_reduce_scatter(exec, comm, g, parts{10, 0, 0}, choices)
-            : adasum::adasum_reduce(exec, comm, g, 0, choices);
+            : adasum::adasum_allreduce(exec, comm, g, choices);
   });
   check_refused("length of the gradient", [](const auto& comm, auto& g, bool differs, const auto& choices) {
     if (!differs) return adasum::adasum_reduce_scatter(exec, comm, g, choices), void();
@@ -144,7 +142,7 @@ TEST_CASE("parts of many ranks that differ only behind what a message has room f
 
 namespace {
 
-/// visit(make, name, size, culprit), where make(comm, order, rule) is a plan with uneven parts, or with a root.
+/// visit(make, name, size, culprit), where make(comm, order, rule) is a plan with uneven parts, or all of it for one rank.
 template <class Visitor>
 void for_each_culprit(const Visitor& visit) {
   for_each_schedule([&](const auto& order, const std::string& name) {
@@ -161,7 +159,8 @@ void for_each_culprit(const Visitor& visit) {
             size, culprit);
         visit(
             [&](const auto& comm) {
-              return adasum::plan_reduce<float>(exec, comm, segs, 1, adasum::rules::mean{}, order, unchecked);
+              return adasum::plan_reduce_scatter<float>(exec, comm, segs, some_parts(segs.total(), comm.size())[2],
+                                                        adasum::rules::mean{}, order, unchecked);
             },
             size, culprit);
       }

@@ -44,14 +44,15 @@ TEST_CASE("from the second run on a plan allocates nothing") {
         const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
           auto plan =
               adasum::plan_reduce_scatter<float>(exec, comm, segs, some_parts(segs.total(), size)[1], order, choices);
-          auto to_root = adasum::plan_reduce<float>(exec, comm, segs, size - 1, adasum::rules::mean{}, order, choices);
+          auto to_one = adasum::plan_reduce_scatter<float>(exec, comm, segs, some_parts(segs.total(), size)[2],
+                                                           adasum::rules::mean{}, order, choices);
           auto gradient = gradient_of(comm.rank()), other = gradient;
           plan(gradient);
-          to_root(other);
+          to_one(other);
           const auto before = allocations();
           for (int run = 0; run < 3; ++run) {
             plan(gradient);
-            to_root(other);
+            to_one(other);
           }
           return allocations() - before;
         });
@@ -108,13 +109,13 @@ void check_every_allocation(const std::string& name, int size, const Calls& call
 
 TEST_CASE("one allocation that fails, in single calls and in a plan's run") {
   const auto check = [](const auto& order, const std::string& name, int size) {
-    const auto given = some_parts(segs.total(), size)[1];
+    const auto given = some_parts(segs.total(), size)[1], for_one = some_parts(segs.total(), size)[2];
     for (const auto& choices : {checked, unchecked}) {
       check_every_allocation("a single call, " + name, size, [&](const auto& comm, auto& gradient) {
         adasum::adasum_reduce_scatter(exec, comm, gradient, given, segs, order, choices);
       });
-      check_every_allocation("a single reduce, " + name, size, [&](const auto& comm, auto& gradient) {
-        adasum::combine_reduce(exec, comm, gradient, size - 1, adasum::rules::mean{}, segs, order, choices);
+      check_every_allocation("a single call for one rank, " + name, size, [&](const auto& comm, auto& gradient) {
+        adasum::combine_reduce_scatter(exec, comm, gradient, for_one, adasum::rules::mean{}, segs, order, choices);
       });
     }
     check_every_allocation("start, test and wait, " + name, size, [&](const auto& comm, auto& gradient) {

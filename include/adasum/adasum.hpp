@@ -26,7 +26,6 @@
 #include "exec/threads.hpp"
 #include "pair.hpp"
 #include "plan.hpp"
-#include "reduce.hpp"
 #include "reduce_scatter.hpp"
 #include "report_text.hpp"
 #include "rules/adacons.hpp"

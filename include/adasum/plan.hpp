@@ -152,21 +152,20 @@ class allreduce_plan {
   }
 
   /// What plan_allreduce and the single calls make.
-  explicit allreduce_plan(detail::plan_ptr held) : held_(std::move(held)), to_(held_->to().what()) {}
+  explicit allreduce_plan(detail::plan_ptr held) : held_(std::move(held)), in_parts_(held_->gives_parts()) {}
   /// @endcond
 
  protected:
   /// @cond internal
-  /// Empty, of a plan whose result goes elsewhere.
-  explicit allreduce_plan(detail::destination::kind to) : to_(to) {}
-  detail::destination to(const char* call) const { return engine(call).to(); }
+  /// Empty.
+  explicit allreduce_plan(bool in_parts) : in_parts_(in_parts) {}
   index_range wanted(const char* call) const { return engine(call).wanted(); }
   /// @endcond
 
  private:
   detail::plan& engine(const char* call) const {
     if (!held_) {
-      const auto names = detail::destination::names_of(to_);
+      const auto names = detail::plan_names::of(in_parts_);
       throw bad_input({names.member, call, ": the plan is empty; ", names.maker, " makes one"});
     }
     return *held_;
@@ -185,7 +184,7 @@ class allreduce_plan {
   }
 
   detail::plan_ptr held_;
-  detail::destination::kind to_ = detail::destination::kind::every_rank;
+  bool in_parts_ = false;  // see destination
 };
 
 namespace detail {

@@ -26,7 +26,7 @@ class reduce_scatter_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
 
  public:
   /// Empty.
-  reduce_scatter_plan() : base(detail::destination::kind::part_of_each) {}
+  reduce_scatter_plan() : base(true) {}
 
   using base::operator();
   using base::buffer;
@@ -54,8 +54,9 @@ namespace detail {
 /// How the result is dealt out: by the parts among the arguments, if there are any.
 template <class... As>
 destination parts_among(const As&... as) {
-  const parts* const given = find_argument<parts>(as...);
-  return given ? destination::in_parts(given->offsets()) : destination::in_even_parts();
+  destination found{.in_parts = true};
+  if (const parts* const given = find_argument<parts>(as...)) found.offsets = given->offsets();
+  return found;
 }
 
 }  // namespace detail

@@ -76,7 +76,6 @@ TEST_CASE("messages about one element, rank, segment, …") {
   check_singular("gradient 0 has 1 element", [&] { combine(exec, single, two, rules::mean{}); });
   check_singular("1 gradient for 2 ranks",
                  [&] { adasum_tree_by_node(exec, single, node_groups(std::vector{0, 1}), one); });
-  check_singular("the communicator has 1 rank", [&] { adasum_reduce(exec, comm, two, 1); });
   check_singular("for 1 rank", [&] { adasum_reduce_scatter(exec, comm, two, parts{1, 1}); });
   check_singular("the parts hold 1 element in all", [&] { adasum_reduce_scatter(exec, comm, two, parts{1}); });
   check_singular("nodes are given for 1 rank",

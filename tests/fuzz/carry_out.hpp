@@ -50,18 +50,9 @@ class rank_of_call {
             adasum_reduce_scatter(exec_, comm_, gradient_, segs, dealt, to);
           valid_ = part_of(dealt);
           break;
-        case call::reduce:
-          adasum_reduce(exec_, comm_, gradient_, what_.root, segs, to);
-          leave_to_root();
-          break;
         case call::plan:
           if (asks_much) return {};
           run_plan(plan_allreduce<T>(exec_, comm_, segs, to));
-          break;
-        case call::plan_reduce:
-          if (asks_much) return {};
-          leave_to_root();
-          run_plan(adasum::plan_reduce<T>(exec_, comm_, segs, what_.root, to));
           break;
         case call::plan_reduce_scatter: {
           if (asks_much) return {};
@@ -96,9 +87,6 @@ class rank_of_call {
   index_range part_of(const parts& dealt) const {
     const auto rank = static_cast<std::size_t>(comm_.rank());
     return what_.parts.empty() ? part_of_rank(gradient_.size(), comm_.size(), comm_.rank()) : dealt.of_rank(rank);
-  }
-  void leave_to_root() {
-    if (comm_.rank() != what_.root) valid_ = {};
   }
 
   void by_halving(const segments& segs) {

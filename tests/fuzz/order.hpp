@@ -16,9 +16,7 @@ namespace adasum::fuzz {
 enum class call {
   allreduce,
   reduce_scatter,
-  reduce,
   plan,
-  plan_reduce,
   plan_reduce_scatter,
   buckets,
   delta,
@@ -26,7 +24,7 @@ enum class call {
   by_rule,
   by_node,
 };
-inline constexpr std::size_t calls = 11;
+inline constexpr std::size_t calls = 9;
 
 /// What one rank is told to do. Numbers are as a caller could give them: of any size, and adding up or not.
 struct order {
@@ -34,7 +32,6 @@ struct order {
   std::size_t type = 0;  // of the elements: float, double, 16 bits
   std::size_t length = 0;
   std::vector<long long> lengths, parts;  // of the segments (none: one of the whole gradient), of the ranks' parts
-  int root = 0;
   std::optional<shard> mine;
   options choices{};
   std::size_t radix = 2;
@@ -128,10 +125,6 @@ inline order some_order(input& in, int ranks) {
       found.parts = some_lengths(in, in.up_to(3) > 0 ? static_cast<std::size_t>(ranks) : in.up_to(4),
                                  static_cast<long long>(found.length));
       break;
-    case call::reduce:
-    case call::plan_reduce:
-      found.root = in.up_to(3) > 0 ? static_cast<int>(in.up_to(static_cast<std::size_t>(ranks) - 1)) : in.number<int>();
-      break;
     case call::buckets:
       found.bucket_bytes = in.up_to(3) == 0 ? in.number<std::size_t>() : in.up_to(100);
       found.backwards = in.flag();
@@ -162,14 +155,12 @@ inline bool is_good(const order& one, std::size_t ranks) {
     return rest == 0;
   };
   const bool has_parts = one.what == call::reduce_scatter || one.what == call::plan_reduce_scatter;
-  const bool has_root = one.what == call::reduce || one.what == call::plan_reduce;
   const bool has_radix = one.what == call::halving || one.what == call::by_node ||
                          (one.what == call::by_rule && one.schedule == 2 && one.rule < 2);
   return !one.mine && (one.lengths.empty() || add_up(one.lengths)) && one.threads <= 4096 &&
          one.choices.nonfinite <= nonfinite_policy::raise && one.choices.wire <= wire_format::binary16 &&
          one.choices.measure <= measuring::when_needed && (one.choices.wire == wire_format::same || one.type == 0) &&
          (!has_parts || one.parts.empty() || (one.parts.size() == ranks && add_up(one.parts))) &&
-         (!has_root || (one.root >= 0 && static_cast<std::size_t>(one.root) < ranks)) &&
          (!has_radix || one.radix >= 2) && (one.what != call::by_node || one.nodes.size() == ranks) &&
          !one.forgets_one && !one.repeats_one;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Rules that a text names, those that need Eigen included, with any parameters, among up to three ranks of which one may name
-// another: the result goes to all of them, to one, or in parts. Every rank gets a result or an error of the library's; where all
+// another: the result goes to all of them, or in parts. Every rank gets a result or an error of the library's; where all
 // give the same, all get the same bits, twice; and the result is the sum that the report says.
 #include <cmath>
 #include <cstddef>
@@ -22,8 +22,7 @@ using namespace adasum::fuzz;
 
 struct rule_order {
   std::string rule;
-  std::size_t goes_to = 0;  // all ranks, a part to each, one rank
-  int root = 0;
+  bool in_parts = false;
   std::size_t length = 0;
   std::vector<long long> lengths;
   adasum::options choices{};
@@ -62,11 +61,10 @@ std::string some_rule(input& in) {
   return text;
 }
 
-rule_order some_rule_order(input& in, int ranks) {
+rule_order some_rule_order(input& in) {
   rule_order found;
   found.rule = some_rule(in);
-  found.goes_to = in.up_to(2);
-  found.root = in.up_to(7) == 0 ? in.number<int>() : static_cast<int>(in.up_to(static_cast<std::size_t>(ranks) - 1));
+  found.in_parts = in.flag();
   found.length = in.up_to(40);
   found.lengths = some_lengths(in, in.up_to(4), static_cast<long long>(found.length));
   found.choices = some_options(in);
@@ -83,14 +81,11 @@ rule_outcome carry_out(const rule_order& what, const adasum::thread_communicator
     auto rule = adasum::rules::named_with_eigen(what.rule);
     const auto segs = segments_of(gradient.size(), what.lengths);
     rule_outcome got{{true, {}, {0, gradient.size()}}, {}};
-    if (what.goes_to == 0) {
-      got.found = adasum::combine_allreduce(exec, comm, gradient, rule, segs, what.choices);
-    } else if (what.goes_to == 1) {
+    if (what.in_parts) {
       got.valid = adasum::part_of_rank(gradient.size(), comm.size(), comm.rank());
       got.found = adasum::combine_reduce_scatter(exec, comm, gradient, rule, segs, what.choices);
     } else {
-      if (comm.rank() != what.root) got.valid = {};
-      got.found = adasum::combine_reduce(exec, comm, gradient, what.root, rule, segs, what.choices);
+      got.found = adasum::combine_allreduce(exec, comm, gradient, rule, segs, what.choices);
     }
     got.values = std::move(gradient);
     return got;
@@ -121,10 +116,10 @@ void require_sum(const rule_outcome& got, const std::vector<std::vector<double>>
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   input in(data, size);
   const auto ranks = 1 + in.up_to(2);
-  const auto common = some_rule_order(in, static_cast<int>(ranks));
+  const auto common = some_rule_order(in);
   std::vector<rule_order> orders(ranks, common);
   const bool one_differs = in.up_to(3) == 0;
-  if (one_differs) orders[in.up_to(ranks - 1)] = some_rule_order(in, static_cast<int>(ranks));
+  if (one_differs) orders[in.up_to(ranks - 1)] = some_rule_order(in);
 
   const bool odd_numbers = in.flag();
   std::vector<std::vector<double>> gradients;

@@ -92,8 +92,6 @@ enum class call_of_ranks {
   buffer,
   combine_reduce_scatter,
   plan_reduce_scatter,
-  combine_reduce,
-  plan_reduce,
   plan_bucketed,
   delta_allreduce,
   count
@@ -101,14 +99,14 @@ enum class call_of_ranks {
 /// As a program writes it.
 constexpr std::string_view to_string(call_of_ranks call) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(call_of_ranks::count)> names{
-      "combine_allreduce",   "plan_allreduce", "start, test, wait", "plan.buffer",   "combine_reduce_scatter",
-      "plan_reduce_scatter", "combine_reduce", "plan_reduce",       "plan_bucketed", "delta_allreduce"};
+      "combine_allreduce",      "plan_allreduce",      "start, test, wait", "plan.buffer",
+      "combine_reduce_scatter", "plan_reduce_scatter", "plan_bucketed",     "delta_allreduce"};
   return names[static_cast<std::size_t>(call)];
 }
 /// Whether each rank gets all of the result.
 constexpr bool gives_all(call_of_ranks call) {
   using enum call_of_ranks;
-  return call != combine_reduce_scatter && call != plan_reduce_scatter && call != combine_reduce && call != plan_reduce;
+  return call != combine_reduce_scatter && call != plan_reduce_scatter;
 }
 /// Whether there is a shard among its arguments.
 constexpr bool takes_shard(call_of_ranks call) {

@@ -13,7 +13,6 @@
 #include <adasum/comm/any.hpp>
 #include <adasum/delta.hpp>
 #include <adasum/plan.hpp>
-#include <adasum/reduce.hpp>
 #include <adasum/reduce_scatter.hpp>
 
 #include "combination.hpp"
@@ -51,8 +50,6 @@ class one_reduction {
         case call_of_ranks::buffer: return in_buffer();
         case call_of_ranks::combine_reduce_scatter: return dealt_out_once();
         case call_of_ranks::plan_reduce_scatter: return dealt_out();
-        case call_of_ranks::combine_reduce: return at_root_once();
-        case call_of_ranks::plan_reduce: return at_root();
         case call_of_ranks::plan_bucketed: return in_buckets();
         case call_of_ranks::delta_allreduce: return of_steps();
         case call_of_ranks::plan_allreduce:
@@ -124,19 +121,6 @@ class one_reduction {
     auto plan = plan_reduce_scatter<T>(space_, comm_, mine_.cut, rule_, dealt_parts(), schedule_, one_.choices);
     const auto& found = plan(gradient);
     return part_of(gradient, plan.part(), found);
-  }
-  index_range part_at_root(int root) const { return {0, comm_.rank() == root ? mine_.values.size() : 0}; }
-  own_result<T> at_root_once() const {
-    auto gradient = mine_.values;
-    const int root = comm_.size() - 1;
-    const auto found = combine_reduce(space_, comm_, gradient, root, rule_, schedule_, mine_.cut, one_.choices);
-    return part_of(gradient, part_at_root(root), found);
-  }
-  own_result<T> at_root() const {
-    auto gradient = mine_.values;
-    auto plan = plan_reduce<T>(space_, comm_, mine_.cut, 0, rule_, schedule_, one_.choices);
-    const auto& found = plan(gradient);
-    return part_of(gradient, part_at_root(plan.root()), found);
   }
 
   /// Each segment is a parameter with a bucket of its own; the last report is that of the first ones.

@@ -153,7 +153,7 @@ consteval bool are_arguments() {
                 "adasum: this call takes no parts; reduce_scatter does. (Lengths of segments are adasum::segments)");
   static_assert(Taken.segments || segments == 0, "adasum: the segments have been given already");
   static_assert(Taken.rule || rules == 0,
-                "write combine, combine_allreduce (or _reduce…) or a plan for another rule: this call takes none");
+                "write combine, combine_allreduce (or _reduce_scatter) or a plan for another rule: this call takes none");
   static_assert(Taken.schedule || schedules == 0, "adasum: this call takes no schedule; it sends nothing");
   static_assert(Taken.options || choices == 0, "adasum: this call takes no options");
   constexpr bool known = (is_known_argument<std::remove_cvref_t<As>>() && ...);

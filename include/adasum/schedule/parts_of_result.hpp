@@ -13,9 +13,9 @@
 #include "../core/stage.hpp"
 #include "transfers.hpp"
 
-/// Where the result is not to reach all ranks, but each is to get a part of it (reduce_scatter), or one of them all of
-/// it (reduce): what every rank is left with at the end of its stages, and the one exchange that follows in place of
-/// walking the stages back. As plain data; nothing is sent here.
+/// Where the result is not to reach all ranks, but each is to get a part of it (reduce_scatter): what every rank is left
+/// with at the end of its stages, and the one exchange that follows in place of walking the stages back. As plain data;
+/// nothing is sent here.
 ///
 /// Every element is sent at most once, by a rank that has computed it to the one that is to have it: by all ranks together,
 /// N elements at most, where walking back sends N(P-1). After schedules::all_to_all with even parts there is nothing to

@@ -50,9 +50,7 @@ float reduce(const Comm& comm) {
   adasum::adasum_allreduce(adasum::threads_space(2), comm, gradient, segs);
   const std::vector<int> nodes(static_cast<std::size_t>(comm.size()), 0);
   adasum::adasum_allreduce(exec, comm, gradient, segs, adasum::schedules::hierarchical{nodes, adasum::rules::mean{}});
-  adasum::adasum_reduce(exec, comm, gradient, 0, segs, adasum::schedules::recursive_halving{});
   adasum::adasum_reduce_scatter(exec, comm, gradient, segs, adasum::schedules::recursive_doubling{});
-  adasum::combine_reduce(exec, comm, gradient, 0, adasum::rules::mean{}, segs);
   adasum::combine_reduce_scatter(exec, comm, gradient, adasum::rules::mean{}, segs);
 
   auto plan = adasum::plan_allreduce<float>(exec, comm, segs);
@@ -62,8 +60,6 @@ float reduce(const Comm& comm) {
   plan.wait();
   const std::vector<float> before(segs.total(), 3);
   adasum::delta_allreduce(plan, before, gradient);
-  auto to_one = adasum::plan_reduce<float>(exec, comm, segs, 0);
-  to_one(gradient);
   auto part = adasum::plan_reduce_scatter<float>(exec, comm, segs);
   part(gradient);
 

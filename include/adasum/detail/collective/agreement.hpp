@@ -45,7 +45,6 @@ inline std::string difference_in_texts(std::span<const call_signature> all) {
       {"scalar type", [](signature c) { return call_signature::get(c.scalar); }},
       {"length of the gradient", [](signature c) { return std::to_string(c.length); }},
       {"destination of the result", [](signature c) { return call_signature::get(c.destination); }},
-      {"root", [](signature c) { return std::to_string(c.root); }},
       {"parts", [](signature c) { return call_signature::get(c.parts); }},
       {"number of segments", [](signature c) { return std::to_string(c.segments); }},
       {"rule", [](signature c) { return call_signature::get(c.rule.name); }},

@@ -55,7 +55,6 @@ struct call_signature {
   std::uint64_t stages_hash = 0;
   std::uint64_t recombines_in_double = 0;  ///< decides how many sums there are
   std::uint64_t on_device = 0;             ///< decides how many messages there are
-  std::uint64_t root = 0;                  ///< of a reduce
   std::uint64_t parts_hash = 0;            ///< of a reduce_scatter: of all parts
   std::uint64_t plan_is_kept = 0;          ///< of a single call: whether an earlier one has made it
   named rule{}, schedule{}, inner_rule{};

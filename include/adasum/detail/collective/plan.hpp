@@ -42,7 +42,7 @@ class plan {
   /// Whether a call with these arguments would set up the same.
   bool is_for(const plan_arguments& call) const;
   segments_view segments() const;
-  destination to() const;
+  bool gives_parts() const;
   /// What this rank gets of the result.
   index_range wanted() const;
   const void* space() const { return space_.get(); }
@@ -74,6 +74,7 @@ class plan {
 
   plan_arguments of_copies(plan_arguments given) const;
   const communicator_ref& comm() const;
+  plan_names names() const { return plan_names::of(gives_parts()); }
   std::string call_name(const char* call) const;
   void require_idle(const char* call) const;
   stage_executor& in_flight(const char* call) const;
@@ -167,13 +168,13 @@ ADASUM_INLINE void plan::abandon() noexcept {
 ADASUM_INLINE bool plan::must_stay() const { return comm().gave_up(); }
 ADASUM_INLINE bool plan::is_for(const plan_arguments& call) const { return inputs_->is_for(call); }
 ADASUM_INLINE segments_view plan::segments() const { return inputs_->segments(); }
-ADASUM_INLINE destination plan::to() const { return inputs_->to(); }
+ADASUM_INLINE bool plan::gives_parts() const { return inputs_->to().in_parts; }
 ADASUM_INLINE index_range plan::wanted() const { return inputs_->wanted(); }
 
 ADASUM_INLINE std::byte* plan::buffer(const char* call) {
   if (!buffer_) {
     require_idle(call);
-    joint_set_up(inputs_->to().names().buffer, comm(), inputs_->compares()).run([&](joint_set_up& together) {
+    joint_set_up(names().buffer, comm(), inputs_->compares()).run([&](joint_set_up& together) {
       make_buffer(together);
     });
   }
@@ -188,7 +189,7 @@ ADASUM_INLINE void plan::meet(joint_set_up& together) const {
   together.meet(inputs_->signature(), inputs_->segments(), inputs_->memory());
 }
 ADASUM_INLINE std::string plan::problem_with(const std::byte* elements, std::size_t count) const {
-  return inputs_->problem_with(elements, count, inputs_->to().names().type);
+  return inputs_->problem_with(elements, count, names().type);
 }
 ADASUM_INLINE const report& plan::run(std::byte* elements, std::size_t count, const std::string& problem) {
   begin(elements, count, problem, false, "operator()");
@@ -216,13 +217,13 @@ ADASUM_INLINE const report& plan::wait() {
 
 ADASUM_INLINE const communicator_ref& plan::comm() const { return inputs_->comm(); }
 ADASUM_INLINE std::string plan::call_name(const char* call) const {
-  return joined({inputs_->to().names().member, call});
+  return joined({names().member, call});
 }
 ADASUM_INLINE void plan::require_idle(const char* call) const {
   if (in_flight_) throw bad_input({call_name(call), ": a reduction is in flight; call wait() first"});
 }
 ADASUM_INLINE stage_executor& plan::in_flight(const char* call) const {
-  comm().require_usable(inputs_->to().names().type);
+  comm().require_usable(names().type);
   if (!in_flight_) throw bad_input({call_name(call), ": no reduction is in flight; call start() first"});
   return *in_flight_;
 }
@@ -230,9 +231,9 @@ ADASUM_INLINE stage_executor& plan::in_flight(const char* call) const {
 /// @param posts  whether the reduction goes on in test(), too
 ADASUM_INLINE void plan::begin(std::byte* elements, std::size_t count, const std::string& problem, bool posts,
                                const char* call) {
-  comm().require_usable(inputs_->to().names().type);
+  comm().require_usable(names().type);
   require_idle(call);
-  require_no_reduction(comm(), inputs_->to().names().member, call);
+  require_no_reduction(comm(), names().member, call);
   auto& chosen = in_place_ && (is_buffer(elements) || !by_messages_) ? *in_place_ : *by_messages_;
   std::exception_ptr own_problem;
   if (!problem.empty() && !inputs_->compares_in_runs())

@@ -41,14 +41,14 @@ namespace adasum::detail {
 /// this rank, and the agreement of the ranks on them.
 class plan_inputs {
  public:
-  /// @throws bad_input  boundaries that do not begin at 0 or decrease; options that cannot be; parts or a root that cannot
+  /// @throws bad_input  boundaries that do not begin at 0 or decrease; options or parts that cannot be
   explicit plan_inputs(const plan_arguments& given)
-      : given_(given), offsets_(given.segments.offsets().begin(), given.segments.offsets().end()) {
-    const auto parts = given.to.offsets();
-    part_offsets_.assign(parts.begin(), parts.end());
+      : given_(given),
+        offsets_(given.segments.offsets().begin(), given.segments.offsets().end()),
+        part_offsets_(given.to.offsets.begin(), given.to.offsets.end()) {
     if (given.mine) shard_ = *given.mine;
     given_.segments = segments_view{};  // these are the caller's, and may go
-    given_.to = given.to.with({});
+    given_.to.offsets = {};
     given_.mine = nullptr;
     require_boundaries(given.segments, given.call);
     require_valid(given.choices, given.call);
@@ -65,7 +65,7 @@ class plan_inputs {
   plan_purpose purpose() const { return given_.purpose; }
   segments_view segments() const { return segments_view{offsets_}; }
   std::size_t length() const { return offsets_.back(); }
-  destination to() const { return given_.to.with(part_offsets_); }
+  destination to() const { return {given_.to.in_parts, part_offsets_}; }
   /// What this rank gets of the result.
   index_range wanted() const { return to().wanted_by(static_cast<std::size_t>(comm().rank()), length(), size()); }
   /// Whether a call with these arguments would set up the same.
@@ -137,7 +137,7 @@ class plan_inputs {
     found.measure = choices().measure == measuring::always;
     found.nonfinite = choices().nonfinite;
     found.transport = {choices().wire, choices().timeout, in_place, shard_.has_value()};
-    if (!to().is_every_rank()) found.parts = parts(in_place);
+    if (to().in_parts) found.parts = parts(in_place);
     return found;
   }
 
