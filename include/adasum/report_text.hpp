@@ -18,8 +18,7 @@ std::string to_text(const report& r);
 /// The names of the columns that to_csv writes; ends with a newline.
 std::string csv_header();
 
-/// One line for each gradient in each segment. What was lost on the wire is counted for the whole reduction, so it is the
-/// same on each line; the field is empty if it is not known. @param step the caller's, to tell runs apart
+/// One line for each gradient in each segment. @param step the caller's, to tell runs apart
 std::string to_csv(const report& r, long long step);
 
 /// Everything, as one object on one line (JSON Lines); ends with a newline. Numbers that are not finite become null.
@@ -28,8 +27,6 @@ std::string to_csv(const report& r, long long step);
 ///     step                  the caller's
 ///     rule, schedule        names; the schedule is "" for a local combination
 ///     wire                  "same", "bfloat16" or "binary16"
-///     wire_overflowed, wire_vanished
-///                           elements that this rank lost when it rounded them; null where not known
 ///     contributions         number of gradients, n
 ///     bytes_sent, recombined_segments, fallbacks
 ///                           this rank's counters
@@ -122,10 +119,6 @@ ADASUM_INLINE std::string to_text(const report& r) {
   if (!r.schedule().empty())
     detail::append(text, {", by ", r.schedule(), ", ", detail::counted(r.bytes_sent(), "byte"), " sent"});
   if (r.wire() != wire_format::same) detail::append(text, {", elements as ", to_string(r.wire())});
-  const auto& lost = r.lost_on_wire();
-  if (lost && lost->overflowed > 0) detail::append(text, {"; overflowed on their way: ", lost->overflowed});
-  if (lost && lost->vanished > 0) detail::append(text, {"; vanished on their way: ", lost->vanished});
-  if (!lost) text += "; not counted: what overflowed or vanished on its way";
   if (r.measured() && !r.all_excluded()) detail::append(text, {"; orthogonality ", detail::brief(r.orthogonality())});
   if (r.recombined_segments() > 0) detail::append(text, {"; combined vector by vector: ", r.recombined_segments()});
   if (r.fallbacks() > 0) detail::append(text, {"; fallbacks: ", r.fallbacks()});
@@ -151,21 +144,16 @@ ADASUM_INLINE std::string to_text(const report& r) {
 }
 
 ADASUM_INLINE std::string csv_header() {
-  return "step,rule,schedule,segment,contribution,norm,weight,result_norm,orthogonality,wire_overflowed,"
-         "wire_vanished\n";
+  return "step,rule,schedule,segment,contribution,norm,weight,result_norm,orthogonality\n";
 }
 
 ADASUM_INLINE std::string to_csv(const report& r, long long step) {
-  std::string text, lost = ",,";
-  if (const auto& known = r.lost_on_wire()) {
-    lost.clear();
-    detail::append(lost, {",", known->overflowed, ",", known->vanished});
-  }
+  std::string text;
   for (std::size_t k = 0; k < r.segments(); ++k)
     for (std::size_t i = 0; i < r.contributions(); ++i)
       detail::append(text,
                      {step, ",", detail::csv_field(r.rule()), ",", detail::csv_field(r.schedule()), ",", k, ",", i, ",",
-                      r.norm(i, k), ",", r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k), lost, "\n"});
+                      r.norm(i, k), ",", r.weight(i, k), ",", r.result_norm(k), ",", r.orthogonality(k), "\n"});
   return text;
 }
 
@@ -175,14 +163,9 @@ ADASUM_INLINE std::string to_json(const report& r, long long step) {
   detail::append_json_string(text, r.rule());
   text += ",\"schedule\":";
   detail::append_json_string(text, r.schedule());
-  detail::append(text, {",\"wire\":\"", to_string(r.wire()), "\""});
-  if (const auto& lost = r.lost_on_wire())
-    detail::append(text, {",\"wire_overflowed\":", lost->overflowed, ",\"wire_vanished\":", lost->vanished});
-  else
-    text += ",\"wire_overflowed\":null,\"wire_vanished\":null";
-  detail::append(text, {",\"contributions\":", r.contributions(), ",\"bytes_sent\":", r.bytes_sent(),
-                        ",\"recombined_segments\":", r.recombined_segments(), ",\"fallbacks\":", r.fallbacks(),
-                        ",\"orthogonality\":"});
+  detail::append(text, {",\"wire\":\"", to_string(r.wire()), "\",\"contributions\":", r.contributions(),
+                        ",\"bytes_sent\":", r.bytes_sent(), ",\"recombined_segments\":", r.recombined_segments(),
+                        ",\"fallbacks\":", r.fallbacks(), ",\"orthogonality\":"});
   detail::append_json(text, r.orthogonality());
   const auto by_segment = [&](std::string_view name, auto&& value) {
     detail::append(text, {",\"", name, "\":["});

@@ -187,16 +187,6 @@ class simulated_judge {
         own == end::refused || own == end::not_finite || (case_.checked != 0 && own == end::disagreed);
     if (number == 0 && trouble() == simulated_trouble::bad_length && !is_refused)
       note(name + ": a gradient of another length was not refused");
-    std::uint64_t overflowed = 0;
-    bool all_returned = true;
-    for (const auto& rank : ranks_) {
-      const auto& step = rank.runs[number];
-      all_returned = all_returned && step.end == end::returned;
-      if (step.end != end::returned) continue;
-      if (const auto wrong = problem_with_losses(expected_, step.found); !wrong.empty()) note(name + ": " + wrong);
-      overflowed += step.found.lost_on_wire().value_or(wire_losses{}).overflowed;
-    }
-    if (!all_returned) overflowed += 1;  // perhaps on a rank that has thrown
     const simulated_step<T>* same = nullptr;
     for (const auto& rank : ranks_) {
       const auto& step = rank.runs[number];
@@ -204,7 +194,7 @@ class simulated_judge {
       if (expected_.raises) note(name + ": a rank returned where NaN is an error");
       if (same == nullptr) {
         same = &step;
-        const auto wrong = problem_with(step.result, expected_, input_.cut, step.found, overflowed);
+        const auto wrong = problem_with(step.result, expected_, input_.cut, step.found);
         if (!wrong.empty()) note(name + ": " + wrong);
       } else if (!same_bits(step.result, same->result)) {
         note(name + ": ranks have different results");

@@ -84,15 +84,10 @@ class complete_space {
     serial_.mix(window, vectors, weights, out);
   }
   template <scalar From, scalar To>
-    requires(sizeof(To) >= sizeof(From))
   void copy(const From* from, To* to, std::size_t count) const {
     if (sizeof(To) > sizeof(From)) asked_.note(asked_for::copy_from_16_bits);
+    if (sizeof(To) < sizeof(From)) asked_.note(asked_for::copy_to_16_bits);
     serial_.copy(from, to, count);
-  }
-  template <scalar To>
-  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
-    asked_.note(asked_for::copy_to_16_bits);
-    serial_.copy(from, to, count, losses);
   }
   void fence() const {}
   friend bool operator==(const complete_space& a, const complete_space& b) { return a.serial_ == b.serial_; }

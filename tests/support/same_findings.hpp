@@ -10,7 +10,7 @@ namespace adasum::test {
 
 inline bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// Whether two ranks were told the same, but for what each has lost in rounding.
+/// Whether two ranks were told the same, but for the counters, which are each rank's own.
 inline bool same_findings(const report& a, const report& b) {
   bool same = a.contributions() == b.contributions() && a.segments() == b.segments() && a.rule() == b.rule() &&
               a.schedule() == b.schedule() && a.measured() == b.measured();

@@ -46,6 +46,7 @@ enum class fault {
   copies_less,
   copies_more,
   truncates,  // float to 16 bits
+  saturates,  // there, what overflows is the largest number
   denies,     // can_reach
   pairs,      // the space for pairs
 };
@@ -94,19 +95,16 @@ class faulty_space {
       for (std::size_t x = 0; x < window.range.begin - window.origin; ++x) out[x] = detail::from_double<T>(0);
   }
   template <scalar From, scalar To>
-    requires(sizeof(To) >= sizeof(From))
   void copy(const From* from, To* to, std::size_t count) const {
     if (fault_ == fault::copies_less && count > 5) --count;
     if (fault_ == fault::copies_more) to[count] = detail::from_double<To>(0);
     serial_space{}.copy(from, to, count);
-  }
-  template <scalar To>
-  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
-    serial_space{}.copy(from, to, count, losses);
-    if (fault_ == fault::truncates)
+    if constexpr (sizeof(To) < sizeof(From))
       for (std::size_t i = 0; i < count; ++i) {
         const double value = detail::to_double(from[i]);
-        to[i] = detail::from_double<To>(value * (1 - 0x1p-9));
+        if (fault_ == fault::truncates) to[i] = detail::from_double<To>(value * (1 - 0x1p-9));
+        if (fault_ == fault::saturates && format_of<To> == number_format::binary16 && value >= 65520)
+          to[i] = detail::from_double<To>(65504);
       }
   }
   void fence() const {
@@ -235,6 +233,7 @@ TEST_CASE("faults of one element type") {
   check_found<float>(fault::float_sums, "measure: entry (0, 0) of segment 0");
   check_found<double>(fault::underflow, "measure: the square of a vector that is not zero is zero");
   check_found<float>(fault::truncates, "copy: ");
+  check_found<float>(fault::saturates, "copy: 65520 becomes 65504 (from float to half)");
   check_found<float>(fault::float_weights, "mix: an element is ");
 }
 

@@ -124,10 +124,8 @@ concept rule = pairwise_rule<R> || gram_rule<R>;
 /// const references. Optional members:
 ///
 /// - 16-bit copies: for elements of U, a 16-bit scalar of the library's (described by scalar_traits<U>::format),
-///   `allocate<U>(count)`, `copy(from, to, count, wire_losses&)` from float to U, rounding to nearest even, and
-///   `copy(from, to, count)` from U to float. To the wire_losses is added how many finite elements became infinite, and how many
-///   others than zero became zero; the sums may be read after fence(). (A device_space may leave them alone.) Why: for
-///   options::wire, which is refused where a space does not offer it.
+///   `allocate<U>(count)` and `copy(from, to, count)` from float to U, rounding to nearest even, and from U to float. Why:
+///   for options::wire, which is refused where a space does not offer it.
 /// - arithmetic in double: `measure_in_double(slice, vectors, gram)` and `mix_in_double(slice, vectors, weights, out)`, both or
 ///   neither: as measure and mix, with every product and sum in double. Why: rules may ask for accurate inner products, and
 ///   under rules of n vectors, two vectors whose sum is much shorter than they are are mixed so. If there are the elements

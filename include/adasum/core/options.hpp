@@ -70,10 +70,9 @@ struct basic_options {
   ///     |x| ≤ 2^-25 (binary16), 2^-134 (bfloat16)             becomes zero
   ///
   /// This is not an error under any nonfinite_policy: exclude and raise look at the gradients as they were given. Inf then
-  /// propagates. report::lost_on_wire() counts both cases, over all ranks; if it is not zero, scale the loss. Each vector is
-  /// rounded when it is sent, whether it is a gradient or a combination; if all ranks combine everything, the sender also
-  /// rounds the part that it keeps. The ranks that compute the result round it once more, so that all ranks have the same
-  /// bits.
+  /// propagates. If elements may be so large or small, scale the loss. Each vector is rounded when it is sent, whether it is
+  /// a gradient or a combination; if all ranks combine everything, the sender also rounds the part that it keeps. The ranks
+  /// that compute the result round it once more, so that all ranks have the same bits.
   wire_format wire = wire_format::same;
 
   /// In shared memory: how long a rank waits for another rank in the same reduction before it throws. With

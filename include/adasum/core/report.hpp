@@ -5,13 +5,11 @@
 
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "options.hpp"
-#include "wire_losses.hpp"
 
 namespace adasum {
 namespace detail {
@@ -76,9 +74,6 @@ class report {
   /// How this rank's elements travelled: options::wire, or `same` if they were combined in memory that ranks share and did
   /// not travel.
   wire_format wire() const { return wire_; }
-  /// How many elements overflowed or vanished when this rank rounded them for messages; add them over the ranks for the
-  /// total. Empty where they lie in memory of a device. docs/inf_and_nan.md says what is counted.
-  const std::optional<wire_losses>& lost_on_wire() const { return lost_on_wire_; }
   /// Bytes that this rank sent, including small messages, but without those of the agreement check.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
@@ -108,7 +103,6 @@ class report {
   std::string rule_, schedule_;
   bool measured_ = false;
   wire_format wire_ = wire_format::same;
-  std::optional<wire_losses> lost_on_wire_ = wire_losses();
   std::size_t bytes_sent_ = 0, recombined_segments_ = 0, fallbacks_ = 0;
 };
 

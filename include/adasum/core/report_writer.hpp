@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,7 +12,6 @@
 
 #include "options.hpp"
 #include "report.hpp"
-#include "wire_losses.hpp"
 
 namespace adasum::detail {
 
@@ -47,7 +45,6 @@ class report_writer {
     report_.excluded_.clear();
   }
   void set_wire(wire_format wire) { report_.wire_ = wire; }
-  void set_lost_on_wire(const std::optional<wire_losses>& lost) { report_.lost_on_wire_ = lost; }
   void set_bytes_sent(std::size_t bytes) { report_.bytes_sent_ = bytes; }
   void count_recombined_segment() { ++report_.recombined_segments_; }
   void set_fallbacks(std::size_t fallbacks) { report_.fallbacks_ = fallbacks; }

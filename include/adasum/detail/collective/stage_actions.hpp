@@ -185,7 +185,6 @@ class stage_actions {
     found.set_measured(measured);
     if (settings_.has_inner_rule && !measured)
       found.forget_norms();  // which stages under one of the rules may have measured
-    if (rounds()) found.set_lost_on_wire(by_message().losses());
     report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), settings_.rule.fallbacks());
     return progress::done;
   }

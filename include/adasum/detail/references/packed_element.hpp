@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "../../core/scalar.hpp"
-#include "../../core/wire_losses.hpp"
 
 namespace adasum::detail {
 
@@ -32,10 +31,10 @@ namespace adasum::detail {
 
 /// Whether a space can round elements of T for messages.
 template <class Space, class T>
-concept packs = requires(const Space& space, const T* from, packed_bfloat16* to, wire_losses& lost) {
+concept packs = requires(const Space& space, const T* from, packed_bfloat16* to) {
   requires std::same_as<T, float>;
   space.template allocate<packed_bfloat16>(std::size_t{}).data();
-  space.copy(from, to, std::size_t{}, lost);
+  space.copy(from, to, std::size_t{});
   space.copy(static_cast<const packed_bfloat16*>(to), const_cast<T*>(from), std::size_t{});
 };
 

@@ -13,8 +13,6 @@
 #include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/stage.hpp"
-#include "../../core/wire_losses.hpp"
-#include "packed_element.hpp"
 
 /// Members that their author means to be optional ones of a concept and that the library would not ask for: those with other
 /// parameters or another result, and those that the concepts once named. A type that has one does not compile. (Members that
@@ -36,16 +34,6 @@ constexpr void refuse_members_of_space() {
   static_assert(measures_in_double<Space, T> == mixes_in_double<Space, T>,
                 "adasum: the space has one of measure_in_double and mix_in_double for these elements: write both, or delete "
                 "both; see core/concepts.hpp");
-  static_assert(
-      packs<Space, T> ||
-          !requires(const Space& space, const float* from, packed_bfloat16* to) {
-            requires std::same_as<T, float>;
-            space.template allocate<packed_bfloat16>(std::size_t{}).data();
-            space.copy(from, to, std::size_t{});
-            space.copy(static_cast<const packed_bfloat16*>(to), const_cast<float*>(from), std::size_t{});
-          },
-      "adasum: the space copies floats to 16 bits by copy(from, to, count): write copy(from, to, count, "
-      "adasum::wire_losses&), which counts what they lose; see core/concepts.hpp");
   static_assert(
       !requires { Space::round_bytes; } && !requires(const Space& space) { for_pairs(space); },
       "adasum: the space has a member round_bytes or a function for_pairs(space), which are no longer asked for: the "

@@ -19,7 +19,6 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/space_members.hpp"
-#include "../../core/wire_losses.hpp"
 #include "owned_object.hpp"
 #include "packed_element.hpp"
 #include "refused_members.hpp"
@@ -54,8 +53,7 @@ struct space_for_copies;
 /// What options::wire needs of a space. 16-bit elements are of either format; which one, is said at run time.
 struct packing_table {
   space_memory (*allocate)(const void* space, std::size_t count);
-  /// @param lost  what the elements lose is added, but by a device_space
-  void (*pack)(const void* space, wire_format format, const void* from, void* to, std::size_t count, wire_losses& lost);
+  void (*pack)(const void* space, wire_format format, const void* from, void* to, std::size_t count);
   void (*unpack)(const void* space, wire_format format, const void* from, void* to, std::size_t count);
 };
 
@@ -266,13 +264,13 @@ inline constexpr packing_table packing_of{
     [](const void* space, std::size_t count) {
       return space_memory::of(static_cast<const Space*>(space)->template allocate<packed_bfloat16>(count));
     },
-    [](const void* space, wire_format format, const void* from, void* to, std::size_t count, wire_losses& lost) {
+    [](const void* space, wire_format format, const void* from, void* to, std::size_t count) {
       const auto& mine = *static_cast<const Space*>(space);
       const auto* const elements = static_cast<const T*>(from);
       if (format == wire_format::bfloat16)
-        mine.copy(elements, static_cast<packed_bfloat16*>(to), count, lost);
+        mine.copy(elements, static_cast<packed_bfloat16*>(to), count);
       else
-        mine.copy(elements, static_cast<packed_binary16*>(to), count, lost);
+        mine.copy(elements, static_cast<packed_binary16*>(to), count);
     },
     [](const void* space, wire_format format, const void* from, void* to, std::size_t count) {
       const auto& mine = *static_cast<const Space*>(space);

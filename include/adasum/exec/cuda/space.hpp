@@ -17,7 +17,6 @@
 #include "../../core/optional_members.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/wire_losses.hpp"
 #include "device.hpp"
 #include "kernel_arguments.hpp"
 #include "memory.hpp"
@@ -106,12 +105,6 @@ class cuda_space {
     requires(!std::same_as<From, To> && (sizeof(From) >= sizeof(float) || sizeof(To) >= sizeof(float)))
   void copy(const From* from, To* to, std::size_t count) const {
     kernels_.convert(from, to, count);
-  }
-  /// The same, from float to 16 bits; does not count what is lost.
-  template <scalar To>
-    requires(sizeof(To) == 2)
-  void copy(const float* from, To* to, std::size_t count, wire_losses&) const {
-    copy(from, to, count);
   }
 
   /// Blocks until the stream has done all that was enqueued.

@@ -11,7 +11,6 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/wire_losses.hpp"
 #include "../serial.hpp"
 #include "../tiles.hpp"
 #include "elements.hpp"
@@ -69,21 +68,6 @@ void copy_on_host(const ExecutionSpace& instance, const serial_space& serial, co
   for_each_on_host(instance, "adasum::copy", (count + host_tile_length - 1) / host_tile_length, [=](std::size_t t) {
     const auto begin = t * host_tile_length;
     serial.copy(from + begin, to + begin, std::min(host_tile_length, count - begin));
-  });
-  instance.fence();
-}
-
-/// The same, and counts what is lost.
-template <scalar To, class ExecutionSpace>
-void copy_on_host(const ExecutionSpace& instance, const serial_space& serial, const float* from, To* to,
-                  std::size_t count, wire_losses& losses) {
-  auto* const all = &losses;
-  for_each_on_host(instance, "adasum::copy", (count + host_tile_length - 1) / host_tile_length, [=](std::size_t t) {
-    const auto begin = t * host_tile_length;
-    wire_losses found;
-    serial.copy(from + begin, to + begin, std::min(host_tile_length, count - begin), found);
-    if (found.overflowed > 0) Kokkos::atomic_add(&all->overflowed, found.overflowed);
-    if (found.vanished > 0) Kokkos::atomic_add(&all->vanished, found.vanished);
   });
   instance.fence();
 }

@@ -16,7 +16,6 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/wire_losses.hpp"
 #include "../serial.hpp"
 #include "launch.hpp"
 #include "measure.hpp"
@@ -116,15 +115,6 @@ class kokkos_space {
       detail::kokkos::copy_on_host(instance_, serial_, from, to, count);
     else
       detail::kokkos::copy_on_device(instance_, from, to, count);
-  }
-  /// The same, from float to 16 bits, and adds to `losses` what it lost; not on devices.
-  template <scalar To>
-    requires(sizeof(To) == 2)
-  void copy(const float* from, To* to, std::size_t count, [[maybe_unused]] wire_losses& losses) const {
-    if constexpr (OnHost)
-      detail::kokkos::copy_on_host(instance_, serial_, from, to, count, losses);
-    else
-      copy(from, to, count);
   }
 
   void fence() const { instance_.fence(); }

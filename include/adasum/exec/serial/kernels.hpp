@@ -7,7 +7,6 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/wire_losses.hpp"
 #include "instruction_set.hpp"
 
 /// The kernels of serial_space, by number format: tables of functions, one table for each instruction set. Vectors are
@@ -60,9 +59,8 @@ struct sum_kernels {
 
 /// Between floats and 16 bits.
 struct conversion_kernels {
-  using kernel = void(const void* from, void* to, std::size_t count, wire_losses*);
+  using kernel = void(const void* from, void* to, std::size_t count);
   kernel *to_float, *from_float;
-  kernel* from_float_counting;  ///< adds what is lost; the others take null
 };
 
 #if defined(__x86_64__)

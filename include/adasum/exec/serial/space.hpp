@@ -15,7 +15,6 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/space_members.hpp"
-#include "../../core/wire_losses.hpp"
 #include "instruction_set.hpp"
 #include "kernels.hpp"
 
@@ -136,14 +135,8 @@ class serial_space {
     if constexpr (std::same_as<From, To>) {
       if (count != 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(To));
     } else {
-      conversion<From, To>()(from, to, count, nullptr);
+      conversion<From, To>()(from, to, count);
     }
-  }
-  /// The same, from float to 16 bits, and adds to `losses` what it lost.
-  template <scalar To>
-    requires(sizeof(To) == 2)
-  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
-    counting_conversion<To>()(from, to, count, &losses);
   }
 
   void fence() const {}
@@ -176,10 +169,6 @@ class serial_space {
       return tables<From>::conversions[place()].to_float;
     else
       return tables<To>::conversions[place()].from_float;
-  }
-  template <scalar To>
-  detail::serial::conversion_kernels::kernel* counting_conversion() const {
-    return tables<To>::conversions[place()].from_float_counting;
   }
   /// @endcond
 

@@ -70,8 +70,7 @@ constexpr conversion_kernels conversion_kernels_of() {
   if constexpr (sizeof(T) != 2)
     return {};
   else
-    return {entry<convert<T, float>, Bytes>{}, entry<convert<float, T>, Bytes>{},
-            entry<convert<float, T, true>, Bytes>{}};
+    return {entry<convert<T, float>, Bytes>{}, entry<convert<float, T>, Bytes>{}};
 }
 
 #if defined(__x86_64__)

@@ -6,7 +6,6 @@
 #include <cstddef>
 
 #include "../../core/segments.hpp"
-#include "../../core/wire_losses.hpp"
 #include "../serial/kernels.hpp"
 
 /// Linear combinations and copies: what becomes of an element does not depend on how many are worked on at once, so
@@ -22,16 +21,14 @@ void mix(team& shared, serial::kernels kernels, const slice& window, const void*
 void mix(team& shared, const serial::double_mixing& kernel, const slice& window, const void* const* vectors,
          std::size_t n, const double* weights, void* out);
 
-/// Copies elements; those of one type by no kernel. @param losses  what is lost is added here, if the kernel counts it
+/// Copies elements; those of one type by no kernel.
 void copy(team& shared, serial::conversion_kernels::kernel* kernel, const void* from, std::size_t from_bytes, void* to,
-          std::size_t to_bytes, std::size_t count, wire_losses* losses = nullptr);
+          std::size_t to_bytes, std::size_t count);
 
 }  // namespace adasum::detail::threads_backend
 
 #if ADASUM_DEFINITIONS
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <cstring>
 
 #include "pieces.hpp"
@@ -73,33 +70,21 @@ ADASUM_INLINE void mix(team& shared, const serial::double_mixing& kernel, const 
 }
 
 ADASUM_INLINE void copy(team& shared, serial::conversion_kernels::kernel* kernel, const void* from,
-                        std::size_t from_bytes, void* to, std::size_t to_bytes, std::size_t count,
-                        wire_losses* losses) {
-  std::atomic<std::uint64_t> overflowed = 0, vanished = 0;
+                        std::size_t from_bytes, void* to, std::size_t to_bytes, std::size_t count) {
   const auto copy_piece = [&](std::size_t begin, std::size_t length) {
     const auto* const some = static_cast<const std::byte*>(from) + begin * from_bytes;
     auto* const there = static_cast<std::byte*>(to) + begin * to_bytes;
-    if (kernel == nullptr) {
-      if (length != 0) std::memcpy(there, some, length * to_bytes);
-      return;
-    }
-    wire_losses found;
-    kernel(some, there, length, losses != nullptr ? &found : nullptr);
-    if (losses == nullptr) return;
-    overflowed.fetch_add(found.overflowed, std::memory_order_relaxed);
-    vanished.fetch_add(found.vanished, std::memory_order_relaxed);
+    if (kernel != nullptr)
+      kernel(some, there, length);
+    else if (length != 0)
+      std::memcpy(there, some, length * to_bytes);
   };
   const auto bytes = count * (from_bytes + to_bytes);
   const team_turn turn(shared, bytes, bytes);
-  if (turn.is_alone()) {
-    copy_piece(0, count);
-  } else {
-    const auto length = std::max<std::size_t>(turn.bytes_at_a_time(bytes) / from_bytes, 1);
-    turn.for_each((count + length - 1) / length,
-                  [&](std::size_t i) { copy_piece(i * length, std::min(length, count - i * length)); });
-  }
-  if (losses != nullptr)
-    *losses += {overflowed.load(std::memory_order_relaxed), vanished.load(std::memory_order_relaxed)};
+  if (turn.is_alone()) return copy_piece(0, count);
+  const auto length = std::max<std::size_t>(turn.bytes_at_a_time(bytes) / from_bytes, 1);
+  turn.for_each((count + length - 1) / length,
+                [&](std::size_t i) { copy_piece(i * length, std::min(length, count - i * length)); });
 }
 
 }  // namespace adasum::detail::threads_backend

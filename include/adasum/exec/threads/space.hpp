@@ -110,13 +110,6 @@ class threads_space {
     detail::threads_backend::copy(*team_, serial_.template conversion<From, To>(), from, sizeof(From), to, sizeof(To),
                                   count);
   }
-  /// The same, from float to 16 bits, and adds to `losses` what it lost.
-  template <scalar To>
-    requires(sizeof(To) == 2)
-  void copy(const float* from, To* to, std::size_t count, wire_losses& losses) const {
-    detail::threads_backend::copy(*team_, serial_.template counting_conversion<To>(), from, sizeof(float), to,
-                                  sizeof(To), count, &losses);
-  }
 
   void fence() const {}
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -102,8 +101,6 @@ class messages final : public transport {
   void round(const bound_stage& stage, std::byte* gradient) {
     messenger_.round(space_.at(gradient, stage.part().begin), stage.part().size());
   }
-  /// See wire::losses.
-  std::optional<wire_losses> losses() const { return messenger_.losses(); }
   std::size_t bytes_sent() const { return messenger_.bytes_sent(); }
 
  private:

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <new>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,7 +16,6 @@
 #include "../../../core/report.hpp"
 #include "../../../core/segments.hpp"
 #include "../../../core/stage.hpp"
-#include "../../../core/wire_losses.hpp"
 #include "../../../schedule/sum_order.hpp"
 #include "../../../schedule/transfers.hpp"
 #include "../../references/communicator_ref.hpp"
@@ -59,9 +56,6 @@ class wire {
   }
 
   bool rounds() const { return format_ != wire_format::same; }
-  void begin_run() {
-    lost_ = {};
-  }
   /// Forget the last exchange.
   void begin() {
     used_ = received_count_ = 0;
@@ -101,7 +95,7 @@ class wire {
   }
 
   /// Elements as the others see them.
-  void round(std::byte* elements, std::size_t count) {
+  void round(std::byte* elements, std::size_t count) const {
     if (!rounds()) return;
     // In pieces, as long as the buffer for packing.
     for (std::size_t x = 0; x < count; x += sent_size_) {
@@ -111,9 +105,6 @@ class wire {
       unpack(sent_.data(), piece, length);
     }
   }
-
-  /// What this rank's elements have lost in this run; nothing of a device, which does not count.
-  std::optional<wire_losses> losses() const { return space_.is_device() ? std::nullopt : std::optional(lost_); }
 
  private:
   static constexpr std::size_t packed_size = sizeof(packed_bfloat16);
@@ -137,9 +128,9 @@ class wire {
     space_.fence();
     std::memcpy(space_.at(to, count), records.data(), records.size_bytes());
   }
-  void round_to(const std::byte* from, std::byte* to, std::size_t count) {
+  void round_to(const std::byte* from, std::byte* to, std::size_t count) const {
     if (count == 0) return;
-    space_.packing()->pack(space_.object(), format_, from, to, count, lost_);
+    space_.packing()->pack(space_.object(), format_, from, to, count);
     space_.fence();
   }
   void unpack(const std::byte* from, std::byte* to, std::size_t count) const {
@@ -156,7 +147,6 @@ class wire {
   std::size_t received_count_ = 0;  // elements
   made_message last_;
   std::vector<arriving> arriving_;
-  wire_losses lost_;
 };
 
 /// How much memory a rank's messages take.
@@ -239,7 +229,6 @@ class messenger {
     withdrawn_ = false;
     scheduled_ = true;
     steps_done_ = steps_to_skip_ = bytes_sent_ = 0;
-    wire_.begin_run();
   }
   /// From here on, walking through the stages again skips the steps that were taken and withholds in the others.
   void withdraw() {
@@ -248,8 +237,6 @@ class messenger {
   }
   bool withdrawn() const { return withdrawn_; }
   std::size_t bytes_sent() const { return bytes_sent_; }
-  /// See wire::losses.
-  std::optional<wire_losses> losses() const { return wire_.losses(); }
 
   // ── one exchange: put together, start, wait until it has arrived, unpack ──
   void begin() {
@@ -312,7 +299,7 @@ class messenger {
     if (!withdrawn_) wire_.unpack();
   }
   /// Elements as the others will see them.
-  void round(std::byte* elements, std::size_t count) { wire_.round(elements, count); }
+  void round(std::byte* elements, std::size_t count) const { wire_.round(elements, count); }
   /// Whether the exchanges from here on are called for by the stages alone: others, who withdraws must not count.
   void set_scheduled(bool scheduled) { scheduled_ = scheduled; }
 
