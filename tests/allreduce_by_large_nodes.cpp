@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/schedule/in_place_cost.hpp>
+#include <adasum/schedule/cost.hpp>
 #include <adasum/schedule/transfers.hpp>
 
 #include "support/arrangements.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/adasum.hpp>
-#include <adasum/schedule/in_place_cost.hpp>
+#include <adasum/schedule/cost.hpp>
 
 #include <doctest/doctest.h>
 

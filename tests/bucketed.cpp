@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/core/interruption.hpp>
+#include <adasum/core/waiting.hpp>
 
 #include "support/allocations.hpp"
 #include "support/disagreements.hpp"

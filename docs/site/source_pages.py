@@ -3,7 +3,7 @@
 
 Pages link to headers, examples and folders by relative paths, as a code-hosting site follows them. In the site, each such link
 leads to a page with the file's text (source/<path>.html), or to a list of the folder's files. So do mentions of a header or a
-page in the Reference, which comes from comments ("core/shard.hpp", "docs/rules.md"): a page that does not exist is a warning.
+page in the Reference, which comes from comments ("core/parts.hpp", "docs/rules.md"): a page that does not exist is a warning.
 """
 
 import functools

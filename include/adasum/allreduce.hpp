@@ -63,7 +63,7 @@ consteval bool is_collective_call() {
 /// segment), a rule (by default rules::adasum; a rule with state is updated if it is given as an lvalue), a schedule (by
 /// default schedules::automatic), options and a shard.
 ///
-/// With a shard, each gradient is split over several ranks, and i runs over the replicas (core/shard.hpp). Each rank
+/// With a shard, each gradient is split over several ranks, and i runs over the replicas (core/parts.hpp). Each rank
 /// gets its shard of the result, gᵢ·gⱼ is added over the shards, and the report is about the replicas' whole gradients.
 /// All ranks that have the same shard get the same bits. Ranks that have different shards may give different lengths.
 /// Such a call sends messages, and keeps no plan.
@@ -74,7 +74,7 @@ consteval bool is_collective_call() {
 /// differ only in the numbers of the gradient run this plan. They cost what running the plan costs, and ⌈log₂P⌉ exchanges of
 /// one short message, by which the ranks find out if one of them makes another call. The communicator keeps the plans of the
 /// last 64 different calls, as long as their gradients together have at most 256 MiB or, if that is more, four times the size
-/// of the longest (core/kept_plans.hpp). Each plan holds memory of about one or two gradients. Plans are not kept if
+/// of the longest (core/communicator_state.hpp). Each plan holds memory of about one or two gradients. Plans are not kept if
 /// the rule has data members, if the schedule is schedules::hierarchical, if the gradient lies in memory of a device, on
 /// kokkos_space, or if the communicator has no state(). Then each call makes its own plan, for which schedules::automatic chooses messages. It throws what
 /// allreduce_plan::operator() throws, and

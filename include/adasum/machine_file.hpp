@@ -86,7 +86,7 @@ requires communicator_for<Comm, Space> std::optional<schedules::machine> machine
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/number_text.hpp"
+#include "core/named_values.hpp"
 #include "detail/collective/call_signature.hpp"
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"

@@ -16,7 +16,6 @@
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/lasting_exchanges.hpp"
 #include "detail/collective/machine_times.hpp"
-#include "detail/local/kernel_times.hpp"
 #include "plan.hpp"
 #include "schedule/machine.hpp"
 #include "schedule/shared_memory.hpp"

@@ -54,8 +54,8 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 #include <type_traits>
 
 #include "core/error.hpp"
-#include "core/float_bits.hpp"
 #include "core/options.hpp"
+#include "core/scalar.hpp"
 
 namespace adasum {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include <adasum/core/interruption.hpp>
+#include <adasum/core/waiting.hpp>
 
 using namespace adasum::c;
 

@@ -9,9 +9,9 @@
 
 #include <adasum/comm/any.hpp>
 #include <adasum/core/options.hpp>
+#include <adasum/core/parts.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
-#include <adasum/core/shard.hpp>
 #include <adasum/detail/collective/run_once.hpp>
 #include <adasum/detail/references/space_ref.hpp>
 #include <adasum/rules/any_rule.hpp>

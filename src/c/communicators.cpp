@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <adasum/comm/mpi/environment.hpp>
 #include <adasum/comm/mpi/error.hpp>
+#include <adasum/comm/mpi/handle.hpp>
 
 namespace adasum::c {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
-#include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <adasum/core/error.hpp>
-#include <adasum/core/shard.hpp>
+#include <adasum/core/parts.hpp>
 
 #include "group_worker.hpp"
 #include "held_tensor.hpp"

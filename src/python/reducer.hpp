@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include <adasum/core/parts.hpp>
 #include <adasum/core/report.hpp>
-#include <adasum/core/shard.hpp>
 
 #include "../c/arguments.hpp"
 #include "../c/calls.hpp"

@@ -2,7 +2,7 @@
 // Ctrl-C, and other signals that Python handles, while a rank waits for others. Python hands over its own functions, so that
 // this library is the same for all versions of it. (A callback that is written in Python would not do: a handler that raises
 // does so before the callback's first line.)
-#include <adasum/core/interruption.hpp>
+#include <adasum/core/waiting.hpp>
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/core/deferred_error.hpp>
+#include <adasum/core/error.hpp>
 
 #include <doctest/doctest.h>
 

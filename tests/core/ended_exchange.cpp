@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/core/ended_exchange.hpp>
+#include <adasum/core/error.hpp>
 
 #include <doctest/doctest.h>
 
 #include <new>
 #include <stdexcept>
 
-#include <adasum/core/error.hpp>
 
 namespace test_of_core_ended_exchange {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Under -ffast-math: tests/fast_math.cpp.
-#include <adasum/core/float_bits.hpp>
+#include <adasum/core/scalar.hpp>
 
 #include <doctest/doctest.h>
 

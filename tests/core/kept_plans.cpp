@@ -5,7 +5,7 @@
 #include <memory>
 #include <type_traits>
 
-#include <adasum/core/kept_plans.hpp>
+#include <adasum/core/communicator_state.hpp>
 
 namespace test_of_core_kept_plans {
 

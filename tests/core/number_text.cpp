@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/core/number_text.hpp>
+#include <adasum/core/named_values.hpp>
 
 #include <doctest/doctest.h>
 

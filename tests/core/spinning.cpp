@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <adasum/core/spinning.hpp>
+#include <adasum/core/waiting.hpp>
 
 namespace test_of_core_spinning {
 

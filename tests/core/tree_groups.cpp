@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Groups and what is above them are the tree that they were cut from.
-#include <adasum/core/tree_groups.hpp>
+#include <adasum/core/tree_order.hpp>
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include <adasum/core/error.hpp>
-#include <adasum/core/waiting_time.hpp>
+#include <adasum/core/waiting.hpp>
 
 namespace test_of_core_waiting_time {
 

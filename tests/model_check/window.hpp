@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include <adasum/detail/references/own_communicators.hpp>
+#include <adasum/detail/references/shared_window_ref.hpp>
 
 #include "ranks.hpp"
 #include "scenario.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/rules/orders.hpp>
 #include <adasum/rules/pcgrad.hpp>
-#include <adasum/rules/shared_order.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/rules/shared_order.hpp>
+#include <adasum/rules/orders.hpp>
 
 #include <doctest/doctest.h>
 

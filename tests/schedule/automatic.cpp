@@ -4,7 +4,6 @@
 #include <adasum/schedule/cheapest.hpp>
 #include <adasum/schedule/choice.hpp>
 #include <adasum/schedule/cost.hpp>
-#include <adasum/schedule/in_place_cost.hpp>
 #include <adasum/schedule/recursive_doubling.hpp>
 #include <adasum/schedule/recursive_halving.hpp>
 #include <adasum/schedule/shared_memory.hpp>

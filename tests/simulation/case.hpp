@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include <adasum/testing/simulation/chance.hpp>
+#include <adasum/testing/simulation/turns.hpp>
 
 #include "support/oracle_range.hpp"
 #include "support/random_gradients.hpp"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <adasum/core/parts.hpp>
 #include <adasum/core/segments.hpp>
-#include <adasum/core/shard.hpp>
 
 #include "random_gradients.hpp"
 

@@ -18,7 +18,6 @@
 
 #include "../core/communicator_state.hpp"
 #include "../core/concepts.hpp"
-#include "../core/ended_exchange.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
 #include "../core/stay_loaded.hpp"

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "../core/message.hpp"
-#include "../detail/references/owned_object.hpp"
+#include "../detail/references/erased.hpp"
 
 namespace adasum {
 

@@ -13,9 +13,8 @@
 #include "../core/communicator_state.hpp"
 #include "../core/concepts.hpp"
 #include "../core/message.hpp"
-#include "../detail/references/function_ref.hpp"
-#include "../detail/references/own_communicators.hpp"
-#include "../detail/references/owned_object.hpp"
+#include "../detail/references/erased.hpp"
+#include "../detail/references/shared_window_ref.hpp"
 
 namespace adasum {
 
@@ -159,13 +158,11 @@ struct detail::own_memory<thread_communicator::memory> : memory_defaults {
 #include <numeric>
 #include <string>
 
-#include "../core/deferred_error.hpp"
 #include "../core/error.hpp"
 #include "../core/joined_threads.hpp"
-#include "../core/waiting_time.hpp"
+#include "../core/waiting.hpp"
 #include "threads/group.hpp"
-#include "threads/memory_block.hpp"
-#include "threads/pending.hpp"
+#include "threads/mailbox.hpp"
 
 namespace adasum {
 

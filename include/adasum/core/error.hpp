@@ -3,9 +3,12 @@
 
 #include "config.hpp"
 
+#include <exception>
 #include <initializer_list>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "text.hpp"
 
@@ -66,12 +69,72 @@ class timeout_error : public communication_error {
 
 }  // namespace adasum
 
-/// @cond internal
+namespace adasum::detail {
+
+/// The exception that make() returns; if there is no memory for it, std::bad_alloc.
+template <class Make>
+std::exception_ptr exception_from(Make&& make) noexcept {
+  try {
+    throw std::forward<Make>(make)();
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+/// Keeps the first exception of several steps until it can be rethrown. A rank that fails in the middle of a collective
+/// call uses it: the others wait for its messages, so it goes on exchanging them, and rethrows once none is waiting.
+class deferred_error {
+ public:
+  /// Runs the step, unless an earlier one failed.
+  template <class Step>
+  void operator()(Step&& step) {
+    if (!failed()) even_after_failure(std::forward<Step>(step));
+  }
+
+  /// Runs the step in any case: other ranks depend on it.
+  template <class Step>
+  void even_after_failure(Step&& step) {
+    try {
+      std::forward<Step>(step)();
+    } catch (...) {
+      if (!failed()) first_ = std::current_exception();
+    }
+  }
+
+  bool failed() const { return first_ != nullptr; }
+  void rethrow() const {
+    if (failed()) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::exception_ptr first_;
+};
+
+/// For communicators. An exchange that throws std::bad_alloc counts as not begun (core/concepts.hpp). So where one has
+/// ended, and there is no memory for its error, one that was made beforehand is thrown.
+class ended_exchange {
+ public:
+  /// Runs throw_error(), which throws if something went wrong.
+  template <class ThrowError>
+  void report(ThrowError&& throw_error) const {
+    try {
+      std::forward<ThrowError>(throw_error)();
+    } catch (const std::bad_alloc&) {
+      throw communication_error(without_memory_);
+    }
+  }
+
+ private:
+  communication_error without_memory_{"adasum: an exchange has failed, and there is no memory to say why"};
+};
+
+}  // namespace adasum::detail
+
 #if ADASUM_DEFINITIONS
+
 namespace adasum {
 
 ADASUM_INLINE error::error(std::initializer_list<detail::text_part> what) : std::runtime_error(detail::joined(what)) {}
 
 }  // namespace adasum
 #endif
-/// @endcond

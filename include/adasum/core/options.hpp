@@ -121,7 +121,7 @@ using options = basic_options<true>;
 
 #if ADASUM_DEFINITIONS
 #include "error.hpp"
-#include "waiting_time.hpp"
+#include "waiting.hpp"
 
 namespace adasum::detail {
 

@@ -112,7 +112,7 @@ class report {
 #include <algorithm>
 
 #include "error.hpp"
-#include "float_bits.hpp"
+#include "scalar.hpp"
 
 namespace adasum {
 

@@ -14,7 +14,7 @@
 namespace adasum {
 
 /// What a schedule may look at when it decides. The same on all ranks, but for `length` where gradients are cut into shards
-/// (core/shard.hpp): then a schedule is asked as if there were as many ranks as replicas, and whom a rank meets must follow
+/// (core/parts.hpp): then a schedule is asked as if there were as many ranks as replicas, and whom a rank meets must follow
 /// from of_whole() alone.
 struct schedule_input {
   std::size_t length = 0;        ///< elements of one gradient, or of the piece or shard of it that is to be cut

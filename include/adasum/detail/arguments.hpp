@@ -20,7 +20,6 @@
 #include "../core/options.hpp"
 #include "../core/parts.hpp"
 #include "../core/segments.hpp"
-#include "../core/shard.hpp"
 
 /// The arguments that may follow the data of a call: segments, a rule, a schedule, options, each at most once and in
 /// any order. They are told apart by what they are.

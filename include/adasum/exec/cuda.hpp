@@ -7,6 +7,6 @@
 #error "adasum/exec/cuda.hpp holds CUDA kernels: compile this file with nvcc -std=c++20, as CUDA (.cu, or nvcc -x cu)"
 #endif
 
-#include "cuda/error.hpp"
+#include "cuda/device.hpp"
 #include "cuda/space.hpp"
 #include "cuda/vector.hpp"

@@ -3,5 +3,5 @@
 
 #include "../core/config.hpp"
 
-#include "threads/pair_space.hpp"  // IWYU pragma: export
 #include "threads/space.hpp"       // IWYU pragma: export
+#include "threads/space.hpp"  // IWYU pragma: export

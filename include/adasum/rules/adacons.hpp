@@ -82,8 +82,8 @@ struct adacons {
 #include <algorithm>
 #include <cmath>
 
-#include "../core/float_bits.hpp"
-#include "ascending_order.hpp"
+#include "../core/scalar.hpp"
+#include "orders.hpp"
 
 namespace adasum::rules {
 

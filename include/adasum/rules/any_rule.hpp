@@ -12,7 +12,7 @@
 
 #include "../core/concepts.hpp"
 #include "../core/gram.hpp"
-#include "../detail/references/owned_object.hpp"
+#include "../detail/references/erased.hpp"
 #include "../detail/references/rule_ref.hpp"
 
 namespace adasum::rules {

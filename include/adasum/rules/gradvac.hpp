@@ -71,7 +71,7 @@ struct gradvac {
 #include <algorithm>
 #include <cmath>
 
-#include "shared_order.hpp"
+#include "orders.hpp"
 #include "span_vector.hpp"
 
 namespace adasum::rules {

@@ -76,7 +76,7 @@ struct multi_krum {
 #include <numeric>
 #include <vector>
 
-#include "ascending_order.hpp"
+#include "orders.hpp"
 
 namespace adasum::rules {
 

@@ -129,7 +129,7 @@ struct nearest_neighbour_mixing {
 #include <algorithm>
 
 #include "../core/weigh.hpp"
-#include "ascending_order.hpp"
+#include "orders.hpp"
 
 namespace adasum::detail {
 

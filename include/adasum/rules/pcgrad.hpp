@@ -52,7 +52,7 @@ struct pcgrad {
 #if ADASUM_DEFINITIONS
 #include <algorithm>
 
-#include "shared_order.hpp"
+#include "orders.hpp"
 #include "span_vector.hpp"
 
 namespace adasum::rules {

@@ -11,9 +11,12 @@
 #include <vector>
 
 #include "../core/gram.hpp"
-#include "gram_accuracy.hpp"
 
 namespace adasum::rules {
+
+/// By how much an entry of a Gram matrix may be wrong, relative to the lengths of its two vectors: a few roundings of
+/// double, of the products and of their sums.
+inline constexpr double gram_accuracy = 0x1p-48;
 
 /// A vector z = Σ cᵢ gᵢ in the span of gradients, by its coefficients and its inner products with the gradients. The Gram
 /// matrix is not copied.

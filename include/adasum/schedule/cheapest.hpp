@@ -13,7 +13,6 @@
 #include "../core/stage.hpp"
 #include "choice.hpp"
 #include "cost.hpp"
-#include "in_place_cost.hpp"
 #include "machine.hpp"
 #include "shared_memory.hpp"
 

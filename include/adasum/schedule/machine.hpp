@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string>
 
-#include "../core/float_bits.hpp"
+#include "../core/scalar.hpp"
 
 namespace adasum::schedules {
 

@@ -14,7 +14,7 @@
 
 namespace adasum::detail {
 
-/// Where a rank stands among replicas × shards (core/shard.hpp).
+/// Where a rank stands among replicas × shards (core/parts.hpp).
 struct shard_place {
   int replica = 0, index = 0;
   friend constexpr bool operator==(const shard_place&, const shard_place&) = default;

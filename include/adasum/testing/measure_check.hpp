@@ -13,8 +13,8 @@
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
-#include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
+#include "../core/scalar.hpp"
 #include "../core/segments.hpp"
 #include "../core/space_members.hpp"
 #include "space_samples.hpp"

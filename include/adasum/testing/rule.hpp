@@ -16,9 +16,9 @@
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
-#include "../core/float_bits.hpp"
 #include "../core/gram.hpp"
 #include "../core/optional_members.hpp"
+#include "../core/scalar.hpp"
 #include "taken_members.hpp"
 
 namespace adasum {

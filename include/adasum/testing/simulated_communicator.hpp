@@ -16,7 +16,7 @@
 #include "../core/error.hpp"
 #include "../core/joined_threads.hpp"
 #include "../core/message.hpp"
-#include "../detail/references/own_communicators.hpp"
+#include "../detail/references/shared_window_ref.hpp"
 #include "simulation/settings.hpp"
 #include "simulation/turns.hpp"
 #include "simulation/world.hpp"

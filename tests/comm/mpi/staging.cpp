@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <adasum/comm/mpi/device.hpp>
+#include <adasum/comm/mpi/device_exchange.hpp>
 #include <adasum/comm/mpi/staging.hpp>
 #include <adasum/exec/cuda.hpp>
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <adasum/core/interruption.hpp>
+#include <adasum/core/waiting.hpp>
 #include <adasum/mpi.hpp>
 
 #include "support/mpi_world.hpp"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/detail/collective/transport/meeting.hpp>
 #include <adasum/detail/collective/transport/shared_access.hpp>
 #include <adasum/detail/collective/transport/shared_blocks.hpp>
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <adasum/core/segments.hpp>
-#include <adasum/exec/threads/pieces.hpp>
+#include <adasum/exec/threads/team.hpp>
 
 #include <cstddef>
 #include <vector>

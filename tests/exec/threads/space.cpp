@@ -2,7 +2,7 @@
 // threads_space: the contract of the concept, and the same bits as serial_space.
 #include <adasum/adasum.hpp>
 #include <adasum/exec/threads.hpp>
-#include <adasum/exec/threads/processors.hpp>
+#include <adasum/exec/threads/space.hpp>
 #include <adasum/testing/execution_space.hpp>
 
 #include <algorithm>

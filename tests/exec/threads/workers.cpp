@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <adasum/core/error.hpp>
-#include <adasum/exec/threads/processors.hpp>
+#include <adasum/exec/threads/space.hpp>
 #include <adasum/exec/threads/workers.hpp>
 
 #include <atomic>

@@ -2,7 +2,7 @@
 // expect only: this call takes no shard; adasum_allreduce, combine_allreduce and plan_allreduce do
 #include <adasum/allreduce.hpp>
 #include <adasum/comm/self.hpp>
-#include <adasum/core/shard.hpp>
+#include <adasum/core/parts.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/reduce_scatter.hpp>
 

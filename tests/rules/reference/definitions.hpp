@@ -16,8 +16,8 @@
 #include <adasum/rules/gradvac.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/rules/multi_krum.hpp>
+#include <adasum/rules/orders.hpp>
 #include <adasum/rules/pcgrad.hpp>
-#include <adasum/rules/shared_order.hpp>
 #include <adasum/rules/sum.hpp>
 #include <adasum/rules/unit_mean.hpp>
 

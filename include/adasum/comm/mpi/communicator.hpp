@@ -15,8 +15,8 @@
 #include "../../core/concepts.hpp"
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
-#include "../../detail/references/owned_object.hpp"
-#include "device.hpp"
+#include "../../detail/references/erased.hpp"
+#include "device_exchange.hpp"
 
 namespace adasum {
 
@@ -196,9 +196,9 @@ class mpi_communicator {
 #include <string>
 #include <utility>
 
-#include "../../core/waiting_time.hpp"
-#include "environment.hpp"
+#include "../../core/waiting.hpp"
 #include "error.hpp"
+#include "handle.hpp"
 #include "node_memory.hpp"
 #include "pending.hpp"
 #include "staging.hpp"

@@ -3,9 +3,10 @@
 
 #include "../../core/config.hpp"
 
-#include "mpi_h.hpp"
+#include <mutex>
 
 #include "../../core/error.hpp"
+#include "mpi_h.hpp"
 
 namespace adasum {
 
@@ -59,3 +60,62 @@ ADASUM_MPI_INLINE mpi_error::mpi_error(const char* call, int code)
 
 }  // namespace adasum
 #endif
+
+/// MPI ends the program at an error unless the error handler of a communicator says otherwise. Which communicator that
+/// is depends on the call; where it is one of the caller's, its handler is replaced for a moment and put back.
+namespace adasum::detail::mpi {
+
+/// While this object lives, errors on `comm` come back as codes.
+class errors_returned {
+ public:
+  explicit errors_returned(MPI_Comm comm) : comm_(comm) {
+    check("MPI_Comm_get_errhandler", MPI_Comm_get_errhandler(comm_, &callers_));
+    check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  }
+  errors_returned(const errors_returned&) = delete;
+  errors_returned& operator=(const errors_returned&) = delete;
+  ~errors_returned() {
+    MPI_Comm_set_errhandler(comm_, callers_);
+    MPI_Errhandler_free(&callers_);  // the reference that MPI_Comm_get_errhandler gave, not the handler
+  }
+
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler callers_ = MPI_ERRHANDLER_NULL;
+};
+
+#ifdef MPICH_VERSION
+/// While this object lives, errors of requests come back as codes. MPI_Wait, MPI_Test and their like report them on the
+/// communicator of the request; MPICH (4.0) and what is built on it use MPI_COMM_WORLD instead. Several threads may be
+/// waiting: the first replaces the handler, the last puts it back.
+class request_errors_returned {
+ public:
+  request_errors_returned() {
+    const std::scoped_lock lock(mutex_);
+    if (count_ == 0) {
+      check("MPI_Comm_get_errhandler", MPI_Comm_get_errhandler(MPI_COMM_WORLD, &callers_));
+      check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    }
+    ++count_;
+  }
+  request_errors_returned(const request_errors_returned&) = delete;
+  request_errors_returned& operator=(const request_errors_returned&) = delete;
+  ~request_errors_returned() {
+    const std::scoped_lock lock(mutex_);
+    if (--count_ > 0) return;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, callers_);
+    MPI_Errhandler_free(&callers_);
+  }
+
+ private:
+  inline static std::mutex mutex_;
+  inline static int count_ = 0;
+  inline static MPI_Errhandler callers_ = MPI_ERRHANDLER_NULL;
+};
+#else
+struct request_errors_returned {
+  request_errors_returned() {}  // not trivial: an unused variable of this type is no mistake
+};
+#endif
+
+}  // namespace adasum::detail::mpi

@@ -14,11 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/deferred_error.hpp"
-#include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
 #include "error.hpp"
-#include "error_handlers.hpp"
 #include "waiting.hpp"
 
 namespace adasum::detail::mpi {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "../../core/message.hpp"
-#include "device.hpp"
+#include "device_exchange.hpp"
 
 namespace adasum::detail::mpi {
 

@@ -13,7 +13,7 @@
 #include "../../core/message.hpp"
 #include "device_exchange.hpp"
 #include "handle.hpp"
-#include "node.hpp"
+#include "node_memory.hpp"
 #include "pending.hpp"
 #include "waiting.hpp"
 

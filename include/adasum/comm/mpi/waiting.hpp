@@ -12,9 +12,7 @@
 
 #include "../../core/communicator_state.hpp"
 #include "../../core/error.hpp"
-#include "../../core/interruption.hpp"
-#include "../../core/spinning.hpp"
-#include "../../core/waiting_time.hpp"
+#include "../../core/waiting.hpp"
 #include "error.hpp"
 
 namespace adasum::detail::mpi {
@@ -41,7 +39,7 @@ class waiting {
   }
 
   /// Calls test(), which returns whether what is waited for has come, until then or until the time is over or the
-  /// program interrupts it (interruption.hpp).
+  /// program interrupts it (core/waiting.hpp).
   /// @return whether it has come
   template <class Test>
   bool until(Test&& test) const {

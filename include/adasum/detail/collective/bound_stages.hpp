@@ -17,7 +17,7 @@
 #include "../../schedule/sum_order.hpp"
 #include "../../schedule/transfers.hpp"
 #include "../references/communicator_ref.hpp"
-#include "../references/function_ref.hpp"
+#include "../references/erased.hpp"
 #include "../references/space_ref.hpp"
 #include "call_signature.hpp"
 #include "engine_settings.hpp"

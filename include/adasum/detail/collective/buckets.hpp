@@ -90,7 +90,6 @@ class buckets {
 #include <limits>
 #include <utility>
 
-#include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
 #include "call_signature.hpp"
 

@@ -39,7 +39,7 @@ struct parts_of_result {
   bool to_every_rank() const { return wanted.empty(); }
 };
 
-/// What ranks know of whole gradients, where each has a shard of one (core/shard.hpp).
+/// What ranks know of whole gradients, where each has a shard of one (core/parts.hpp).
 struct whole_gradients {
   std::vector<int> replica_of_rank{};  ///< whose gradient; empty: every rank has one of its own, and all of it
   std::size_t replicas = 0;            ///< how many

@@ -80,7 +80,7 @@ class joint_set_up {
 #if ADASUM_DEFINITIONS
 #include <new>
 
-#include "../../core/kept_plans.hpp"
+#include "../../core/communicator_state.hpp"
 #include "agreement.hpp"
 #include "call_signature.hpp"
 

@@ -13,7 +13,7 @@
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
 #include "../references/communicator_ref.hpp"
-#include "../references/owned_object.hpp"
+#include "../references/erased.hpp"
 #include "../references/space_ref.hpp"
 #include "destination.hpp"
 #include "joint_set_up.hpp"
@@ -110,7 +110,6 @@ using plan_ptr = std::unique_ptr<plan, plan_deleter>;
 #include <exception>
 #include <utility>
 
-#include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
 #include "../../core/options.hpp"
 #include "../../core/scalar.hpp"

@@ -7,8 +7,8 @@
 
 #include "../../core/concepts.hpp"
 #include "../../core/options.hpp"
+#include "../../core/parts.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/shard.hpp"
 #include "../references/communicator_ref.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/schedule_ref.hpp"
@@ -18,7 +18,7 @@
 namespace adasum::detail {
 
 /// What a plan is made for: the user, who runs it; one call, which then throws it away; or calls that are alike, for which
-/// the communicator keeps it (core/kept_plans.hpp).
+/// the communicator keeps it (core/communicator_state.hpp).
 enum class plan_purpose { of_user, one_call, kept };
 
 /// The arguments of a call that makes a plan. A plan copies what they refer to; plan_inputs copies

@@ -29,9 +29,9 @@ report run_once(const plan_arguments& given, std::byte* elements, std::size_t co
 #if ADASUM_DEFINITIONS
 #include <string>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/error.hpp"
 #include "../../core/input_checks.hpp"
-#include "../../core/kept_plans.hpp"
 
 namespace adasum::detail {
 

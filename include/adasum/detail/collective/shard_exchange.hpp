@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "../../core/error.hpp"
+#include "../../core/parts.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/shard.hpp"
 #include "../../schedule/shard_grid.hpp"
 #include "../../schedule/sum_order.hpp"
 #include "../references/communicator_ref.hpp"
-#include "../references/function_ref.hpp"
+#include "../references/erased.hpp"
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
 #include "lasting_exchanges.hpp"

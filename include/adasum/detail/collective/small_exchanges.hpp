@@ -14,7 +14,7 @@
 
 #include "../../core/message.hpp"
 #include "../../schedule/sum_order.hpp"
-#include "../references/function_ref.hpp"
+#include "../references/erased.hpp"
 
 /// Small numbers between all ranks, or some. One exchange after another, so that the caller may do something else while one is
 /// in flight.

@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/deferred_error.hpp"
 #include "../../core/error.hpp"
-#include "../references/function_ref.hpp"
+#include "../references/erased.hpp"
 #include "agreement.hpp"
 #include "engine_settings.hpp"
 #include "stage_actions.hpp"

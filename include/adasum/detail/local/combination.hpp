@@ -43,9 +43,9 @@ report combine_with_report(const space_ref& space, const rule_ref& rule, std::ve
 
 #include "../../core/error.hpp"
 #include "../../core/report_writer.hpp"
+#include "../../core/space_members.hpp"
 #include "combine_in_groups.hpp"
 #include "combine_window.hpp"
-#include "fence_on_failure.hpp"
 #include "nonfinite.hpp"
 #include "recombine.hpp"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/tree_groups.hpp"
+#include "../../core/tree_order.hpp"
 #include "../../core/weigh.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/space_ref.hpp"

@@ -12,14 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/space_members.hpp"
-#include "../../core/weighing.hpp"
+#include "../../core/weigh.hpp"
 #include "../../rules/adasum.hpp"
-#include "fence_on_failure.hpp"
 
 /// measure → weigh → mix of two gradients of this process under rules::adasum, window by window.
 namespace adasum::detail {

@@ -15,7 +15,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/weigh.hpp"
-#include "../references/function_ref.hpp"
+#include "../references/erased.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/space_ref.hpp"
 #include "weigh.hpp"

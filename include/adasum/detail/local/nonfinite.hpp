@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../../core/error.hpp"
-#include "../../core/float_bits.hpp"
+#include "../../core/scalar.hpp"
 #include "../references/space_ref.hpp"
 #include "segment_copies.hpp"
 

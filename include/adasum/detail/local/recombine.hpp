@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "../../core/error.hpp"
-#include "../../core/float_bits.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/weigh.hpp"
-#include "../references/function_ref.hpp"
+#include "../references/erased.hpp"
 #include "../references/rule_ref.hpp"
 #include "../references/space_ref.hpp"
 #include "combine_window.hpp"

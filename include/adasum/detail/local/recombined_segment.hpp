@@ -11,7 +11,6 @@
 #include <span>
 #include <vector>
 
-#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"

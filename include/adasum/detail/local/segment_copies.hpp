@@ -14,8 +14,8 @@
 
 #include "../../core/optional_members.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/space_members.hpp"
 #include "../references/space_ref.hpp"
-#include "fence_on_failure.hpp"
 
 namespace adasum::detail {
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/tree_order.hpp"
 #include "../../core/weigh.hpp"
 #include "../references/rule_ref.hpp"

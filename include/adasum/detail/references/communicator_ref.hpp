@@ -15,7 +15,6 @@
 #include "../../core/concepts.hpp"
 #include "../../core/message.hpp"
 #include "../../core/optional_members.hpp"
-#include "own_communicators.hpp"
 #include "refused_members.hpp"
 #include "shared_window_ref.hpp"
 #include "space_ref.hpp"

@@ -14,7 +14,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/optional_members.hpp"
-#include "owned_object.hpp"
+#include "erased.hpp"
 #include "refused_members.hpp"
 
 /// A rule, as the engine sees it: a table of functions. The engine is no template.

@@ -11,7 +11,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/optional_members.hpp"
 #include "../../core/stage.hpp"
-#include "owned_object.hpp"
+#include "erased.hpp"
 #include "refused_members.hpp"
 #include "rule_ref.hpp"
 

@@ -19,7 +19,7 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/space_members.hpp"
-#include "owned_object.hpp"
+#include "erased.hpp"
 #include "packed_element.hpp"
 #include "refused_members.hpp"
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "device.hpp"
-#include "error.hpp"
 
 namespace adasum::detail::cuda {
 

@@ -16,7 +16,6 @@
 #include "../serial.hpp"
 #include "../tiles.hpp"
 #include "elements.hpp"
-#include "launch.hpp"
 #include "workspace.hpp"
 
 /// Gram matrices, two kernels whatever the number of segments: partial sums of each tile, and their sums in the order

@@ -14,7 +14,6 @@
 #include "../serial.hpp"
 #include "../tiles.hpp"
 #include "elements.hpp"
-#include "launch.hpp"
 #include "workspace.hpp"
 
 /// Linear combinations, one kernel whatever the number of segments, and copies. out[x] = Σᵢ weights[k·n + i]·vᵢ[x], k

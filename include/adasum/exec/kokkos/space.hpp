@@ -17,7 +17,7 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
-#include "launch.hpp"
+#include "elements.hpp"
 #include "measure.hpp"
 #include "mix.hpp"
 #include "workspace.hpp"

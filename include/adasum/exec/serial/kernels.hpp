@@ -171,7 +171,6 @@ extern template struct kernel_tables<number_format::bfloat16>;
 #include <algorithm>
 #include <cstring>
 
-#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
 #include "blocks.hpp"
 #include "elements.hpp"

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
 #include "blocks.hpp"
 #include "elements.hpp"
 #include "instruction_set.hpp"

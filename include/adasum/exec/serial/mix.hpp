@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "../../core/float_bits.hpp"
+#include "../../core/scalar.hpp"
 #include "blocks.hpp"
 #include "elements.hpp"
 #include "instruction_set.hpp"

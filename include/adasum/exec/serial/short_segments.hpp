@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "blocks.hpp"
 #include "elements.hpp"

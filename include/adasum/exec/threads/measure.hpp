@@ -25,11 +25,9 @@ void measure(team& shared, serial::kernels kernels, bool in_double, const slice&
 #include <span>
 #include <vector>
 
-#include "../../core/float_bits.hpp"
 #include "../../core/gram.hpp"
+#include "../../core/scalar.hpp"
 #include "../serial/blocks.hpp"
-#include "../serial/kernels.hpp"
-#include "pieces.hpp"
 #include "team.hpp"
 
 /// Gram matrices, with the bits that the serial kernels give: these add up the sums of blocks. Segments that are not cut

@@ -31,7 +31,6 @@ void copy(team& shared, serial::conversion_kernels::kernel* kernel, const void* 
 #include <algorithm>
 #include <cstring>
 
-#include "pieces.hpp"
 #include "team.hpp"
 
 namespace adasum::detail::threads_backend {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "../../core/float_bits.hpp"
+#include "../../core/scalar.hpp"
 #include "spectrum.hpp"
 
 namespace adasum::rules {

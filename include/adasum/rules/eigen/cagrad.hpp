@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../gram_accuracy.hpp"
+#include "../span_vector.hpp"
 #include "min_norm.hpp"
 
 namespace adasum::rules {

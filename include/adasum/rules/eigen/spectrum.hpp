@@ -9,7 +9,7 @@
 #include <cstddef>
 
 #include "../../core/gram.hpp"
-#include "../gram_accuracy.hpp"
+#include "../span_vector.hpp"
 
 namespace adasum::rules {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "../../core/error.hpp"
-#include "../../detail/references/own_communicators.hpp"
+#include "../../detail/references/shared_window_ref.hpp"
 #include "letters.hpp"
 
 namespace adasum::detail::simulated {

@@ -16,13 +16,10 @@
 #include <vector>
 
 #include "../../core/communicator_state.hpp"
-#include "../../core/ended_exchange.hpp"
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
-#include "../../detail/references/own_communicators.hpp"
-#include "chance.hpp"
+#include "../../detail/references/shared_window_ref.hpp"
 #include "letters.hpp"
-#include "order_of_turns.hpp"
 #include "rank_state.hpp"
 #include "settings.hpp"
 #include "system_memory.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/detail/collective/transport/meeting.hpp>
+#include <adasum/detail/collective/transport/shared_blocks.hpp>
 
 #include <doctest/doctest.h>
 

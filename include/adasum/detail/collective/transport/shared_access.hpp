@@ -19,17 +19,13 @@
 
 #include "../../../core/communicator_state.hpp"
 #include "../../../core/error.hpp"
-#include "../../../core/interruption.hpp"
-#include "../../../core/spinning.hpp"
-#include "../../../core/waiting_time.hpp"
-#include "../../references/own_communicators.hpp"
+#include "../../../core/waiting.hpp"
 #include "../../references/shared_window_ref.hpp"
-#include "meeting.hpp"
 #include "shared_blocks.hpp"
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
-/// Memory order. Every rank has a step number that only it writes, and only upwards. At a meeting (meeting.hpp) of some of the
+/// Memory order. Every rank has a step number that only it writes, and only upwards. At a meeting (shared_blocks.hpp) of some of the
 /// ranks it stores its own number (release), and waits until it has read (acquire) at least that number from those that it
 /// hears from. In each further round it does so with a number of that round, on a cache line of its own, which a few ranks
 /// read. So all that a rank wrote before a meeting is visible to every rank after it, directly or through others. Between

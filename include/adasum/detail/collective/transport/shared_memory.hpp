@@ -19,9 +19,9 @@
 #include "../../../schedule/transfers.hpp"
 #include "../../references/communicator_ref.hpp"
 #include "../../references/space_ref.hpp"
-#include "meeting.hpp"
 #include "messages.hpp"
 #include "shared_access.hpp"
+#include "shared_blocks.hpp"
 #include "transport.hpp"
 
 namespace adasum::detail {

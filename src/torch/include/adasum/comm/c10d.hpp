@@ -4,8 +4,8 @@
 #include <adasum/core/config.hpp>
 
 #include <c10/util/intrusive_ptr.h>
-#include <unistd.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -22,8 +22,8 @@
 #include <adasum/core/concepts.hpp>
 #include <adasum/core/error.hpp>
 #include <adasum/core/message.hpp>
-#include <adasum/core/waiting_time.hpp>
-#include <adasum/detail/references/own_communicators.hpp>
+#include <adasum/core/waiting.hpp>
+#include <adasum/detail/references/shared_window_ref.hpp>
 #include "c10d/error.hpp"  // IWYU pragma: export
 #include "c10d/messages.hpp"
 #include "c10d/node_memory.hpp"

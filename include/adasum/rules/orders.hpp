@@ -3,12 +3,26 @@
 
 #include "../core/config.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace adasum::rules {
+
+/// @cond internal
+/// Which value is the smallest, which the next, and so on. Of equal values, the one with the lower index comes first.
+inline std::vector<std::size_t> ascending_order(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [values](std::size_t i, std::size_t j) { return values[i] < values[j]; });
+  return order;
+}
+/// @endcond
 
 /// Random orders that are the same on every rank, platform and standard library: they follow from a seed, the number of the
 /// call and that of the segment.

@@ -5,8 +5,21 @@
 
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace adasum::detail {
+
+/// An object of any type, owned.
+using owned_object = std::unique_ptr<void, void (*)(void*)>;
+
+inline owned_object no_object() {
+  return {nullptr, [](void*) {}};
+}
+
+template <class Object>
+owned_object own(Object object) {
+  return {new Object(std::move(object)), [](void* held) { delete static_cast<Object*>(held); }};
+}
 
 template <class Signature>
 class function_ref;
