@@ -16,7 +16,7 @@
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
 #include "../../detail/references/erased.hpp"
-#include "device_exchange.hpp"
+#include "staging.hpp"
 
 namespace adasum {
 
@@ -197,11 +197,11 @@ class mpi_communicator {
 #include <utility>
 
 #include "../../core/waiting.hpp"
+#include "device_exchange.hpp"
 #include "error.hpp"
 #include "handle.hpp"
 #include "node_memory.hpp"
 #include "pending.hpp"
-#include "staging.hpp"
 #include "state.hpp"
 
 namespace adasum {

@@ -3,10 +3,11 @@
 
 #include "../../core/config.hpp"
 
+#include "mpi_h.hpp"
+
 #include <mutex>
 
 #include "../../core/error.hpp"
-#include "mpi_h.hpp"
 
 namespace adasum {
 
@@ -36,30 +37,6 @@ inline void check(const char* call, int code) {
 }  // namespace detail::mpi
 
 }  // namespace adasum
-
-#if ADASUM_MPI_DEFINITIONS
-#include <array>
-#include <cstddef>
-#include <string>
-
-namespace adasum {
-
-namespace detail::mpi {
-
-inline std::string describe(const char* call, int code) {
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  return joined({"adasum: ", call, " failed: ", std::string(text.data(), static_cast<std::size_t>(length))});
-}
-
-}  // namespace detail::mpi
-
-ADASUM_MPI_INLINE mpi_error::mpi_error(const char* call, int code)
-    : communication_error(detail::mpi::describe(call, code)), call_(call), code_(code) {}
-
-}  // namespace adasum
-#endif
 
 /// MPI ends the program at an error unless the error handler of a communicator says otherwise. Which communicator that
 /// is depends on the call; where it is one of the caller's, its handler is replaced for a moment and put back.
@@ -119,3 +96,27 @@ struct request_errors_returned {
 #endif
 
 }  // namespace adasum::detail::mpi
+
+#if ADASUM_MPI_DEFINITIONS
+#include <array>
+#include <cstddef>
+#include <string>
+
+namespace adasum {
+
+namespace detail::mpi {
+
+inline std::string describe(const char* call, int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  return joined({"adasum: ", call, " failed: ", std::string(text.data(), static_cast<std::size_t>(length))});
+}
+
+}  // namespace detail::mpi
+
+ADASUM_MPI_INLINE mpi_error::mpi_error(const char* call, int code)
+    : communication_error(detail::mpi::describe(call, code)), call_(call), code_(code) {}
+
+}  // namespace adasum
+#endif

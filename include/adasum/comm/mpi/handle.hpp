@@ -3,13 +3,14 @@
 
 #include "../../core/config.hpp"
 
+#include "mpi_h.hpp"
+
 #include <thread>
 #include <utility>
 
 #include "../../core/communicator_state.hpp"
 #include "../../core/error.hpp"
 #include "error.hpp"
-#include "mpi_h.hpp"
 
 /// Whether MPI can be called: from here, and at this time.
 namespace adasum::detail::mpi {

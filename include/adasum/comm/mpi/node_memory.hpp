@@ -3,6 +3,8 @@
 
 #include "../../core/config.hpp"
 
+#include "mpi_h.hpp"
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +22,6 @@
 #include "../shared_file.hpp"
 #include "error.hpp"
 #include "handle.hpp"
-#include "mpi_h.hpp"
 #include "waiting.hpp"
 
 namespace adasum::detail::mpi {
