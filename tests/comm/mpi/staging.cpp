@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include <adasum/comm/mpi/device_exchange.hpp>
 #include <adasum/comm/mpi/staging.hpp>
 #include <adasum/exec/cuda.hpp>
 

@@ -141,6 +141,9 @@ class threads_space {
   }
   /// @endcond
 
+ protected:
+  detail::threads_backend::team& team() const { return *team_; }
+
  private:
   serial_space serial_;
   std::shared_ptr<detail::threads_backend::team> team_;
