@@ -160,9 +160,10 @@ TEST_CASE("stages that are marked as inner are refused by all ranks where the sc
     combine_allreduce(exec, comm, gradient, rule, without_inner_rule{});
     return gradient;
   });
-  for (const auto& rank : ranks)
-    CHECK(rank.message_of<adasum::error>().value_or("").find(
-              "the schedule without_inner_rule marks stages as inner and has no inner_rule_of()") != std::string::npos);
+  for (const auto& rank : ranks) {
+    const auto message = rank.message_of<adasum::error>().value_or("");
+    CHECK(message.find("the schedule without_inner_rule marks stages as inner") != message.npos);
+  }
 }
 
 }  // namespace test_of_schedule_of_the_user

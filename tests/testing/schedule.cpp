@@ -138,6 +138,7 @@ TEST_CASE("faults that all ranks share") {
               "sum");
   check_found(schedules::all_to_all{}, everywhere([](stage& stage, int rank) { stage.sum_over.push_back(rank); }),
               "not in its own sum_over exactly once");
+  check_found(recursive_halving{}, everywhere([](stage& stage, int) { stage.inner = true; }), "marks stages as inner");
   // The last stage is left out: every rank ends with a half of the gradients.
   check_found(schedules::recursive_doubling{}, [](std::vector<stage>& stages, int) { stages.pop_back(); }, "tree");
 }

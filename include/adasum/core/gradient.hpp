@@ -13,8 +13,10 @@
 #include "scalar.hpp"
 #include "segments.hpp"
 
-/// Which of Eigen's objects are arrays without gaps. They are known by their members, so Eigen is not included.
 namespace adasum::detail {
+
+// ── which of Eigen's objects are arrays without gaps ──
+// They are known by their members, so Eigen is not included.
 
 /// Any dense object of Eigen's: a matrix, vector or array, a Map, Ref or block of one, an expression.
 template <class A>

@@ -22,6 +22,7 @@
 
 #include "scalar.hpp"
 
+/// Numbers that a text holds, and values that it gives by their names.
 namespace adasum::detail {
 
 /// What std::from_chars does, by strtod.

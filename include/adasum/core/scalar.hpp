@@ -9,10 +9,11 @@
 #include <string_view>
 #include <type_traits>
 
-/// What kind of number a float or double is, read from its bits. Comparisons and std::isnan cannot tell in a program
-/// compiled with -ffast-math: there the compiler assumes that no number is NaN or infinite, so that NaN may compare
-/// equal to zero.
 namespace adasum::detail {
+
+// ── what kind of number a float or double is ──
+// Read from its bits. Comparisons and std::isnan cannot tell in a program compiled with -ffast-math: there the compiler
+// assumes that no number is NaN or infinite, so that NaN may compare equal to zero.
 
 template <std::floating_point F>
 using float_bits = std::conditional_t<sizeof(F) == 8, std::uint64_t, std::uint32_t>;

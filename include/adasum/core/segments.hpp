@@ -14,8 +14,10 @@
 
 #include "error.hpp"
 
-/// What the public calls ask of lists, without <ranges>, which takes as long to read as much of the library.
 namespace adasum::detail {
+
+// ── what the public calls ask of lists ──
+// Without <ranges>, which takes as long to read as much of the library.
 
 namespace range_access {
 using std::begin;

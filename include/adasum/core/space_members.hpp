@@ -13,8 +13,8 @@
 #include "scalar.hpp"
 #include "segments.hpp"
 
-/// What stands for an execution space in some calls: a space that it offers (concepts.hpp); and, for the library's own spaces of
-/// the host, what makes better use of the caches.
+/// What stands for an execution space in some calls: a space that it offers (concepts.hpp); for the library's own spaces of
+/// the host, what makes better use of the caches; and how calls leave a space.
 namespace adasum::detail {
 
 // ── the library's own spaces ──
@@ -96,6 +96,8 @@ template <class Space>
 decltype(auto) space_for_pairs(const Space& space) {
   return own_space_for_pairs<Space>::of(space);
 }
+
+// ── leaving a space ──
 
 /// Where an exception leaves a call, waits until all that the space has begun has ended: before memory is freed in which it
 /// works, and before the caller has its vectors back.

@@ -82,7 +82,7 @@ ADASUM_HOST_DEVICE constexpr void for_each_left_fold(std::size_t leaves, Visitor
 
 namespace adasum::detail {
 
-/// The tree of n vectors (tree_order.hpp) in two parts: its largest subtrees of at most so many leaves each, the groups, and
+/// The tree of n vectors in two parts: its largest subtrees of at most so many leaves each, the groups, and
 /// what combines their results. 32 vectors in groups of 8:
 ///
 ///     0 … 7    8 … 15    16 … 23    24 … 31      groups: subtrees of the tree

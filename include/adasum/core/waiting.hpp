@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+/// How ranks and threads wait: how long, how often they look again, and what interrupts them.
 namespace adasum {
 
 /// The timeout of a communicator that has none.
@@ -34,11 +35,6 @@ class waiting_time {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   std::chrono::duration<double> waited_{0};
 };
-
-}  // namespace detail
-}  // namespace adasum
-
-namespace adasum::detail {
 
 /// How often a thread that waits looks again, before it offers the processor to others: for long, where that has mostly
 /// been enough, since a processor that is offered comes back after milliseconds if anything else runs on the machine.
@@ -71,9 +67,7 @@ class spinning {
   unsigned most_, limit_, looks_ = 0;
 };
 
-}  // namespace adasum::detail
-
-namespace adasum {
+}  // namespace detail
 
 /// Whether the program has been asked to stop waiting: by a signal, for instance.
 using interruption_check = bool (*)();

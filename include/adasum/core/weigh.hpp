@@ -4,11 +4,8 @@
 #include "config.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "concepts.hpp"
@@ -17,8 +14,15 @@
 #include "scalar.hpp"
 #include "tree_order.hpp"
 
-/// How far the weights that come from inner products can be trusted.
+/// From a Gram matrix and a rule to the weights of one segment, and how far these can be trusted. Pure: numbers in, numbers
+/// out.
+///
+/// A short vector beside a long one has a weight as large as the ratio of their norms, the square of which may be out of
+/// double's range. So a term of a quadratic form is wᵢ·Gᵢⱼ·wⱼ, from left to right: each of its factors brings the other
+/// back to the size of the vectors that are added.
 namespace adasum::detail {
+
+// ── how far inner products can be trusted ──
 
 /// How far the weights of a segment can be trusted.
 enum class weighing {
@@ -88,11 +92,7 @@ ADASUM_HOST_DEVICE constexpr bool cancels(const pair_gram& g, const pair_weights
   return left + 2 * (w.a * g.ab * w.b) + right < limits.root * (left + right);
 }
 
-// From a Gram matrix and a rule to the weights of one segment. Pure: numbers in, numbers out.
-// 
-// A short vector beside a long one has a weight as large as the ratio of their norms, the square of which may be out of
-// double's range. So a term of a quadratic form is wᵢ·Gᵢⱼ·wⱼ, from left to right: each of its factors brings the other
-// back to the size of the vectors that are added.
+// ── the weights ──
 
 /// Those for many vectors of doubles.
 inline constexpr weighing_limits usual_limits = limits_for(number_format::binary64, 3, true);

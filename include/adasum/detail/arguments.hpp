@@ -115,7 +115,8 @@ consteval bool is_known_argument() {
         "write pair_weights operator()(const pair_gram&), or void operator()(gram_view, std::span<double>): a "
         "rule has one of these");
   else if constexpr (std::convertible_to<const A&, std::string_view>)
-    static_assert(known, "adasum: for a rule that a text names, pass adasum::rules::named(text)");
+    static_assert(known,
+                  "adasum: for a rule that a text names, pass adasum::rules::named(text), of <adasum/rules/named.hpp>");
   else if constexpr (std::ranges::range<A> || std::is_integral_v<A>)
     static_assert(known, "write adasum::segments(lengths) (or parts): only then are numbers taken for lengths");
   else

@@ -3,5 +3,4 @@
 
 #include "../core/config.hpp"
 
-#include "threads/space.hpp"       // IWYU pragma: export
 #include "threads/space.hpp"  // IWYU pragma: export

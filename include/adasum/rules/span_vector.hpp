@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "../core/gram.hpp"

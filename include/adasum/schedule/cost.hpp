@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "../core/gram.hpp"
 #include "../core/report.hpp"

@@ -48,8 +48,8 @@ class shard_grid {
     for (std::size_t rank = 0; rank < places.size(); ++rank)
       for (std::size_t other = 0; other < rank; ++other)
         if (places[other] == places[rank])
-          throw bad_input(
-              {call, ": ", rank_name(other), " and ", rank_name(rank), " both say that they have ", name_of(places[rank])});
+          throw bad_input({call, ": ", rank_name(other), " and ", rank_name(rank), " both say that they have ",
+                           name_of(places[rank])});
     throw bad_input({call, ": nobody has ", name_of(first_missing(places)), "; the highest numbers are replica ",
                      replicas - 1, " (", rank_name(last), ") and shard ", shards_ - 1, " (", rank_name(widest),
                      "), so there would be ", counted(replicas, "replica"), " of ", counted(shards_, "shard"),

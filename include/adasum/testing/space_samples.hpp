@@ -22,9 +22,11 @@
 #include "../core/scalar.hpp"
 #include "../core/segments.hpp"
 
-/// Elements of any scalar as numbers of the host, by the meaning of their bits. Slow, and independent of the kernels'
-/// conversions.
+/// What the checks of measure and mix have in common: vectors of the host's, and the same in memory of a space.
 namespace adasum::detail {
+
+// ── elements of any scalar as numbers of the host ──
+// By the meaning of their bits. Slow, and independent of the kernels' conversions.
 
 /// Fraction bits, and the exponent of the smallest normal number.
 struct number_layout {
@@ -103,7 +105,7 @@ constexpr double smallest_of() {
   return value;
 }
 
-// What the checks of measure and mix have in common: vectors of the host's, and the same in memory of a space.
+// ── vectors ──
 
 [[noreturn]] inline void refuse_space(std::string_view name, const std::string& what) {
   throw bad_input({"adasum::check_execution_space: ", name, ": ", what});

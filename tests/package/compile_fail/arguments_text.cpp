@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: for a rule that a text names, pass adasum::rules::named.text.
+#include <vector>
+
 #include <adasum/adasum.hpp>
 #include <adasum/rules/named.hpp>
 

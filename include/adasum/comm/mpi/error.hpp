@@ -9,6 +9,8 @@
 
 #include "../../core/error.hpp"
 
+/// MPI ends the program at an error unless the error handler of a communicator says otherwise. Which communicator that
+/// is depends on the call; where it is one of the caller's, its handler is replaced for a moment and put back.
 namespace adasum {
 
 /// An MPI call failed.
@@ -38,8 +40,6 @@ inline void check(const char* call, int code) {
 
 }  // namespace adasum
 
-/// MPI ends the program at an error unless the error handler of a communicator says otherwise. Which communicator that
-/// is depends on the call; where it is one of the caller's, its handler is replaced for a moment and put back.
 namespace adasum::detail::mpi {
 
 /// While this object lives, errors on `comm` come back as codes.

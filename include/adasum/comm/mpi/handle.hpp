@@ -51,8 +51,8 @@ inline detail::permitted_thread permitted_thread() {
   check("MPI_Query_thread", MPI_Query_thread(&level));
   if (level != MPI_THREAD_SINGLE && level != MPI_THREAD_FUNNELED) return found;
   found.why =
-      "MPI was initialised with MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED, so only the thread that initialised it may use "
-      "MPI, and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE";
+      "MPI was initialised with MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED, so only the thread that initialised it may "
+      "use MPI, and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE";
   int is_main = 1;
   check("MPI_Is_thread_main", MPI_Is_thread_main(&is_main));
   if (is_main) found.thread = std::this_thread::get_id();

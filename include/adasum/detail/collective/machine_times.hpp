@@ -9,7 +9,6 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>

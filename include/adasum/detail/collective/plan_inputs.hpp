@@ -266,7 +266,8 @@ class plan_inputs {
                        rule().name(), " needs all inner products at once: use schedules::all_to_all, ",
                        "schedules::shared_memory or schedules::automatic"});
     if (!order.has_inner_rule() && std::ranges::count(found, true, &stage::inner) > 0)
-      throw bad_input({call(), ": the schedule ", order.name(), " marks stages as inner and has no inner_rule_of()"});
+      throw bad_input({call(), ": the schedule ", order.name(), " marks stages as inner: only schedules::hierarchical ",
+                       "has a rule for these"});
     return found;
   }
   /// @throws bad_input  shards of different lengths would have ranks meet in different ways

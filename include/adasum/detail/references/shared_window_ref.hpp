@@ -14,14 +14,17 @@
 #include "../../core/concepts.hpp"
 #include "refused_members.hpp"
 
-/// What the library's own communicators and their memory tell the engine beyond the concepts. Each specialises these templates
-/// where it is defined; for other types, what the templates say holds.
+/// Memory that ranks share, as the engine sees it; and what the library's own communicators and their memory tell it beyond the
+/// concepts.
 namespace adasum::detail {
+
+// ── beyond the concepts ──
+// Each specialises these templates where it is defined; for other types, what the templates say holds.
 
 /// Of memory that ranks share.
 struct memory_defaults {
-  /// How often a rank looks at what another one writes there, before it offers the processor (core/waiting.hpp): seldom where it
-  /// waits for ranks that run when it does not.
+  /// How often a rank looks at what another one writes there, before it offers the processor (core/waiting.hpp): seldom
+  /// where it waits for ranks that run when it does not.
   static constexpr unsigned most_looks = 1u << 15;
   /// How many bytes each rank has, where another rank may have asked for fewer. @param asked  by this rank
   template <class Memory>
@@ -54,6 +57,8 @@ template <class Comm>
 struct own_sharing {
   static bool can_share(const Comm&) { return true; }
 };
+
+// ── any window ──
 
 // Whether memory that ranks share has a member, as the page says it.
 template <class Memory>

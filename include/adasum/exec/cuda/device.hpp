@@ -10,6 +10,7 @@
 
 #include "../../core/error.hpp"
 
+/// Errors of CUDA; devices, streams, launches.
 namespace adasum {
 
 /// A call of the CUDA runtime failed, or a kernel before it did: errors of kernels are reported by later calls.
@@ -43,7 +44,6 @@ inline void check(const char* call, cudaError_t code) {
 }  // namespace detail::cuda
 }  // namespace adasum
 
-/// Devices, streams, launches.
 namespace adasum::detail::cuda {
 
 inline int current_device() {

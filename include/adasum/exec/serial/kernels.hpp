@@ -86,7 +86,7 @@ struct kernel_tables {
 /// What measures and mixes any number of vectors of a format.
 struct kernels {
   const pair_kernels* pair;
-  const list_kernels* list;  ///< null if there are never other than two vectors
+  const list_kernels* list;
 };
 
 /// Uninitialised elements for the length of one call: on the stack where they are not more than Few, otherwise in memory

@@ -51,8 +51,7 @@ class measurement {
 
   void run(team& shared) {
     const team_turn turn(shared, bytes_of(window_), bytes_);
-    // The kernels for pairs are none for one vector.
-    if (turn.is_alone() || (is_for_pairs() && n_ == 1)) return measure_whole(window_, gram_);
+    if (turn.is_alone()) return measure_whole(window_, gram_);
     auto& pieces = turn.pieces();
     cut(window_, piece_length(turn), pieces);
     std::fill_n(gram_, window_.segments.size() * packed_, 0.0);
@@ -67,7 +66,6 @@ class measurement {
   }
 
  private:
-  bool is_for_pairs() const { return kernels_.list == nullptr; }
   std::size_t element_bytes() const { return kernels_.pair->element_bytes; }
   std::size_t bytes_of(const slice& window) const { return n_ * window.range.size() * element_bytes(); }
   bool is_few() const { return n_ <= 2 && !in_double_; }
@@ -109,7 +107,6 @@ class measurement {
   }
 
   void measure_whole(const slice& window, double* gram) const {
-    if (is_for_pairs()) return serial::windows::measure_pair(*kernels_.pair, window, vectors_, n_, bytes_, gram);
     const bool is_in_double = in_double_ && n_ <= 2;
     serial::windows::measure(kernels_, window, vectors_, n_, is_in_double, is_in_double ? bytes_of(window) : bytes_,
                                gram);

@@ -54,10 +54,7 @@ ADASUM_INLINE void mix(team& shared, serial::kernels kernels, const slice& windo
                        std::size_t n, const double* weights, void* out) {
   const auto element_bytes = kernels.pair->element_bytes, bytes = n * window.range.size() * element_bytes;
   mix_by(shared, window, n, element_bytes, weights, [&](const slice& part, const double* of_part) {
-    if (kernels.list == nullptr)
-      serial::windows::mix_pair(*kernels.pair, part, vectors, n, of_part, bytes, out);
-    else
-      serial::windows::mix(kernels, part, vectors, n, of_part, bytes, out);
+    serial::windows::mix(kernels, part, vectors, n, of_part, bytes, out);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "../../core/error.hpp"
 #include "../../core/waiting.hpp"
 
+/// Threads that help others, and how they wait for work.
 namespace adasum::detail::threads_backend {
 
 /// Until a thread looks again, so that another on the same core gets its turn: some 100 ns (an x86 processor pauses for 10 to

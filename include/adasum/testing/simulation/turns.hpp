@@ -17,6 +17,7 @@
 
 #include "system_memory.hpp"
 
+/// Whose turn it is among simulated ranks.
 namespace adasum::detail::simulated {
 
 /// Numbers that follow from a seed, the same everywhere (splitmix64: Steele, Lea, Flood, OOPSLA 2014).

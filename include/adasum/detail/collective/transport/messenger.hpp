@@ -95,7 +95,7 @@ class wire {
   }
 
   /// Elements as the others see them.
-  void round(std::byte* elements, std::size_t count) const {
+  void round(std::byte* elements, std::size_t count) {
     if (!rounds()) return;
     // In pieces, as long as the buffer for packing.
     for (std::size_t x = 0; x < count; x += sent_size_) {
@@ -128,7 +128,7 @@ class wire {
     space_.fence();
     std::memcpy(space_.at(to, count), records.data(), records.size_bytes());
   }
-  void round_to(const std::byte* from, std::byte* to, std::size_t count) const {
+  void round_to(const std::byte* from, std::byte* to, std::size_t count) {
     if (count == 0) return;
     space_.packing()->pack(space_.object(), format_, from, to, count);
     space_.fence();
@@ -299,7 +299,7 @@ class messenger {
     if (!withdrawn_) wire_.unpack();
   }
   /// Elements as the others will see them.
-  void round(std::byte* elements, std::size_t count) const { wire_.round(elements, count); }
+  void round(std::byte* elements, std::size_t count) { wire_.round(elements, count); }
   /// Whether the exchanges from here on are called for by the stages alone: others, who withdraws must not count.
   void set_scheduled(bool scheduled) { scheduled_ = scheduled; }
 

@@ -25,9 +25,9 @@
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
-/// Memory order. Every rank has a step number that only it writes, and only upwards. At a meeting (shared_blocks.hpp) of some of the
-/// ranks it stores its own number (release), and waits until it has read (acquire) at least that number from those that it
-/// hears from. In each further round it does so with a number of that round, on a cache line of its own, which a few ranks
+/// Memory order. Every rank has a step number that only it writes, and only upwards. At a meeting (shared_blocks.hpp) of some
+/// of the ranks it stores its own number (release), and waits until it has read (acquire) at least that number from those that
+/// it hears from. In each further round it does so with a number of that round, on a cache line of its own, which a few ranks
 /// read. So all that a rank wrote before a meeting is visible to every rank after it, directly or through others. Between
 /// two meetings, an element is written by one rank at most, and read by no other:
 ///
