@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "data.hpp"
-#include "rules.hpp"
 #include "trainer.hpp"
 
 namespace {
@@ -41,17 +40,6 @@ split_images load(const training_options& chosen) {
   pixels = (pixels - seen.mean()) / seen.std();
   return {{pixels.slice(0, 0, training), labels.slice(0, 0, training)},
           {pixels.slice(0, training), labels.slice(0, training)}};
-}
-
-training_history train(digit_network& network, const labelled_images& data, const training_options& chosen,
-                       const adasum::mpi_communicator& comm, progress_bar& progress) {
-  training_history history;
-  any_rule([&](const auto& rule) {
-    if (chosen.rule != rule.name) return false;
-    history = train(rule, network, data, chosen, comm, progress);
-    return true;
-  });
-  return history;
 }
 
 double accuracy(digit_network& network, const labelled_images& data) {

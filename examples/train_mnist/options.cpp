@@ -82,7 +82,7 @@ training_options parse_options(int argc, char** argv, int ranks) {
       throw std::invalid_argument("unknown option " + option);
   }
 
-  if (!is_rule(chosen.rule)) throw std::invalid_argument("--rule " + chosen.rule + ": must be one of " + rule_names());
+  rule_of(chosen.rule);  // refuses a name that is none
   const auto rank_count = static_cast<std::size_t>(ranks);
   if (chosen.workers % rank_count != 0)
     throw std::invalid_argument("--workers " + std::to_string(chosen.workers) + ": not a multiple of the " +

@@ -14,6 +14,7 @@
 #include "model.hpp"
 #include "options.hpp"
 #include "progress_bar.hpp"
+#include "rules.hpp"
 
 /// Images as tensors: [n, 1, 28, 28] floats with n labels.
 struct labelled_images {
@@ -59,17 +60,16 @@ inline adasum::segments segments_of(const std::vector<torch::Tensor>& parameters
 /// Data-parallel training. In each step worker w takes batch w of the step; rank r plays the workers r·K … r·K + K - 1,
 /// combines their gradients first, and then takes part in the combination over ranks. With K and the number of ranks
 /// powers of two, that is the tree over all workers; for rules that are not pairwise, the rule of the ranks' results.
-template <adasum::rule Rule>
-training_history train(const Rule& rule, digit_network& network, const labelled_images& data,
-                       const training_options& chosen, const adasum::mpi_communicator& comm, progress_bar& progress) {
+inline training_history train(digit_network& network, const labelled_images& data, const training_options& chosen,
+                              const adasum::mpi_communicator& comm, progress_bar& progress) {
   const auto parameters = network.parameters();
   const auto segments = segments_of(parameters);
   const adasum::serial_space exec;
   adasum::options choices;
   choices.measure = adasum::measuring::when_needed;
-  auto plan = adasum::plan_allreduce<float>(exec, comm, segments, rule, adasum::schedules::automatic{}, choices);
+  auto local_rule = rule_of(chosen.rule);
+  auto plan = adasum::plan_allreduce<float>(exec, comm, segments, rule_of(chosen.rule), choices);
 
-  auto local_rule = rule;  // with state of its own
   std::vector<std::vector<float>> gradients(chosen.virtual_workers, std::vector<float>(segments.total()));
   std::vector<flat_gradient> worker_gradients;
   for (auto& gradient : gradients) worker_gradients.emplace_back(parameters, gradient);
