@@ -16,7 +16,7 @@
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/space_members.hpp"
-#include "../../core/weigh.hpp"
+#include "../../core/weighing.hpp"
 #include "../../rules/adasum.hpp"
 
 /// measure → weigh → mix of two gradients of this process under rules::adasum, window by window.
