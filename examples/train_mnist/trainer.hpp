@@ -67,8 +67,8 @@ inline training_history train(digit_network& network, const labelled_images& dat
   const adasum::serial_space exec;
   adasum::options choices;
   choices.measure = adasum::measuring::when_needed;
-  auto local_rule = rule_of(chosen.rule);
-  auto plan = adasum::plan_allreduce<float>(exec, comm, segments, rule_of(chosen.rule), choices);
+  auto local_rule = rule_of(chosen.rule);  // the plan has a copy, with state of its own
+  auto plan = adasum::plan_allreduce<float>(exec, comm, segments, local_rule, choices);
 
   std::vector<std::vector<float>> gradients(chosen.virtual_workers, std::vector<float>(segments.total()));
   std::vector<flat_gradient> worker_gradients;

@@ -76,8 +76,8 @@ consteval bool is_collective_call() {
 /// last 64 different calls, as long as their gradients together have at most 256 MiB or, if that is more, four times the size
 /// of the longest (core/communicator_state.hpp). Each plan holds memory of about one or two gradients. Plans are not kept if
 /// the rule has data members, if the schedule is schedules::hierarchical, if the gradient lies in memory of a device, on
-/// kokkos_space, or if the communicator has no state(). Then each call makes its own plan, for which schedules::automatic chooses messages. It throws what
-/// allreduce_plan::operator() throws, and
+/// kokkos_space, or if the communicator has no state(). Then each call makes its own plan, for which schedules::automatic
+/// chooses messages. It throws what allreduce_plan::operator() throws, and
 /// @throws bad_input  shards that do not fit together: two ranks have the same shard of the same replica, a shard is missing,
 ///                    the same shard of two replicas has different lengths or boundaries, or replicated segments differ; on
 ///                    all ranks, and nothing has changed

@@ -24,10 +24,10 @@ class any_schedule : public forwarded_schedule<any_schedule> {
   any_schedule(Schedule order)
       : held_(std::make_shared<Schedule>(std::move(order))), order_(*static_cast<const Schedule*>(held_.get())) {}
 
-    template <class Visitor>
-    auto visit(const Visitor& visitor) const {
-      return visitor(order_);
-    }
+  template <class Visitor>
+  auto visit(const Visitor& visitor) const {
+    return visitor(order_);
+  }
   std::vector<double> parameters() const { return order_.parameters(); }
   friend bool operator==(const any_schedule& a, const any_schedule& b) { return a.order_.equals(b.order_); }
 

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -48,7 +47,7 @@ void append(std::string& text, std::initializer_list<text_part> parts);
 std::string joined(std::initializer_list<text_part> parts);
 
 /// "rank 3"
-inline std::string rank_name(std::size_t rank) { return joined({"rank ", rank}); }
+inline std::string rank_name(std::integral auto rank) { return joined({"rank ", rank}); }
 
 }  // namespace adasum::detail
 

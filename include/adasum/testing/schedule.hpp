@@ -67,10 +67,9 @@ class schedule_check {
                a.published == b.published && a.inner == b.inner && a.grouped == b.grouped;
       };
       require(std::ranges::equal(first, second, same),
-              "stages() gives " + rank_name(static_cast<std::size_t>(rank)) + " other stages when it is asked again");
+              "stages() gives " + rank_name(rank) + " other stages when it is asked again");
       require(has_inner_rule<Schedule> || std::ranges::count(first, true, &stage::inner) == 0,
-              rank_name(static_cast<std::size_t>(rank)) +
-                  " marks stages as inner: only schedules::hierarchical has a rule for these");
+              rank_name(rank) + " marks stages as inner: only schedules::hierarchical has a rule for these");
     }
   }
 

@@ -233,9 +233,9 @@ class schedule_simulation {
                   theirs.inner == stage.inner && theirs.grouped == stage.grouped,
               "the members of a stage disagree");
       require(member.leaves == index_range{stage.leaf_offsets[i], stage.leaf_offsets[i + 1]},
-              rank_name(static_cast<std::size_t>(stage.members[i])) + " brings the wrong gradients to a stage");
+              rank_name(stage.members[i]) + " brings the wrong gradients to a stage");
       require(member.held == stage.held,
-              rank_name(static_cast<std::size_t>(stage.members[i])) + " brings the wrong elements to a stage");
+              rank_name(stage.members[i]) + " brings the wrong elements to a stage");
       trees.push_back(member.tree);
     }
     const auto tree = combined(trees);

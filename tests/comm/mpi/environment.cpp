@@ -89,9 +89,10 @@ int main(int argc, char** argv) {
 
   std::string refusal;
   if (wanted == MPI_THREAD_SINGLE || wanted == MPI_THREAD_FUNNELED)
-    refusal =
-        ": MPI was initialised with MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED, so only the thread that initialised it may "
-        "use MPI, and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE";
+    refusal = std::string(": MPI was initialised with ") +
+              (wanted == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED") +
+              ", so only the thread that initialised it may use MPI, and this is another thread; call MPI_Init_thread "
+              "with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE";
   const std::string expected = refusal.empty() ? "" : "adasum::mpi_communicator" + refusal;
   const std::string wrong = message_of([&] {
     if (const auto calls = calls_from_another_thread(refusal); !calls.empty()) throw std::runtime_error(calls);

@@ -50,9 +50,14 @@ inline detail::permitted_thread permitted_thread() {
   int level = MPI_THREAD_MULTIPLE;
   check("MPI_Query_thread", MPI_Query_thread(&level));
   if (level != MPI_THREAD_SINGLE && level != MPI_THREAD_FUNNELED) return found;
-  found.why =
-      "MPI was initialised with MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED, so only the thread that initialised it may "
-      "use MPI, and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE";
+  // Two texts that are there already: to make one takes memory, and a rank that has none would leave the others waiting.
+  found.why = level == MPI_THREAD_SINGLE
+                  ? "MPI was initialised with MPI_THREAD_SINGLE, so only the thread that initialised it may use MPI, "
+                    "and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or "
+                    "MPI_THREAD_MULTIPLE"
+                  : "MPI was initialised with MPI_THREAD_FUNNELED, so only the thread that initialised it may use "
+                    "MPI, and this is another thread; call MPI_Init_thread with MPI_THREAD_SERIALIZED or "
+                    "MPI_THREAD_MULTIPLE";
   int is_main = 1;
   check("MPI_Is_thread_main", MPI_Is_thread_main(&is_main));
   if (is_main) found.thread = std::this_thread::get_id();

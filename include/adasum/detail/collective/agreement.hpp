@@ -171,7 +171,7 @@ class agreement {
 
   static std::string describe(const readiness& all) {
     if (all.failed != readiness::nobody)
-      return joined({"adasum: ", rank_name(static_cast<std::size_t>(all.failed)),
+      return joined({"adasum: ", rank_name(all.failed),
                      " has failed before the reduction could begin; it throws what happened"});
     if (all.has(readiness::compares) && all.has(readiness::does_not))
       return "adasum: the option check_agreement is on for some ranks and off for others";
