@@ -68,7 +68,7 @@ ADASUM_API int adasum_fortran_combine(const void* gradients, size_t number, size
     const std::size_t bytes = length * (type == ADASUM_DOUBLE ? sizeof(double) : sizeof(float));
     std::vector<const void*> columns;
     for (std::size_t i = 0; i < number; ++i) columns.push_back(static_cast<const std::byte*>(gradients) + i * bytes);
-    combine(columns, out, given, segments_of(lengths, segments, given), report);
+    adasum::c::combine(columns, out, given, segments_of(lengths, segments, given), report);
   });
 }
 

@@ -48,7 +48,7 @@ int adasum_combine(const void* const* gradients, size_t gradient_count, void* ou
     const call_arguments given{"adasum_combine", count, type, rule, options};
     if (gradient_count > 0) require_pointer(gradients, given.call, "the list of gradients");
     require_room(gradient_count, "gradients", given.call);
-    combine({gradients, gradient_count}, out, given, segments_of(lengths, segments, given), report);
+    adasum::c::combine({gradients, gradient_count}, out, given, segments_of(lengths, segments, given), report);
   });
 }
 

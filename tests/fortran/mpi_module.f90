@@ -175,9 +175,9 @@ contains
     call adasum_allreduce(data, MPI_COMM_WORLD, [2_int64**40], ierror=ierror)
     call check(ierror == adasum_bad_input .and. index(adasum_last_error(), '1099511627776') > 0, 'a length beyond 2**31')
     call adasum_allreduce(data, MPI_COMM_WORLD, [1.0, 5.0], ierror=ierror)
-    call check(ierror == adasum_bad_input .and. index(adasum_last_error(), 'no integers') > 0, 'lengths that are real')
+    call check(ierror == adasum_bad_input .and. index(adasum_last_error(), 'must be integers') > 0, 'lengths that are real')
     call adasum_pair(data, data, data, [1.0, 5.0], ierror)
-    call check(ierror == adasum_bad_input .and. index(adasum_last_error(), 'no integers') > 0, 'real lengths of a pair')
+    call check(ierror == adasum_bad_input .and. index(adasum_last_error(), 'must be integers') > 0, 'real lengths of a pair')
     call adasum_pair(data, data, data, [2_int64, 4_int64])
     call check(all(abs(data - 1) < 1e-6), 'lengths of a pair')
   end subroutine check_lengths

@@ -25,7 +25,10 @@ class text_part {
   /// @param unit  one of them
   template <std::integral Number>
   text_part(Number number, const char* unit = nullptr)
-      : text_(unit), value_(static_cast<std::uint64_t>(number)), kind_(number < 0 ? kind::negative : kind::whole) {}
+      : text_(unit), value_(static_cast<std::uint64_t>(number)), kind_(kind::whole) {
+    if constexpr (std::signed_integral<Number>)  // nvcc warns of the comparison otherwise
+      if (number < 0) kind_ = kind::negative;
+  }
 
  private:
   friend void append(std::string& text, std::initializer_list<text_part> parts);
