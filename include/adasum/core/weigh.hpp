@@ -76,6 +76,7 @@ struct tree_weighing {
   weighing quality = weighing::good;
 
   /// The node of the leaves [first, last) is complete.
+  ADASUM_CALLS_ITS_ARGUMENT
   ADASUM_HOST_DEVICE constexpr void settle(std::size_t first, std::size_t last, double limit) {
     if (!looks_at_gram(rule) || !(nodes.norm2[first] < limit * nodes.mass[first])) return;
     if (policy == cancelled_node::needs_vectors) {
@@ -115,7 +116,7 @@ struct tree_weighing {
 /// @param leaves     how many gradients each vector already combines
 /// @param weights    receives one for each vector
 /// @param limits     see limits_for
-template <class Rule>
+ADASUM_CALLS_ITS_ARGUMENT template <class Rule>
 ADASUM_HOST_DEVICE constexpr weighing weigh_along_tree(Rule& rule, gram_view gram, const std::size_t* leaves,
                                                        double* weights, tree_nodes nodes,
                                                        const weighing_limits& limits = usual_limits,
