@@ -3,7 +3,8 @@
 # cmake -P check_refusal.cmake -- FOLDER MESSAGE COMPILER ARGUMENTS...
 # Fails unless the compiler, with these arguments, refuses each header in the folder by an error that matches the message,
 # with at most one more error after it. So each header includes core/config.hpp before anything else. The standard library is
-# not there: a header that is read before core/config.hpp is an error of its own, and clang reads no others after the refusal.
+# hidden: a standard header that is included before core/config.hpp is an error, and clang, which goes on after a refusal, has
+# less to read.
 cmake_minimum_required(VERSION 3.25)
 
 math(EXPR last "${CMAKE_ARGC} - 1")
