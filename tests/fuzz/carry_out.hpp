@@ -12,6 +12,7 @@
 #include <adasum/adasum.hpp>
 
 #include "../support/bits.hpp"
+#include "../support/eigen_scalars.hpp"
 #include "../support/scalars.hpp"
 #include "input.hpp"
 #include "order.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "run.hpp"
 
+#include "../support/eigen_scalars.hpp"
+
 namespace adasum::test {
 
 // Without Eigen, no case has this scalar.

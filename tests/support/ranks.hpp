@@ -62,39 +62,60 @@ inline std::string& case_under_test() {
   return name;
 }
 
-/// function(communicator) on a thread for each communicator. A rank that still waits when the patience is over cannot
-/// be freed, so that ends the process with a message.
-template <class Communicator, class Function>
-auto on_each(std::vector<Communicator> ranks, const Function& function) {
-  using value = std::invoke_result_t<const Function&, Communicator&>;
-  std::vector<outcome<value>> outcomes(ranks.size());
+/// What several ranks do. Apart from the types of communicators and results, so that few functions are compiled for each.
+struct work_of_ranks {
+  virtual ~work_of_ranks() = default;
+  virtual void run(std::size_t rank) noexcept = 0;
+  virtual std::string end_of(std::size_t rank) const = 0;  ///< empty for one that has not returned
+};
+
+/// The work of so many ranks, each on a thread of its own. A rank that still waits when the patience is over cannot be freed, so
+/// that ends the process with a message.
+inline void run_on_threads(std::size_t size, work_of_ranks& work) {
   std::mutex mutex;
   std::condition_variable changed;
   std::size_t finished = 0;
   std::vector<std::jthread> threads;
-  for (std::size_t r = 0; r < ranks.size(); ++r)
+  for (std::size_t r = 0; r < size; ++r)
     threads.emplace_back([&, r] {
+      work.run(r);
+      const std::scoped_lock lock(mutex);
+      ++finished;
+      changed.notify_one();
+    });
+  std::unique_lock lock(mutex);
+  if (changed.wait_for(lock, patience, [&] { return finished == size; })) {
+    lock.unlock();
+    return;
+  }
+  std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned; %s\n", finished, size, case_under_test().c_str());
+  for (std::size_t r = 0; r < size; ++r)
+    if (const auto text = work.end_of(r); !text.empty()) std::fprintf(stderr, "  one of these %s\n", text.c_str());
+  std::_Exit(EXIT_FAILURE);
+}
+
+/// function(communicator) on a thread for each communicator.
+template <class Communicator, class Function>
+auto on_each(std::vector<Communicator> ranks, const Function& function) {
+  struct calls final : work_of_ranks {
+    std::vector<Communicator>& ranks;
+    const Function& function;
+    std::vector<outcome<std::invoke_result_t<const Function&, Communicator&>>> outcomes;
+
+    calls(std::vector<Communicator>& all, const Function& one) : ranks(all), function(one), outcomes(all.size()) {}
+    void run(std::size_t r) noexcept override {
       try {
         outcomes[r].value.emplace(function(ranks[r]));
       } catch (...) {
         outcomes[r].error = std::current_exception();
       }
-      const std::scoped_lock lock(mutex);
-      ++finished;
-      changed.notify_one();
-    });
-  {
-    std::unique_lock lock(mutex);
-    if (!changed.wait_for(lock, patience, [&] { return finished == ranks.size(); })) {
-      std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned; %s\n", finished, ranks.size(),
-                   case_under_test().c_str());
-      for (const auto& one : outcomes)
-        if (one.value || one.error) std::fprintf(stderr, "  one of these %s\n", one.description().c_str());
-      std::_Exit(EXIT_FAILURE);
     }
-  }
-  threads.clear();
-  return outcomes;
+    std::string end_of(std::size_t r) const override {
+      return outcomes[r].value || outcomes[r].error ? outcomes[r].description() : std::string();
+    }
+  } work(ranks, function);
+  run_on_threads(ranks.size(), work);
+  return std::move(work.outcomes);
 }
 
 /// The same on a thread_communicator of so many ranks. Every rank's handle is kept until all have returned: no rank is

@@ -9,33 +9,7 @@
 
 #include <adasum/core/scalar.hpp>
 
-#ifdef ADASUM_TEST_EIGEN
-#include <Eigen/Core>
-template <>
-struct adasum::scalar_traits<Eigen::half> : adasum::stored_as<adasum::number_format::binary16> {};
-template <>
-struct adasum::scalar_traits<Eigen::bfloat16> : adasum::stored_as<adasum::number_format::bfloat16> {};
-#endif
-
-/// The scalar types under test, how to convert them, and how they round. Two lists for TEST_CASE_TEMPLATE:
-/// ADASUM_TEST_SCALARS has every type, ADASUM_TEST_FORMATS one of each bit layout (kernels look at nothing else).
-#ifdef ADASUM_TEST_EIGEN
-#define ADASUM_TEST_EIGEN_SCALARS , Eigen::half, Eigen::bfloat16
-#else
-#define ADASUM_TEST_EIGEN_SCALARS
-#endif
-#if ADASUM_HAS_FLOAT16
-#define ADASUM_TEST_COMPILER_HALF , _Float16
-#else
-#define ADASUM_TEST_COMPILER_HALF
-#endif
-#if defined(ADASUM_TEST_EIGEN)
-#define ADASUM_TEST_FORMATS double, float, Eigen::half, Eigen::bfloat16
-#else
-#define ADASUM_TEST_FORMATS double, float ADASUM_TEST_COMPILER_HALF
-#endif
-#define ADASUM_TEST_SCALARS double, float ADASUM_TEST_COMPILER_HALF ADASUM_TEST_EIGEN_SCALARS
-
+/// How to convert scalars, and how they round.
 namespace adasum::test {
 
 template <scalar T>

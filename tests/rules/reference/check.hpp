@@ -16,6 +16,7 @@
 #include <adasum/exec/serial.hpp>
 
 #include "../../support/random_gradients.hpp"
+#include "../../support/eigen_scalars.hpp"
 #include "../../support/scalars.hpp"
 #include "quad.hpp"
 

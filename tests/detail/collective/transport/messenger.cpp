@@ -15,7 +15,6 @@
 #include "support/doctest_scalars.hpp"
 #include "support/driven_transport.hpp"
 #include "support/random_gradients.hpp"
-#include "support/scalars.hpp"
 
 namespace test_of_detail_collective_transport_messenger {
 
