@@ -52,6 +52,11 @@ target_compile_options(adasum_test_options INTERFACE -UNDEBUG)
 # Assertions take a third of the time that tests take to compile otherwise. An exception in one ends the test case.
 target_compile_definitions(adasum_test_options INTERFACE DOCTEST_CONFIG_SUPER_FAST_ASSERTS
   DOCTEST_CONFIG_NO_TRY_CATCH_IN_ASSERTS)
+# The checks of UndefinedBehaviorSanitizer double the time to compile a test. The engine and the kernels have them, compiled
+# once, and so have the fuzz targets, which make the public calls in all ways.
+if(ADASUM_SANITIZE MATCHES "undefined")
+  target_compile_options(adasum_test_options INTERFACE -fno-sanitize=undefined)
+endif()
 target_link_libraries(adasum_test_options INTERFACE adasum::adasum adasum_warnings doctest::doctest)
 
 function(adasum_add_test name)
