@@ -27,6 +27,10 @@
 # Where ADASUM_TEST_UNITY is on, up to eight sources of a program are compiled as one, which takes a third of the time; so
 # all that a source defines lies in a namespace of its own, test_of_<folder>_<name>.
 # What a label's tests need is built by the target tests_<label>.
+#
+#   adasum_quick(<label> TARGETS ... TESTS ...)
+#       These tests, which need these targets, are among those that scripts/test runs without an argument, label `quick`, in
+#       builds where ADASUM_QUICK names the label.
 
 include("${CMAKE_CURRENT_LIST_DIR}/AdasumSources.cmake")
 adasum_find_or_build(doctest)
@@ -44,6 +48,8 @@ target_compile_options(adasum_cuda_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
 
 set(ADASUM_TEST_OPTIMIZATION "" CACHE STRING "The tests' own optimization flag; empty: the build type's")
+
+set(ADASUM_QUICK "" CACHE STRING "Labels of which some tests are quick ones: unit, threads, package, bindings (mpi always)")
 
 option(ADASUM_TEST_UNITY "Compile the sources of a test program together" OFF)
 
@@ -203,6 +209,19 @@ function(adasum_build_with_labels target)
   endforeach()
 endfunction()
 
+function(adasum_quick label)
+  cmake_parse_arguments(PARSE_ARGV 1 quick "" "" "TARGETS;TESTS")
+  if(NOT label IN_LIST ADASUM_QUICK)
+    return()
+  endif()
+  foreach(target IN LISTS quick_TARGETS)
+    adasum_build_with_labels(${target} quick)
+  endforeach()
+  foreach(test IN LISTS quick_TESTS)
+    set_property(TEST ${test} APPEND PROPERTY LABELS quick)
+  endforeach()
+endfunction()
+
 macro(adasum_check_test_arguments name)
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES)
     message(FATAL_ERROR "${CMAKE_CURRENT_FUNCTION}(${name}): SOURCES missing, or unknown: ${test_UNPARSED_ARGUMENTS}")
@@ -213,9 +232,12 @@ macro(adasum_check_test_arguments name)
   adasum_timeout(test_TIMEOUT ${test_TIMEOUT})
 endmacro()
 
+set(ADASUM_TEST_PATIENCE 1 CACHE STRING "By what time limits of tests are multiplied: more on a machine with other work")
+
 # Sets `variable` to so many seconds, or more where tests are slow: under a sanitizer, or on an emulated processor, where only
 # a test that does not end takes so long.
 function(adasum_timeout variable seconds)
+  math(EXPR seconds "${ADASUM_TEST_PATIENCE} * ${seconds}")
   if(CMAKE_CROSSCOMPILING)
     math(EXPR seconds "30 * ${seconds}")
   elseif(ADASUM_SANITIZE)
