@@ -40,6 +40,12 @@ get_target_property(warnings adasum_warnings INTERFACE_COMPILE_OPTIONS)
 set(adasum_compile_command "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only ${warnings} -Wsign-conversion
   ${adasum_include_flags})
 
+# The same for programs that link what is compiled once, which takes a quarter of the time.
+set(adasum_compiled_flags -DADASUM_COMPILED)
+if(TARGET adasum::mpi)
+  list(APPEND adasum_compiled_flags -DADASUM_COMPILED_MPI)
+endif()
+
 # What lets the host's compiler read CUDA code (tests/emulated_cuda). Kernels count in int, as is usual there, and have pragmas
 # of nvcc.
 set(adasum_emulated_cuda_flags -D__CUDACC__ "-I${PROJECT_SOURCE_DIR}/tests/emulated_cuda/include" -include cuda_runtime.h
