@@ -181,14 +181,8 @@ TEST_CASE_TEMPLATE("calls of one process", T, ADASUM_TEST_FORMATS) {
     }
 }
 
-#ifdef ADASUM_TEST_SANITIZED
-constexpr std::size_t rank_counts[] = {3};
-#else
-constexpr std::size_t rank_counts[] = {2, 3, 5};
-#endif
-
 TEST_CASE_TEMPLATE("every schedule, by messages and in shared memory", T, double, float) {
-  for (const std::size_t n : rank_counts) {
+  for (const auto n : few_or_all<std::size_t>({3}, {2, 3, 5})) {
     CAPTURE(n);
     for_each_choice_of_norms<T>(n, 12, [](const auto& g) {
       check_every_schedule<T>(g, segments{12}, rules::adasum{});
@@ -219,7 +213,7 @@ TEST_CASE("messages of 16 bits") {
 }
 
 TEST_CASE_TEMPLATE("rules beyond adasum, sum and mean", T, double, float) {
-  for (const std::size_t n : sizes{2, 4, 5})
+  for (const auto n : few_or_all<std::size_t>({5}, {2, 4, 5}))
     for_each_choice_of_norms<T>(n, 12, [&](const auto& g) {
       CAPTURE(n);
       check_other_rule<T>(rules::adasum_linear{}, g);

@@ -17,6 +17,7 @@
 #include "support/parts.hpp"
 #include "support/random_gradients.hpp"
 #include "support/refusal.hpp"
+#include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
 namespace test_of_reduce_scatter_failures {
@@ -32,11 +33,7 @@ namespace {
 const adasum::serial_space exec;
 const adasum::segments segs{17, 0, 30, 4};
 
-#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
-const std::vector<int> rank_counts{3, 4};
-#else
-const std::vector<int> rank_counts{2, 3, 4, 5, 8, 11};
-#endif
+const auto rank_counts = few_or_all({3, 4}, {2, 3, 4, 5, 8, 11});
 
 /// call(comm, gradient) on three ranks, of which one differs: all get an error that says so, and nothing changes. Then the
 /// communicator works.
@@ -239,7 +236,7 @@ void check_failures_midway(int size, const Reduce& reduce) {
 }  // namespace
 
 TEST_CASE("a rule or a kernel that throws midway") {
-  for (const int size : {2, 3, 4, 5})
+  for (const int size : few_or_all({3, 4}, {2, 3, 4, 5}))
     for_each_schedule([&](const auto& order, const std::string& name) {
       CAPTURE(name);
       CAPTURE(size);

@@ -13,6 +13,7 @@
 #include "support/bits.hpp"
 #include "support/parts.hpp"
 #include "support/shards.hpp"
+#include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
 namespace test_of_shards {
@@ -97,13 +98,8 @@ void check(const std::vector<std::vector<T>>& gradients, const cutting& cut, con
 /// visit(number of replicas, cutting) for some of them.
 template <class Visitor>
 void for_each_cut(const Visitor& visit) {
-#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
-  const std::vector<std::size_t> replica_counts{3, 4};
-#else
-  const std::vector<std::size_t> replica_counts{1, 2, 3, 4, 6, 11};
-#endif
-  for (const std::size_t replicas : replica_counts)
-    for (const std::size_t shards : {1u, 2u, 3u, 5u})
+  for (const auto replicas : few_or_all<std::size_t>({3, 4}, {1, 2, 3, 4, 6, 11}))
+    for (const auto shards : few_or_all<std::size_t>({2, 3}, {1, 2, 3, 5}))
       for (const auto how : every_cut) {
         if (replicas * shards > 24) continue;
         CAPTURE(replicas);
@@ -160,7 +156,7 @@ TEST_CASE("nodes are reduced first where the schedule says so") {
 }
 
 TEST_CASE("lengths on both sides of those at which another schedule is chosen") {
-  for (const std::size_t length : {100u, 1000u, 3000u, 9000u})
+  for (const auto length : few_or_all<std::size_t>({100, 9000}, {100, 1000, 3000, 9000}))
     for (const auto how : every_cut) {
       CAPTURE(length);
       const cutting cut(how, {length, length / 3}, {1}, 2);
@@ -180,8 +176,8 @@ TEST_CASE("lengths on both sides of those at which another schedule is chosen") 
 }
 
 TEST_CASE("gradients that cancel, are too long for their squares, or have one element") {
-  for (const std::size_t replicas : {2u, 3u, 4u, 8u})
-    for (const std::size_t shards : {2u, 3u})
+  for (const auto replicas : few_or_all<std::size_t>({3, 4}, {2, 3, 4, 8}))
+    for (const auto shards : few_or_all<std::size_t>({3}, {2, 3}))
       for (const auto how : every_cut) {
         const cutting cut(how, {40, 25, 1, 64, 1, 30}, {1, 4, 5}, shards);
         CAPTURE(replicas);

@@ -15,6 +15,7 @@
 #include "reduction.hpp"
 #include "schedule_simulation.hpp"
 #include "schedules.hpp"
+#include "sizes.hpp"
 
 namespace adasum::test {
 
@@ -70,6 +71,7 @@ void check_reductions(const std::vector<int>& rank_counts, const std::vector<std
     }
 }
 
-inline const std::vector<int> all_rank_counts{1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33};
+inline const std::vector<int> all_rank_counts =
+    few_or_all({1, 2, 3, 4, 5, 6, 8, 9, 17}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33});
 
 }  // namespace adasum::test

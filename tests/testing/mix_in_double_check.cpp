@@ -157,7 +157,8 @@ TEST_CASE("faults of measure_in_double that only some elements show") {
   check_found<float>(fault::underflow, "measure_in_double: the square of a vector that is not zero is zero");
 }
 
-TEST_CASE_TEMPLATE("faults of mix_in_double, in every direction", T, ADASUM_TEST_FORMATS) {
+// bfloat16 goes the way of binary16 with other bounds, and is among the loops that are right.
+TEST_CASE_TEMPLATE("faults of mix_in_double, in every direction", T, double, float ADASUM_TEST_HALF) {
   const std::string narrow(to_string(format_of<T>)), wide(to_string(number_format::binary64));
   for (const auto towards : {direction::to_double, direction::from_double, direction::within}) {
     if (std::is_same_v<T, double> && towards != direction::to_double) continue;  // all are one

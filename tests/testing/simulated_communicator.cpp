@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "support/sizes.hpp"
+
 namespace test_of_testing_simulated_communicator {
 
 using namespace adasum;
@@ -74,8 +76,9 @@ class blocking_communicator {
 }  // namespace
 
 TEST_CASE("it is what check_communicator asks for") {
+  const std::uint64_t seeds = test::few_or_all<std::uint64_t>({2}, {6}).front();
   for (const int size : {1, 2, 3, 5})
-    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       CAPTURE(size);
       CAPTURE(seed);
       std::vector<std::string> problems(static_cast<std::size_t>(size));
@@ -132,7 +135,8 @@ TEST_CASE("ranks that wait for each other are found, and none hangs") {
 }
 
 TEST_CASE("so are ranks that ask for ever, by test() and in shared memory") {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  const std::uint64_t seeds = test::few_or_all<std::uint64_t>({3}, {8}).front();
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const auto by_test = simulate(2, {.seed = seed}, [](const simulated_communicator& comm) {
       std::array<std::byte, 4> memory{};
       const incoming in{1 - comm.rank(), memory};

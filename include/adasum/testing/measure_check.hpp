@@ -30,8 +30,10 @@ class measure_check {
 
   void run() const {
     const sample_windows windows;
-    for (const std::size_t n : {1u, 2u, 3u, 5u, 9u})
-      for (const auto& window : windows.all()) check_window(sample_vectors<T>(n, windows.length()), window);
+    for (const std::size_t n : {1u, 2u, 3u, 5u, 9u}) {
+      const auto vectors = sample_vectors<T>(n, windows.length());
+      for (const auto& window : windows.all()) check_window(vectors, window);
+    }
     check_no_drift();
     check_small_and_large();
     check_places();

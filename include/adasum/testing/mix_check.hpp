@@ -31,7 +31,8 @@ class mix_check {
   void run() const {
     const sample_windows windows;
     for (const std::size_t n : {1u, 2u, 3u, 5u, 9u}) {
-      for (const auto& window : windows.all()) check_window(sample_vectors<From>(n, windows.length()), window);
+      const auto vectors = sample_vectors<From>(n, windows.length());
+      for (const auto& window : windows.all()) check_window(vectors, window);
       check_range_of_weights(n);
       check_weight_zero(n);
       if (InDouble && n > 1) check_cancelling(n);

@@ -15,6 +15,7 @@
 #include "support/disagreements.hpp"
 #include "support/played_plans.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
 namespace test_of_detail_collective_recombination {
@@ -96,7 +97,7 @@ TEST_CASE("a rank that is held back in any of its turns: the others' test() retu
 
 TEST_CASE("a plan that is destroyed at any time of a recombination: the others are told, and go on") {
   for_each_schedule([&](const auto& order, const std::string& name) {
-    for (const int size : {2, 3, 4, 5})
+    for (const int size : few_or_all({2, 5}, {2, 3, 4, 5}))
       for (int culprit = 0; culprit < size; ++culprit)
         for (int tests = 0; tests < 24; tests += 1 + tests / 4) {
           CAPTURE(name);
