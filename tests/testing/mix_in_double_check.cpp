@@ -157,7 +157,8 @@ TEST_CASE("faults of measure_in_double that only some elements show") {
   check_found<float>(fault::underflow, "measure_in_double: the square of a vector that is not zero is zero");
 }
 
-// bfloat16 goes the way of binary16 with other bounds, and is among the loops that are right.
+// Formats of 16 bits go the way of float, with other bounds: binary16 has each fault in one direction, bfloat16 is among the loops
+// that are right.
 TEST_CASE_TEMPLATE("faults of mix_in_double, in every direction", T, double, float ADASUM_TEST_HALF) {
   const std::string narrow(to_string(format_of<T>)), wide(to_string(number_format::binary64));
   for (const auto towards : {direction::to_double, direction::from_double, direction::within}) {
@@ -173,6 +174,7 @@ TEST_CASE_TEMPLATE("faults of mix_in_double, in every direction", T, double, flo
           std::pair{fault::writes_all, "it writes to an element outside the window"},
           std::pair{fault::mix_by_address, "the same vectors at other addresses"}}) {
       const auto which = planted.first;
+      if (is_16_bit<T> && (static_cast<int>(which) + static_cast<int>(towards)) % 3 != 0) continue;
       CAPTURE(static_cast<int>(which));
       CAPTURE(call);
       check_refused([&] { check_execution_space<T>(faulty_space(which, towards)); }, call, planted.second);
