@@ -32,7 +32,9 @@ struct whole_model_rule {
 }  // namespace
 
 TEST_CASE("every schedule, rule and number of ranks agrees with the oracle: float") {
-  check_reductions<float>(all_rank_counts, {1, 13, 200, 1001});
+  check_reductions<float>({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 13, 200});
+  check_reductions<float>({3, 6, 17}, {1001});
+  check_reductions<float>({16, 33}, {200});
 }
 
 TEST_CASE("lengths and segments at the edges") {
@@ -53,7 +55,7 @@ TEST_CASE("lengths and segments at the edges") {
 
 TEST_CASE("the report names what ran and counts what this rank sent") {
   // Of the shortest, records travel at the end of elements' messages; of the longest, in messages of their own.
-  constexpr std::size_t longest = 67'011;
+  constexpr std::size_t longest = 33'011;  // a 16th is more than 8 KiB
   for (const std::size_t length : {std::size_t{127}, std::size_t{10'003}, longest})
     for (const int size : {1, 2, 3, 4, 5, 6, 8, 9, 16}) {
       const adasum::segments segs{length - 27, 0, 27};

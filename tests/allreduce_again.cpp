@@ -277,7 +277,7 @@ TEST_CASE("a rank that runs out of memory in the first call or a later one leave
   const auto gradients = gradients_of(size);
   for (const int in_call : {0, 2}) {
     bool ran_out = true;
-    for (std::size_t n = 0; ran_out; ++n) {
+    for (std::size_t n = first_to_fail(); ran_out; n += allocations_apart) {
       case_under_test() = "call " + std::to_string(in_call) + ", where allocation " + std::to_string(n) + " fails";
       CAPTURE(case_under_test());
       const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {

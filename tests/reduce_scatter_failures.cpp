@@ -164,8 +164,9 @@ void for_each_culprit(const Visitor& visit) {
   });
 }
 
-std::vector<float> gradient_of(int rank) {
-  return random_gradients<float>(16, segs.total(), 29)[static_cast<std::size_t>(rank)];
+const std::vector<float>& gradient_of(int rank) {
+  static const auto all = random_gradients<float>(16, segs.total(), 29);
+  return all[static_cast<std::size_t>(rank)];
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ namespace {
 const adasum::serial_space exec;
 const adasum::segments segs{9, 0, 12, 5, 7};
 
-std::vector<float> gradient_of(int rank) {
-  return random_gradients<float>(8, segs.total(), 41)[static_cast<std::size_t>(rank)];
+const std::vector<float>& gradient_of(int rank) {
+  static const auto all = random_gradients<float>(8, segs.total(), 41);
+  return all[static_cast<std::size_t>(rank)];
 }
 
 }  // namespace
@@ -66,12 +67,13 @@ TEST_CASE("from the second run on a plan allocates nothing") {
 
 namespace {
 
-/// calls(comm, gradient) on each rank, with the n'th allocation of one of them failing, for each n in turn; then a good call.
+/// calls(comm, gradient) on each rank, with the n'th allocation of one of them failing, for each n in turn (see
+/// first_to_fail); then a good call.
 template <class Calls>
 void check_every_allocation(const std::string& name, int size, const Calls& calls) {
   for (const int culprit : {0, size - 1}) {
     bool ran_out = true;
-    for (std::size_t n = 0; ran_out; ++n) {
+    for (std::size_t n = first_to_fail(); ran_out; n += allocations_apart) {
       case_under_test() = name + " on " + std::to_string(size) + " ranks, where allocation " + std::to_string(n) +
                           " of rank " + std::to_string(culprit) + " fails";
       CAPTURE(case_under_test());

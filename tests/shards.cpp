@@ -13,7 +13,6 @@
 #include "support/bits.hpp"
 #include "support/parts.hpp"
 #include "support/shards.hpp"
-#include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
 namespace test_of_shards {
@@ -95,19 +94,32 @@ void check(const std::vector<std::vector<T>>& gradients, const cutting& cut, con
   }));
 }
 
-/// visit(number of replicas, cutting) for some of them.
+/// visit(number of replicas, cutting) for some of them: with each number of replicas each number of shards, cut in one way
+/// after the other; and in every way with three of both.
 template <class Visitor>
 void for_each_cut(const Visitor& visit) {
-  for (const auto replicas : few_or_all<std::size_t>({3, 4}, {1, 2, 3, 4, 6, 11}))
-    for (const auto shards : few_or_all<std::size_t>({2, 3}, {1, 2, 3, 5}))
-      for (const auto how : every_cut) {
-        if (replicas * shards > 24) continue;
-        CAPTURE(replicas);
-        CAPTURE(shards);
-        CAPTURE(static_cast<int>(how));
-        visit(replicas, cutting(how, {40, 0, 201, 1, 90, 33}, {}, shards));
-        visit(replicas, cutting(how, {40, 0, 201, 1, 90, 33}, {0, 1, 3, 4}, shards));
-      }
+#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
+  const std::vector<std::size_t> replica_counts{3, 4};
+#else
+  const std::vector<std::size_t> replica_counts{1, 2, 3, 4, 6, 11};
+#endif
+  std::size_t turn = 0;
+  for (const std::size_t replicas : replica_counts)
+    for (const std::size_t shards : {1u, 2u, 3u, 5u}) {
+      if (replicas * shards > 24) continue;
+      const bool all = replicas == 3 && shards == 3;
+      std::size_t way = 0;
+      for (const auto how : every_cut)
+        for (const auto& replicated : {std::vector<std::size_t>{}, {0, 1, 3, 4}})
+          if (all || way++ == turn % 6) {
+            CAPTURE(replicas);
+            CAPTURE(shards);
+            CAPTURE(static_cast<int>(how));
+            CAPTURE(replicated.size());
+            visit(replicas, cutting(how, {40, 0, 201, 1, 90, 33}, replicated, shards));
+          }
+      ++turn;
+    }
 }
 
 }  // namespace
@@ -156,48 +168,54 @@ TEST_CASE("nodes are reduced first where the schedule says so") {
 }
 
 TEST_CASE("lengths on both sides of those at which another schedule is chosen") {
-  for (const auto length : few_or_all<std::size_t>({100, 9000}, {100, 1000, 3000, 9000}))
-    for (const auto how : every_cut) {
-      CAPTURE(length);
-      const cutting cut(how, {length, length / 3}, {1}, 2);
-      for (const std::size_t replicas : {2u, 4u}) {
-        const auto gradients = whole_numbers<double>(replicas, cut.whole().total(), length);
-        const auto where = places(replicas, cut, numbering::random);
-        check(gradients, cut, adasum::rules::adasum{}, adasum::schedules::automatic{}, where);
-        std::vector<int> nodes;
-        for (std::size_t r = 0; r < replicas; ++r) nodes.push_back(static_cast<int>(r / 2));
-        check(gradients, cut, adasum::rules::adasum{}, adasum::schedules::hierarchical{nodes, adasum::rules::mean{}},
-              where);
-        using adasum::schedules::shared_memory;
-        check(gradients, cut, adasum::rules::adasum{},
-              adasum::schedules::hierarchical{nodes, adasum::rules::mean{}, shared_memory{}}, where);
-      }
+  using cutting::by::flat, cutting::by::last, cutting::by::segments;
+  for (const auto& one : {std::pair{100u, flat}, {1000u, segments}, {3000u, last}, {9000u, flat}}) {
+    const std::size_t length = one.first;
+    CAPTURE(length);
+    const cutting cut(one.second, {length, length / 3}, {1}, 2);
+    for (const std::size_t replicas : {2u, 4u}) {
+      const auto gradients = whole_numbers<double>(replicas, cut.whole().total(), length);
+      const auto where = places(replicas, cut, numbering::random);
+      check(gradients, cut, adasum::rules::adasum{}, adasum::schedules::automatic{}, where);
+      std::vector<int> nodes;
+      for (std::size_t r = 0; r < replicas; ++r) nodes.push_back(static_cast<int>(r / 2));
+      check(gradients, cut, adasum::rules::adasum{}, adasum::schedules::hierarchical{nodes, adasum::rules::mean{}},
+            where);
+      using adasum::schedules::shared_memory;
+      check(gradients, cut, adasum::rules::adasum{},
+            adasum::schedules::hierarchical{nodes, adasum::rules::mean{}, shared_memory{}}, where);
     }
+  }
 }
 
 TEST_CASE("gradients that cancel, are too long for their squares, or have one element") {
-  for (const auto replicas : few_or_all<std::size_t>({3, 4}, {2, 3, 4, 8}))
-    for (const auto shards : few_or_all<std::size_t>({3}, {2, 3}))
-      for (const auto how : every_cut) {
-        const cutting cut(how, {40, 25, 1, 64, 1, 30}, {1, 4, 5}, shards);
-        CAPTURE(replicas);
-        CAPTURE(shards);
-        CAPTURE(static_cast<int>(how));
-        auto gradients = whole_numbers<double>(replicas, cut.whole().total(), 3);
-        for (std::size_t r = 0; r < replicas; ++r)
-          for (std::size_t k = 0; k < cut.whole().size(); ++k)
-            for (auto x = cut.whole().offset(k); x < cut.whole().offset(k + 1); ++x) {
-              if (k < 3 && r % 2 == 1) gradients[r][x] = -gradients[r - 1][x];
-              if (k > 3) gradients[r][x] *= 0x1p+600;
-            }
-        const auto where = places(replicas, cut, numbering::random);
-        for_each_message_schedule([&](const auto& order, const std::string& name) {
-          CAPTURE(name);
-          check(gradients, cut, adasum::rules::adasum{}, order, where);
-        });
-        check(gradients, cut, adasum::rules::geometric_median{}, adasum::schedules::all_to_all{}, where);
-        check(gradients, cut, adasum::rules::adacons{}, adasum::schedules::all_to_all{}, where);
-      }
+  struct choice {
+    std::size_t replicas, shards;
+    cutting::by how;
+  };
+  using cutting::by::flat, cutting::by::last, cutting::by::segments;
+  for (const auto& one :
+       {choice{2, 2, flat}, {3, 3, segments}, {4, 2, last}, {4, 3, flat}, {4, 3, segments}, {8, 3, flat}}) {
+    const cutting cut(one.how, {40, 25, 1, 64, 1, 30}, {1, 4, 5}, one.shards);
+    const auto replicas = one.replicas;
+    CAPTURE(replicas);
+    CAPTURE(one.shards);
+    CAPTURE(static_cast<int>(one.how));
+    auto gradients = whole_numbers<double>(replicas, cut.whole().total(), 3);
+    for (std::size_t r = 0; r < replicas; ++r)
+      for (std::size_t k = 0; k < cut.whole().size(); ++k)
+        for (auto x = cut.whole().offset(k); x < cut.whole().offset(k + 1); ++x) {
+          if (k < 3 && r % 2 == 1) gradients[r][x] = -gradients[r - 1][x];
+          if (k > 3) gradients[r][x] *= 0x1p+600;
+        }
+    const auto where = places(replicas, cut, numbering::random);
+    for_each_message_schedule([&](const auto& order, const std::string& name) {
+      CAPTURE(name);
+      check(gradients, cut, adasum::rules::adasum{}, order, where);
+    });
+    check(gradients, cut, adasum::rules::geometric_median{}, adasum::schedules::all_to_all{}, where);
+    check(gradients, cut, adasum::rules::adacons{}, adasum::schedules::all_to_all{}, where);
+  }
 }
 
 TEST_CASE("Inf in one shard leaves out the replica, in all of its shards") {
@@ -231,42 +249,44 @@ TEST_CASE("Inf in one shard leaves out the replica, in all of its shards") {
 }
 
 TEST_CASE("floats: counterparts have the same bits, replicated segments have them everywhere, all are right") {
-  for (const std::size_t replicas : {3u, 4u})
-    for (const auto wire : {adasum::wire_format::same, adasum::wire_format::bfloat16})
-      for (const auto how : every_cut) {
-        const cutting cut(how, {300, 500, 12, 77}, {2, 3}, 3);
-        const auto gradients = random_gradients<float>(replicas, cut.whole().total(), 12);
-        const auto where = places(replicas, cut, numbering::random);
-        CAPTURE(wire == adasum::wire_format::same);
-        const adasum::options choices{.check_agreement = true, .wire = wire};
-        for_each_message_schedule([&](const auto& order, const std::string& name) {
-          CAPTURE(name);
-          const auto whole = reduce_on_threads<float>(gradients, cut.whole(), adasum::rules::adasum{}, order, choices);
-          const auto ranks =
-              results_of(on_ranks(static_cast<int>(where.size()), [&](const adasum::thread_communicator& comm) {
-                const auto& mine = where[static_cast<std::size_t>(comm.rank())];
-                const auto s = static_cast<std::size_t>(mine.index);
-                auto gradient = cut.shard_of(gradients[static_cast<std::size_t>(mine.replica)], s);
-                adasum::adasum_allreduce(exec, comm, gradient, mine, cut.segments_of(s), order, choices);
-                return gradient;
-              }));
-          std::vector<std::vector<float>> by_shard(cut.shards());
-          std::vector<float> replicated;
-          for (std::size_t r = 0; r < ranks.size(); ++r) {
-            auto& same = by_shard[static_cast<std::size_t>(where[r].index)];
-            if (same.empty()) same = ranks[r];
-            CHECK(same_bits(ranks[r], same));
-            const std::vector<float> last(ranks[r].end() - 89, ranks[r].end());
-            if (replicated.empty()) replicated = last;
-            CHECK(same_bits(last, replicated));
-            const auto expected = cut.shard_of(whole.front().gradient, static_cast<std::size_t>(where[r].index));
-            const double tolerance = wire == adasum::wire_format::same ? 1e-6 : 0.02;
-            for (std::size_t x = 0; x < expected.size(); ++x)
-              if (!(std::abs(ranks[r][x] - expected[x]) <= tolerance * (1 + std::abs(expected[x]))))
-                FAIL_CHECK("element ", x, " of rank ", r, ": ", ranks[r][x], " in place of ", expected[x]);
-          }
-        });
-      }
+  std::size_t turn = 0;
+  for (const auto how : every_cut)
+    for (const auto wire : {adasum::wire_format::same, adasum::wire_format::bfloat16}) {
+      const std::size_t replicas = 3 + (turn + turn / 2) % 2;  // each with each way and each format
+      ++turn;
+      const cutting cut(how, {300, 500, 12, 77}, {2, 3}, 3);
+      const auto gradients = random_gradients<float>(replicas, cut.whole().total(), 12);
+      const auto where = places(replicas, cut, numbering::random);
+      CAPTURE(wire == adasum::wire_format::same);
+      const adasum::options choices{.check_agreement = true, .wire = wire};
+      for_each_message_schedule([&](const auto& order, const std::string& name) {
+        CAPTURE(name);
+        const auto whole = reduce_on_threads<float>(gradients, cut.whole(), adasum::rules::adasum{}, order, choices);
+        const auto ranks =
+            results_of(on_ranks(static_cast<int>(where.size()), [&](const adasum::thread_communicator& comm) {
+              const auto& mine = where[static_cast<std::size_t>(comm.rank())];
+              const auto s = static_cast<std::size_t>(mine.index);
+              auto gradient = cut.shard_of(gradients[static_cast<std::size_t>(mine.replica)], s);
+              adasum::adasum_allreduce(exec, comm, gradient, mine, cut.segments_of(s), order, choices);
+              return gradient;
+            }));
+        std::vector<std::vector<float>> by_shard(cut.shards());
+        std::vector<float> replicated;
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+          auto& same = by_shard[static_cast<std::size_t>(where[r].index)];
+          if (same.empty()) same = ranks[r];
+          CHECK(same_bits(ranks[r], same));
+          const std::vector<float> last(ranks[r].end() - 89, ranks[r].end());
+          if (replicated.empty()) replicated = last;
+          CHECK(same_bits(last, replicated));
+          const auto expected = cut.shard_of(whole.front().gradient, static_cast<std::size_t>(where[r].index));
+          const double tolerance = wire == adasum::wire_format::same ? 1e-6 : 0.02;
+          for (std::size_t x = 0; x < expected.size(); ++x)
+            if (!(std::abs(ranks[r][x] - expected[x]) <= tolerance * (1 + std::abs(expected[x]))))
+              FAIL_CHECK("element ", x, " of rank ", r, ": ", ranks[r][x], " in place of ", expected[x]);
+        }
+      });
+    }
 }
 
 TEST_CASE("a plan on one rank, and of one replica, measures and changes nothing") {

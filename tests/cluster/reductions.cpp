@@ -107,7 +107,7 @@ void check_pairwise(const Rule& rule, std::initializer_list<std::size_t> lengths
       if (name == "automatic") return;  // along another tree: below
       CAPTURE(name);
       reduce_in_all_ways(comm, given, rule, order, [&](const reduced<float>& got) {
-        check_reduced(got, expected, given.gradients, given.segs);
+        check_reduced(got, expected, given.segs);
         CHECK(got.found.schedule() != "shared_memory");
       });
     });

@@ -94,22 +94,25 @@ TEST_CASE("nodes first, then across them: one tree, whatever is carried and by w
 }
 
 TEST_CASE("nodes of many ranks, level by level: the tree of one stage, and Gram matrices of a level") {
-  for (const auto& nodes : large_arrangements)
-    for (const std::size_t length : {1u, 11u, 5000u})
-      for (const std::size_t radix : {2u, 4u, 8u}) {
-        CAPTURE(radix);
-        const adasum::node_groups groups(nodes);
-        const auto input = floats(length, nodes);
-        const auto check = [&](const auto& order) {
-          check_tree(order, nodes, input);
-          for (int rank = 0; rank < static_cast<int>(nodes.size()); ++rank)
-            for (const auto& one : order.stages(rank, static_cast<int>(nodes.size()), input))
-              CHECK(one.members.size() <= std::max<std::size_t>(radix, 11));  // a prime factor of 11 is a level
-        };
-        check(by_node<recursive_halving>{groups, carried::shard, {}, radix});
-        check(by_node<all_to_all>{groups, carried::shard, {}, radix});
-        check(by_node<recursive_doubling>{groups, carried::whole, {}, radix});
-      }
+  const std::size_t lengths[] = {1, 11, 5000};
+  std::size_t turn = 0;  // each radix has each length, with other nodes
+  for (const auto& nodes : large_arrangements) {
+    for (const std::size_t radix : {2u, 4u, 8u}) {
+      CAPTURE(radix);
+      const adasum::node_groups groups(nodes);
+      const auto input = floats(lengths[turn++ % 3], nodes);
+      const auto check = [&](const auto& order) {
+        check_tree(order, nodes, input);
+        for (int rank = 0; rank < static_cast<int>(nodes.size()); ++rank)
+          for (const auto& one : order.stages(rank, static_cast<int>(nodes.size()), input))
+            CHECK(one.members.size() <= std::max<std::size_t>(radix, 11));  // a prime factor of 11 is a level
+      };
+      check(by_node<recursive_halving>{groups, carried::shard, {}, radix});
+      check(by_node<all_to_all>{groups, carried::shard, {}, radix});
+      check(by_node<recursive_doubling>{groups, carried::whole, {}, radix});
+    }
+    ++turn;
+  }
 }
 
 TEST_CASE("nodes of many ranks, level by level: as many elements are sent, and each carrier sends as many across") {
@@ -178,29 +181,30 @@ TEST_CASE("automatic follows the nodes: the same tree for every length, and that
 }
 
 TEST_CASE("automatic follows nodes of many ranks by the levels that cost least, in place and by messages") {
+  bool in_place = false;
   for (const auto& nodes : large_arrangements)
-    for (const std::size_t length : {20u, 3'000u, 1'000'000u})
-      for (const bool in_place : {false, true}) {
-        auto input = floats(length, nodes);
-        input.in_place = in_place;
-        const auto size = static_cast<int>(nodes.size());
-        CAPTURE(size);
-        CAPTURE(length);
-        CAPTURE(in_place);
-        check_tree(automatic{}, nodes, input);
-        const auto chosen = detail::choose_schedule(size, input);
-        const adasum::node_leaves leaves{adasum::node_groups(nodes)};
-        const auto most = leaves.groups().ranks(leaves.groups().largest());
-        const auto time = [&](detail::choice one, std::size_t radix) {
-          one.radix_inside = radix;
-          const auto stages = one.stages(most.front(), size, input);
-          return detail::seconds_of(stages, detail::stages_in_memory(stages, input), most.front(), size, input, {},
-                                    leaves.groups().smallest());
-        };
-        for (const std::size_t radix : {2u, 4u, 8u})
-          CHECK((length < 1'000 || time(chosen, chosen.radix_inside) <= time(chosen, radix)));
-        CHECK(chosen.radix_inside <= detail::widest_radix);
-      }
+    for (const std::size_t length : {20u, 3'000u, 1'000'000u}) {
+      in_place = !in_place;  // as there are three lengths, the next nodes have the other
+      auto input = floats(length, nodes);
+      input.in_place = in_place;
+      const auto size = static_cast<int>(nodes.size());
+      CAPTURE(size);
+      CAPTURE(length);
+      CAPTURE(in_place);
+      check_tree(automatic{}, nodes, input);
+      const auto chosen = detail::choose_schedule(size, input);
+      const adasum::node_leaves leaves{adasum::node_groups(nodes)};
+      const auto most = leaves.groups().ranks(leaves.groups().largest());
+      const auto time = [&](detail::choice one, std::size_t radix) {
+        one.radix_inside = radix;
+        const auto stages = one.stages(most.front(), size, input);
+        return detail::seconds_of(stages, detail::stages_in_memory(stages, input), most.front(), size, input, {},
+                                  leaves.groups().smallest());
+      };
+      for (const std::size_t radix : {2u, 4u, 8u})
+        CHECK((length < 1'000 || time(chosen, chosen.radix_inside) <= time(chosen, radix)));
+      CHECK(chosen.radix_inside <= detail::widest_radix);
+    }
   // Up to eight ranks of a node, one stage.
   for (const auto& nodes : {nodes_of({8, 8}), nodes_of({8, 3})})
     CHECK(detail::choose_schedule(static_cast<int>(nodes.size()), floats(100'000, nodes)).radix_inside ==
@@ -226,7 +230,7 @@ TEST_CASE("stages inside a node are by the rule inside if that is said, and stag
     std::vector<bool> all;
     for (const auto& one : stages_by_node(
              adasum::node_leaves(adasum::node_groups(nodes)), 0, input, inside,
-             [](int node, int count, const auto& among) { return recursive_halving{}.stages(node, count, among); }))
+             [](int node, int count, const auto&among) { return recursive_halving{}.stages(node, count, among); }))
       all.push_back(one.inner);
     return all;
   };

@@ -36,6 +36,19 @@ class failing_allocations {
   bool any() const { return failures_of_this_thread().failed > 0; }
 };
 
+#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
+inline constexpr std::size_t allocations_apart = 4;
+#else
+inline constexpr std::size_t allocations_apart = 1;
+#endif
+/// A test lets allocation first_to_fail() of some calls fail, and then every one that is allocations_apart from the one
+/// before: each, or one in four, from another one on in each case, also where cases come in pairs.
+inline std::size_t first_to_fail() {
+  static std::size_t cases = 0;
+  const auto number = cases++;
+  return (number + number / allocations_apart) % allocations_apart;
+}
+
 /// What make() returns. Its allocations neither fail nor are counted among those before the first that fails.
 template <class Make>
 auto without_failures(const Make& make) {

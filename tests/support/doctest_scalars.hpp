@@ -7,8 +7,7 @@
 #include "scalars.hpp"
 
 /// The scalar types under test. Two lists for TEST_CASE_TEMPLATE:
-/// ADASUM_TEST_SCALARS has every type, ADASUM_TEST_FORMATS one of each bit layout (kernels look at nothing else),
-/// ADASUM_TEST_HALF, behind others, binary16.
+/// ADASUM_TEST_SCALARS has every type, ADASUM_TEST_FORMATS one of each bit layout (kernels look at nothing else).
 #ifdef ADASUM_TEST_EIGEN
 #define ADASUM_TEST_EIGEN_SCALARS , Eigen::half, Eigen::bfloat16
 #else
@@ -21,9 +20,7 @@
 #endif
 #if defined(ADASUM_TEST_EIGEN)
 #define ADASUM_TEST_FORMATS double, float, Eigen::half, Eigen::bfloat16
-#define ADASUM_TEST_HALF , Eigen::half
 #else
-#define ADASUM_TEST_HALF ADASUM_TEST_COMPILER_HALF
 #define ADASUM_TEST_FORMATS double, float ADASUM_TEST_COMPILER_HALF
 #endif
 #define ADASUM_TEST_SCALARS double, float ADASUM_TEST_COMPILER_HALF ADASUM_TEST_EIGEN_SCALARS

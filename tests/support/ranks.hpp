@@ -4,20 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <adasum/comm/threads.hpp>
+
+#include "kept_threads.hpp"
 
 namespace adasum::test {
 
@@ -62,42 +61,27 @@ inline std::string& case_under_test() {
   return name;
 }
 
-/// What several ranks do. Apart from the types of communicators and results, so that few functions are compiled for each.
-struct work_of_ranks {
-  virtual ~work_of_ranks() = default;
-  virtual void run(std::size_t rank) noexcept = 0;
+/// The work of ranks, of which it can be told afterwards how it ended.
+struct told_work : work_of_ranks {
   virtual std::string end_of(std::size_t rank) const = 0;  ///< empty for one that has not returned
 };
 
 /// The work of so many ranks, each on a thread of its own. A rank that still waits when the patience is over cannot be freed, so
 /// that ends the process with a message.
-inline void run_on_threads(std::size_t size, work_of_ranks& work) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::size_t finished = 0;
-  std::vector<std::jthread> threads;
-  for (std::size_t r = 0; r < size; ++r)
-    threads.emplace_back([&, r] {
-      work.run(r);
-      const std::scoped_lock lock(mutex);
-      ++finished;
-      changed.notify_one();
-    });
-  std::unique_lock lock(mutex);
-  if (changed.wait_for(lock, patience, [&] { return finished == size; })) {
-    lock.unlock();
-    return;
-  }
-  std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned; %s\n", finished, size, case_under_test().c_str());
-  for (std::size_t r = 0; r < size; ++r)
-    if (const auto text = work.end_of(r); !text.empty()) std::fprintf(stderr, "  one of these %s\n", text.c_str());
-  std::_Exit(EXIT_FAILURE);
+inline void run_on_threads(std::size_t size, told_work& work) {
+  kept_threads::of_program().run(size, work, patience, [&](std::size_t waiting) {
+    std::fprintf(stderr, "a reduction hangs: %zu of %zu ranks have returned; %s\n", size - waiting, size,
+                 case_under_test().c_str());
+    for (std::size_t r = 0; r < size; ++r)
+      if (const auto text = work.end_of(r); !text.empty()) std::fprintf(stderr, "  one of these %s\n", text.c_str());
+    std::_Exit(EXIT_FAILURE);
+  });
 }
 
 /// function(communicator) on a thread for each communicator.
 template <class Communicator, class Function>
 auto on_each(std::vector<Communicator> ranks, const Function& function) {
-  struct calls final : work_of_ranks {
+  struct calls final : told_work {
     std::vector<Communicator>& ranks;
     const Function& function;
     std::vector<outcome<std::invoke_result_t<const Function&, Communicator&>>> outcomes;

@@ -32,32 +32,35 @@ struct reduced {
 /// kinds of stages, and a segment may be combined directly in some of them. The recursion E_v(E_a, E_b, source) is
 /// increasing and subadditive, so the sum of the two bounds holds for every mixture.
 struct expectation {
+  std::size_t contributions;
   bounded_oracle exact;
-  std::vector<real> bounds;
+  std::vector<real> bounds{};
+  std::vector<std::vector<oracle_node>> leaves{};  // of each segment
 
   template <scalar T, class Rule, gradient_list Gradients>
   static expectation of(const Rule& rule, const Gradients& gradients, segments_view segs) {
-    expectation expected{oracle_with_errors<T>(rule, gradients, segs), {}};
-    for (std::size_t k = 0; k < segs.size(); ++k)
+    expectation expected{gradients.size(), oracle_with_errors<T>(rule, gradients, segs)};
+    for (std::size_t k = 0; k < segs.size(); ++k) {
       expected.bounds.push_back(expected.exact.gram_error[k] + expected.exact.pairwise_error[k]);
+      expected.leaves.push_back(oracle_leaves(gradients, segs.range(k)));
+    }
     return expected;
   }
 };
 
 /// The result is the oracle's, and the report tells the truth about it.
 template <scalar T>
-void check_reduced(const reduced<T>& got, const expectation& expected, const std::vector<std::vector<T>>& gradients,
-                   segments_view segs) {
+void check_reduced(const reduced<T>& got, const expectation& expected, segments_view segs) {
   CHECK(worst_error_over_bound(got.gradient, expected.exact.values, expected.bounds, segs) <= 1);
 
   const auto& report = got.found;
-  REQUIRE(report.contributions() == gradients.size());
+  REQUIRE(report.contributions() == expected.contributions);
   REQUIRE(report.segments() == segs.size());
   CHECK(report.measured());
   CHECK(report.finite());
   for (std::size_t k = 0; k < segs.size(); ++k) {
     const auto [begin, end] = segs.range(k);
-    const auto leaves = oracle_leaves(gradients, segs.range(k));
+    const auto& leaves = expected.leaves[k];
     const real eta = inner_product_error<T>(2, end - begin);  // the largest, of float lanes
     real mass = 0;
     real_vector exact(expected.exact.values.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -65,7 +68,7 @@ void check_reduced(const reduced<T>& got, const expectation& expected, const std
     const real exact_norm = norm(exact);
     real_vector& difference = exact;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
-      const auto weight = static_cast<real>(report.weight(i, k)), leaf_norm = norm(leaves[i].value);
+      const auto weight = static_cast<real>(report.weight(i, k)), leaf_norm = leaves[i].mass;
       // √A is off by at most |ΔA|/√A, and |ΔA| <= ηA.
       CHECK(std::abs(static_cast<real>(report.norm(i, k)) - leaf_norm) <= eta * leaf_norm);
       for (std::size_t x = 0; x < exact.size(); ++x) difference[x] -= weight * leaves[i].value[x];

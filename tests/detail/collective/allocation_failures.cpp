@@ -28,12 +28,6 @@ using namespace adasum::test;
 
 namespace {
 
-#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
-constexpr std::size_t from_one_to_the_next = 4;
-#else
-constexpr std::size_t from_one_to_the_next = 1;
-#endif
-
 const adasum::segments segs{9, 0, 12, 5, 7};
 const adasum::serial_space space;
 
@@ -86,8 +80,8 @@ bits_of_ranks reduced_by(int size, const Rule& rule, const Schedule& order, cons
 }
 
 /// calls(comm, gradient) on each rank, with the n'th allocation of one of them failing, and those after it up to
-/// `in_a_row`, for each n in turn (under a sanitizer, for one in four); then a single call and a plan on the same
-/// communicator, which must be right. Where the calls return, on whichever rank, they must have given `expected`; if that is
+/// `in_a_row`, for each n in turn (see first_to_fail); then a single call and a plan on the same communicator, which must
+/// be right. Where the calls return, on whichever rank, they must have given `expected`; if that is
 /// empty, what a single call gives.
 template <class Schedule, class Calls>
 void check_every_allocation(const std::string& name, int size, const Schedule& order, const Calls& calls,
@@ -104,7 +98,7 @@ void check_every_allocation(const std::string& name, int size, const Schedule& o
   const auto planned = results_of(on_ranks(size, from_plan));
   for (const int culprit : {0, size - 1}) {
     bool ran_out = true;
-    for (std::size_t n = culprit == 0 ? 0 : from_one_to_the_next / 2; ran_out; n += from_one_to_the_next) {
+    for (std::size_t n = first_to_fail(); ran_out; n += allocations_apart) {
       case_under_test() = name + " on " + std::to_string(size) + " ranks, where allocation " + std::to_string(n) +
                           (in_a_row == 1 ? "" : " and those after it") + " of rank " + std::to_string(culprit) +
                           " fails";
@@ -314,7 +308,7 @@ TEST_CASE("in a run in which NaN is an error on all ranks") {
     const auto expected = reduced_by(4, adasum::rules::adasum{}, order);
     for (const int culprit : {0, 3}) {
       bool ran_out = true;
-      for (std::size_t n = 0; ran_out; n += from_one_to_the_next) {
+      for (std::size_t n = first_to_fail(); ran_out; n += allocations_apart) {
         case_under_test() = "NaN is an error, " + name + ", allocation " + std::to_string(n);
         CAPTURE(case_under_test());
         const auto ranks = results_of(on_ranks(4, [&](const adasum::thread_communicator& comm) {

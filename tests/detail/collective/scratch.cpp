@@ -32,7 +32,8 @@ struct counting_space : adasum::serial_space {
   }
 };
 
-const adasum::segments segs{16'000, 0, 112, 47'888};
+// A 20th of these has more elements than are sent with records at their end.
+const adasum::segments segs{16'000, 0, 112, 25'008};
 const std::size_t length = segs.total();
 
 /// Of each rank, in floats, after a run.
@@ -40,10 +41,11 @@ template <class Schedule>
 std::vector<double> scratch(int size, const Schedule& order, adasum::wire_format wire = adasum::wire_format::same,
                             const adasum::segments& cut = segs) {
   const adasum::options choices{.check_agreement = false, .wire = wire};
-  const auto gradients = random_gradients<float>(static_cast<std::size_t>(size), cut.total(), 1);
+  static const auto some = random_gradients<float>(3, length, 1);
   const auto ranks = on_ranks(size, [&](const adasum::thread_communicator& comm) {
     std::size_t bytes = 0;
-    auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
+    auto gradient = some[static_cast<std::size_t>(comm.rank() % 3)];
+    gradient.resize(cut.total());
     auto plan =
         adasum::plan_allreduce<float>(counting_space{{}, &bytes}, comm, cut, adasum::rules::adasum{}, order, choices);
     plan(gradient);
