@@ -8,10 +8,10 @@
 namespace adasum::test {
 
 /// Nodes of so many ranks each, one after the other.
-inline std::vector<int> nodes_of(std::initializer_list<int> sizes) {
+inline std::vector<int> nodes_of(std::initializer_list<int> ranks) {
   std::vector<int> nodes;
   int node = 0;
-  for (const int size : sizes) nodes.insert(nodes.end(), static_cast<std::size_t>(size), node++);
+  for (const int each : ranks) nodes.insert(nodes.end(), static_cast<std::size_t>(each), node++);
   return nodes;
 }
 /// So many ranks dealt out to two nodes in turn.

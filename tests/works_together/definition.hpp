@@ -19,6 +19,7 @@
 #include <adasum/rules/mean.hpp>
 #include <adasum/rules/sum.hpp>
 
+#include "support/eigen_scalars.hpp"
 #include "support/oracle.hpp"
 #include "support/random_gradients.hpp"
 #include "support/tree_of_nodes.hpp"
