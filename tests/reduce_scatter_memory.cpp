@@ -15,6 +15,7 @@
 #include "support/disagreements.hpp"
 #include "support/parts.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
 namespace test_of_reduce_scatter_memory {
@@ -112,7 +113,7 @@ void check_every_allocation(const std::string& name, int size, const Calls& call
 TEST_CASE("one allocation that fails, in single calls and in a plan's run") {
   const auto check = [](const auto& order, const std::string& name, int size) {
     const auto given = some_parts(segs.total(), size)[1], for_one = some_parts(segs.total(), size)[2];
-    for (const auto& choices : {checked, unchecked}) {
+    for (const auto& choices : few_or_all<adasum::options>({checked}, {checked, unchecked})) {
       check_every_allocation("a single call, " + name, size, [&](const auto& comm, auto& gradient) {
         adasum::adasum_reduce_scatter(exec, comm, gradient, given, segs, order, choices);
       });

@@ -305,9 +305,10 @@ TEST_CASE("all ranks are told the same: whose gradient is not finite, and in whi
               }
             });
         };
-        check_across(adasum::schedules::recursive_doubling{});
-        check_across(adasum::schedules::recursive_halving{});
-        check_across(adasum::schedules::all_to_all{});
+        // Each of them with some of the culprits.
+        if (culprit % 3 == 0) check_across(adasum::schedules::recursive_doubling{});
+        if (culprit % 3 == 1) check_across(adasum::schedules::recursive_halving{});
+        if (culprit % 3 == 2) check_across(adasum::schedules::all_to_all{});
       });
     }
 }

@@ -18,6 +18,7 @@
 
 #include "support/disagreements.hpp"
 #include "support/random_gradients.hpp"
+#include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
 namespace test_of_detail_collective_withdrawal {
@@ -29,11 +30,7 @@ using namespace adasum::test;
 
 namespace {
 
-#ifdef ADASUM_TEST_SANITIZED  // where each run takes ten times as long
-const std::vector<int> rank_counts{3, 4, 7};
-#else
-const std::vector<int> rank_counts{2, 3, 4, 5, 6, 7, 8, 9, 16};
-#endif
+const auto rank_counts = few_or_all({3, 4, 7}, {2, 3, 4, 5, 6, 7, 8, 9, 16});
 
 const adasum::segments segs{17, 0, 30, 4};
 
@@ -202,12 +199,12 @@ void check_failures_midway(const std::vector<std::vector<T>>& gradients) {
 }  // namespace
 
 TEST_CASE("a rule or a kernel that throws midway") {
-  for (const std::size_t size : {2u, 3u, 4u, 5u, 8u})
+  for (const auto size : few_or_all<std::size_t>({2, 3, 5}, {2, 3, 4, 5, 8}))
     check_failures_midway(random_gradients<float>(size, segs.total(), 31));
 }
 
 TEST_CASE("a rule or a kernel that throws while a segment is combined vector by vector") {
-  for (const std::size_t size : {2u, 4u, 5u}) {
+  for (const auto size : few_or_all<std::size_t>({4}, {2, 4, 5})) {
     auto gradients = random_gradients<double>(size, segs.total(), 37);
     for (auto& gradient : gradients)
       for (auto x = segs.offset(2); x < segs.offset(3); ++x) gradient[x] *= 1e170;
