@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -97,11 +98,34 @@ TEST_CASE("a name that is none, and parameters that are none, are refused with w
   CHECK(refused("centred_clipping:radios=1") ==
         "adasum: the rule centred_clipping: there is no 'radios'; there are radius, iterations, per_segment");
   CHECK(refused("centred_clipping:radius=wide") ==
-        "adasum: the rule centred_clipping: radius is 'wide'; it must be a number");
+        "adasum: the rule centred_clipping: radius is 'wide'; it must be a number that is not negative");
   CHECK(refused("nearest_neighbour_mixing:byzantine=1").find("give it last") != std::string::npos);
   CHECK(refused("nearest_neighbour_mixing:rule=median") == "adasum: there is no rule 'median'; " + those);
   CHECK(refused("nearest_neighbour_mixing:f=1,rule=mean") ==
         "adasum: the rule nearest_neighbour_mixing: there is no 'f'; there are byzantine, rule");
+}
+
+TEST_CASE("a parameter beyond what the rule is defined for is refused") {
+  const auto expected_of = [](const char* text) -> std::string {
+    const std::string message = refusal_of(rules::named, text);
+    return message.substr(std::min(message.size(), message.find("; it must be ")));
+  };
+  for (const char* text :
+       {"gradvac:beta=0", "gradvac:beta=1", "adacons:momentum=0", "adacons:momentum=0.9999999999999999",
+        "geometric_median:smoothing=5e-324", "centred_clipping:radius=0", "adacons:guard=0",
+        "gradient_agreement_filtering:threshold=0", "gradient_agreement_filtering:threshold=2"})
+    CHECK_NOTHROW(rules::named(text));
+  for (const char* text : {"gradvac:beta=1.0000000000000002", "gradvac:beta=-5e-324", "gradvac:beta=nan"})
+    CHECK(expected_of(text) == "; it must be a number from 0 to 1");
+  for (const char* text : {"adacons:momentum=1", "adacons:momentum=-1"})
+    CHECK(expected_of(text) == "; it must be a number from 0 on, but below 1");
+  for (const char* text : {"geometric_median:smoothing=0", "geometric_median:smoothing=-1"})
+    CHECK(expected_of(text) == "; it must be a number above 0");
+  for (const char* text : {"gradient_agreement_filtering:threshold=2.1", "gradient_agreement_filtering:threshold=-1"})
+    CHECK(expected_of(text) == "; it must be a number from 0 to 2");
+  for (const char* text :
+       {"centred_clipping:radius=-2", "adacons:epsilon=-1", "adacons:guard=-1", "gradvac:epsilon=-1"})
+    CHECK(expected_of(text) == "; it must be a number that is not negative");
 }
 
 TEST_CASE("ranks reduce under a rule that was chosen by its name, and compare which it is") {

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -56,6 +57,19 @@ bool read_number(std::string_view text, Number& number) {
 
 namespace adasum {
 
+/// Which numbers a value may be, both limits among them, and how a message says it.
+struct number_range {
+  double least, most;
+  std::string_view text;
+};
+namespace number_ranges {
+using limits = std::numeric_limits<double>;
+inline constexpr number_range from_0{0, limits::infinity(), "a number that is not negative"},
+    above_0{limits::denorm_min(), limits::infinity(), "a number above 0"}, from_0_to_1{0, 1, "a number from 0 to 1"},
+    from_0_to_2{0, 2, "a number from 0 to 2"},
+    from_0_below_1{0, 1 - limits::epsilon() / 2, "a number from 0 on, but below 1"};
+}  // namespace number_ranges
+
 /// Values that a text gives by their names: "radius=2, per_segment=yes". Names may come in any order, each at most once; blanks
 /// around names and values do not count. Whoever reads them says which values there are, by reading all of them, and of
 /// which kind each is:
@@ -86,6 +100,9 @@ class named_values {
     if (!is_number) refuse(*found, std::floating_point<Number> ? "a number" : "a whole number that is not negative");
     value = number;
   }
+
+  /// A number within limits. @throws bad_input  it is not one
+  void read(std::string_view name, double& value, const number_range& allowed);
 
   /// A truth value. @throws bad_input  it is not one
   void read(std::string_view name, bool& value);
@@ -162,6 +179,16 @@ ADASUM_INLINE named_values::named_values(std::string owner, std::string_view tex
     more = comma != std::string_view::npos && !takes_all;
     if (more) text.remove_prefix(comma + 1);
   }
+}
+
+ADASUM_INLINE void named_values::read(std::string_view name, double& value, const number_range& allowed) {
+  const auto* const found = ask_for(name);
+  if (!found) return;
+  double number = 0;
+  if (!detail::read_number(found->value, number) || detail::is_nan(number) || number < allowed.least ||
+      number > allowed.most)
+    refuse(*found, std::string(allowed.text));
+  value = number;
 }
 
 ADASUM_INLINE void named_values::read(std::string_view name, bool& value) {

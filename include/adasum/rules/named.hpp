@@ -144,38 +144,38 @@ std::string names_of_rules();
 namespace adasum::rules {
 
 ADASUM_INLINE void read_parameters(adacons& rule, named_values& given) {
-  given.read("momentum", rule.momentum);
-  given.read("epsilon", rule.epsilon);
+  given.read("momentum", rule.momentum, number_ranges::from_0_below_1);
+  given.read("epsilon", rule.epsilon, number_ranges::from_0);
   given.read("scale", rule.scale, {{"none", adacons::scaling::none}, {"mean_norm", adacons::scaling::mean_norm}});
-  given.read("guard", rule.guard);
+  given.read("guard", rule.guard, number_ranges::from_0);
   given.read("unsorting", rule.unsorting,
              {{"inverse", adacons::unsort::inverse}, {"as_published", adacons::unsort::as_published}});
   given.read("per_segment", rule.per_segment);
 }
 
 ADASUM_INLINE void read_parameters(centred_clipping& rule, named_values& given) {
-  given.read("radius", rule.radius);
+  given.read("radius", rule.radius, number_ranges::from_0);
   given.read("iterations", rule.iterations);
   given.read("per_segment", rule.per_segment);
 }
 
 ADASUM_INLINE void read_parameters(geometric_median& rule, named_values& given) {
-  given.read("smoothing", rule.smoothing);
+  given.read("smoothing", rule.smoothing, number_ranges::above_0);
   given.read("iterations", rule.iterations);
   given.read("per_segment", rule.per_segment);
 }
 
 ADASUM_INLINE void read_parameters(gradient_agreement_filtering& rule, named_values& given) {
   using averages = gradient_agreement_filtering::averages;
-  given.read("threshold", rule.threshold);
+  given.read("threshold", rule.threshold, number_ranges::from_0_to_2);
   given.read("averaging", rule.averaging, {{"mean", averages::mean}, {"halves", averages::halves}});
   given.read("per_segment", rule.per_segment);
 }
 
 ADASUM_INLINE void read_parameters(gradvac& rule, named_values& given) {
-  given.read("beta", rule.beta);
+  given.read("beta", rule.beta, number_ranges::from_0_to_1);
   given.read("target", rule.target);
-  given.read("epsilon", rule.epsilon);
+  given.read("epsilon", rule.epsilon, number_ranges::from_0);
   given.read("seed", rule.seed);
   given.read("average", rule.average);
   given.read("per_segment", rule.per_segment);

@@ -38,6 +38,11 @@ TEST_CASE("all rules are listed") {
       "cagrad, nash_mtl, fairgrad, nearest_neighbour_mixing");
   CHECK(refusal_of(rules::named_with_eigen, "cagrad:d=1") ==
         "adasum: the rule cagrad: there is no 'd'; there are c, per_segment");
+  CHECK(refusal_of(rules::named_with_eigen, "fairgrad:alpha=0") ==
+        "adasum: the rule fairgrad: alpha is '0'; it must be a number above 0");
+  for (const char* text : {"min_norm:tolerance=-1", "imtl_g:guard=-1", "conflict_free:guard=-1", "cagrad:c=-1"})
+    CHECK(refusal_of(rules::named_with_eigen, text).find("it must be a number that is not negative") !=
+          std::string::npos);
   CHECK(refusal_of(rules::named_with_eigen, "upgrad:d=1") ==
         "adasum: the rule upgrad: there is no 'd'; there is per_segment");
 }

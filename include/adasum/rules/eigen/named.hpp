@@ -22,16 +22,20 @@
 namespace adasum::rules {
 
 /// @cond internal
-inline void read_parameters(min_norm& rule, named_values& given) { given.read("tolerance", rule.tolerance); }
-inline void read_parameters(imtl_g& rule, named_values& given) { given.read("guard", rule.guard); }
+inline void read_parameters(min_norm& rule, named_values& given) {
+  given.read("tolerance", rule.tolerance, number_ranges::from_0);
+}
+inline void read_parameters(imtl_g& rule, named_values& given) {
+  given.read("guard", rule.guard, number_ranges::from_0);
+}
 inline void read_parameters(upgrad& rule, named_values& given) { given.read("per_segment", rule.per_segment); }
 inline void read_parameters(dualproj& rule, named_values& given) { given.read("per_segment", rule.per_segment); }
 inline void read_parameters(conflict_free& rule, named_values& given) {
-  given.read("guard", rule.guard);
+  given.read("guard", rule.guard, number_ranges::from_0);
   given.read("per_segment", rule.per_segment);
 }
 inline void read_parameters(cagrad& rule, named_values& given) {
-  given.read("c", rule.c);
+  given.read("c", rule.c, number_ranges::from_0);
   given.read("per_segment", rule.per_segment);
 }
 inline void read_parameters(nash_mtl& rule, named_values& given) {
@@ -39,7 +43,7 @@ inline void read_parameters(nash_mtl& rule, named_values& given) {
   given.read("per_segment", rule.per_segment);
 }
 inline void read_parameters(fairgrad& rule, named_values& given) {
-  given.read("alpha", rule.alpha);
+  given.read("alpha", rule.alpha, number_ranges::above_0);
   given.read("per_segment", rule.per_segment);
 }
 /// @endcond
