@@ -18,8 +18,7 @@
 #include "detail/collective/joint_set_up.hpp"
 #include "detail/collective/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
-#include "rules/adasum.hpp"
-#include "schedule/automatic.hpp"
+#include "plan.hpp"
 
 namespace adasum {
 
@@ -42,7 +41,7 @@ namespace adasum {
 /// leaves out is left out everywhere, and the result has the same bits as that of one blocking plan.
 ///
 /// Communication makes progress in ready(), test() and wait(), on the caller's thread: see allreduce_plan::start.
-template <scalar T, execution_space<T> Space, communicator_for<Space> Comm, rule Rule, schedule Schedule>
+template <scalar T, execution_space<T> Space>
 class bucketed {
  public:
   /// Where a parameter's gradient is, and where the report on it is: the members bucket, segment (the first of its segments in
@@ -50,15 +49,11 @@ class bucketed {
   using location = detail::place_in_bucket;
 
   /// @cond internal
-  /// Arguments as for plan_bucketed, which makes it.
-  template <bool Checked>
-  bucketed(const Space& space, const Comm& comm, std::span<const segments> parameters, std::size_t bucket_bytes,
-           const Rule& rule, const Schedule& order, const basic_options<Checked>& choices,
-           detail::joint_set_up& together)
-      : space_(space), buckets_(detail::ref_to_space<T>(space_), posting_communicator<Comm, Space>) {
-    buckets_.set_up(together, parameters, bucket_bytes,
-                    detail::arguments_of<T>("adasum::plan_bucketed", space_, comm, rule, order, segments_view{},
-                                            detail::options_of_plan(choices)));
+  /// What plan_bucketed makes.
+  bucketed(const Space& space, std::span<const segments> parameters, std::size_t bucket_bytes,
+           const detail::plan_arguments& given, detail::joint_set_up& together)
+      : space_(space), buckets_(detail::ref_to_space<T>(space_)) {
+    buckets_.set_up(together, parameters, bucket_bytes, given);
   }
   /// @endcond
   /// In the middle of a pass, does what wait() does, except that it writes to no gradient of the caller's.
@@ -128,17 +123,14 @@ template <scalar T, class Space, class Comm, class Parameters = segments, class 
           class B = detail::unnamed_options, class C = detail::unnamed_options>
 auto plan_bucketed(const Space& space, const Comm& comm, const Parameters& parameters, std::size_t bucket_bytes,
                    A&& a = {}, B&& b = {}, C&& c = {}) {
+  constexpr detail::taken_arguments taken{.segments = false};
   if constexpr (detail::is_space_argument<Space, T>() && detail::is_communicator_argument<Comm, Space>())
-    if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>()) {
-      const auto choices = detail::options_among("adasum::plan_bucketed", a, b, c);
-      return detail::joint_set_up("adasum::plan_bucketed", detail::ref_to_communicator(space, comm),
-                                  choices.check_agreement)
+    if constexpr (detail::are_arguments<taken, A, B, C>()) {
+      const auto given =
+          detail::arguments_among<T, taken>("adasum::plan_bucketed", space, comm, segments_view{}, a, b, c);
+      return detail::joint_set_up(given.call, given.comm, given.choices.check_agreement)
           .run([&](detail::joint_set_up& together) {
-            const auto rule = detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c);
-            const auto schedule = detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c);
-            return bucketed<T, Space, Comm, std::remove_const_t<decltype(rule)>,
-                            std::remove_const_t<decltype(schedule)>>(space, comm, detail::segments_of_each(parameters),
-                                                                     bucket_bytes, rule, schedule, choices, together);
+            return bucketed<T, Space>(space, detail::segments_of_each(parameters), bucket_bytes, given, together);
           });
     }
 }

@@ -63,6 +63,21 @@ consteval bool is_local_call() {
   return false;
 }
 
+/// A local combination, by the call that is named in messages, with the arguments that follow its data.
+template <taken_arguments Taken, class Space, class Gradients, class Out, class... As>
+report combine_here(const char* call, const Space& space, Gradients& gradients, Out& out, As&... as) {
+  if constexpr (is_local_call<Taken, Space, Gradients, Out, As...>()) {
+    const auto target = span_of(out);
+    const std::array<std::size_t, 2> whole{0, target.size()};
+    rules::adasum adaptive;
+    return combine_gradients<element_t<Out>>(call, space, argument_or<argument::rule>(adaptive, as...), gradients,
+                                             target, segments_or(segments_view{whole}, as...),
+                                             options_among(call, as...));
+  } else {
+    return {};
+  }
+}
+
 }  // namespace detail
 
 /// The combination of any number of gradients of this process under any rule, segment by segment:
@@ -87,17 +102,7 @@ template <class Space, class Gradients, class Out, class A = detail::unnamed_opt
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report combine(const Space& space, Gradients&& gradients, Out&& out, A&& a = {}, B&& b = {}, C&& c = {}, D&& d = {}) {
   constexpr detail::taken_arguments taken{.schedule = false};
-  if constexpr (detail::is_local_call<taken, Space, Gradients, Out, A, B, C, D>()) {
-    constexpr auto call = "adasum::combine";
-    const auto target = detail::span_of(out);
-    const std::array<std::size_t, 2> whole{0, target.size()};
-    rules::adasum adaptive;
-    return detail::combine_gradients<element_t<Out>>(
-        call, space, detail::argument_or<detail::argument::rule>(adaptive, a, b, c, d), gradients, target,
-        detail::segments_or(segments_view{whole}, a, b, c, d), detail::options_among(call, a, b, c, d));
-  } else {
-    return {};
-  }
+  return detail::combine_here<taken>("adasum::combine", space, gradients, out, a, b, c, d);
 }
 
 }  // namespace adasum

@@ -21,7 +21,6 @@
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 #include "rules/adasum.hpp"
-#include "schedule/automatic.hpp"
 
 namespace adasum {
 
@@ -121,14 +120,15 @@ auto set_up_enqueued(const char* call, const Space& space, const Comm& comm, boo
   return set_up(together);
 }
 
-/// A plan for the call that is named in messages.
-template <scalar T, class Space, class Comm, class Rule, class Schedule, bool Checked>
-auto make_enqueued_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
-                                  const Rule& rule, const Schedule& schedule, const basic_options<Checked>& choices,
-                                  plan_purpose purpose) {
+/// A plan for the call that is named in messages, with the arguments that follow its segments.
+template <scalar T, class Space, class Comm, class... As>
+auto make_enqueued_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
+                        plan_purpose purpose, const As&... as) {
+  const auto choices = options_of_plan(options_among(call, as...));
   return set_up_enqueued(call, space, comm, choices.check_agreement, [&](joint_set_up& together) {
-    return enqueued_allreduce_plan<T, Space, Comm, Rule, Schedule>(call, space, comm, segments, rule, schedule,
-                                                                   options_of_plan(choices), purpose, together);
+    return enqueued_allreduce_plan<T, Space, Comm, rule_among<const As...>, schedule_among<const As...>>(
+        call, space, comm, segments, argument_or<argument::rule>(usual_rule, as...),
+        argument_or<argument::schedule>(usual_schedule, as...), choices, purpose, together);
   });
 }
 
@@ -151,12 +151,9 @@ auto plan_enqueued_allreduce(const Space& space, const Comm& comm, const detail:
   if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false}, A, B, C>())
     if constexpr (detail::is_stream_ordered_argument<Space, T>())
       if constexpr (detail::is_stream_ordered_communicator_argument<Comm, Space>()) {
-        constexpr auto call = "adasum::plan_enqueued_allreduce";
         return segments.visit([&](segments_view cut) {
-          return detail::make_enqueued_allreduce_plan<T>(
-              call, space, comm, cut, detail::argument_or<detail::argument::rule>(rules::adasum{}, a, b, c),
-              detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c),
-              detail::options_among(call, a, b, c), detail::plan_purpose::of_user);
+          return detail::make_enqueued_plan<T>("adasum::plan_enqueued_allreduce", space, comm, cut,
+                                               detail::plan_purpose::of_user, a, b, c);
         });
       }
 }
@@ -177,16 +174,13 @@ void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& g
       const auto elements = detail::span_of(gradient);
       const std::array<std::size_t, 2> whole{0, elements.size()};
       const auto cut = detail::segments_or(segments_view{whole}, a, b, c);
-      const auto choices = detail::options_among(call, a, b, c);
-      detail::set_up_enqueued(call, space, comm, choices.check_agreement, [&](detail::joint_set_up& together) {
+      const bool compares = detail::options_among(call, a, b, c).check_agreement;
+      detail::set_up_enqueued(call, space, comm, compares, [&](detail::joint_set_up& together) {
         detail::refuse_bad_gradient(together, call, detail::ref_to_space<element_t<Gradient>>(space),
                                     reinterpret_cast<const std::byte*>(elements.data()), elements.size(), cut);
       });
-      auto plan = detail::make_enqueued_allreduce_plan<element_t<Gradient>>(
-          call, space, comm, cut, rules::adasum{},
-          detail::argument_or<detail::argument::schedule>(schedules::automatic{}, a, b, c), choices,
-          detail::plan_purpose::one_call);
-      plan(elements);
+      detail::make_enqueued_plan<element_t<Gradient>>(call, space, comm, cut, detail::plan_purpose::one_call, a, b,
+                                                      c)(elements);
     }
 }
 

@@ -95,15 +95,9 @@ namespace adasum::detail {
 
 inline constexpr std::string_view machine_version = "1";
 
-inline std::string_view without_spaces(std::string_view text) {
-  constexpr std::string_view spaces = " \t\r";
-  const auto first = text.find_first_not_of(spaces);
-  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(spaces) - first + 1);
-}
-
 /// Takes the words of a text, one after another.
 inline std::string_view next_word(std::string_view& text) {
-  text = without_spaces(text);
+  text = without_blanks(text);
   const auto word = text.substr(0, text.find_first_of(" \t"));
   text.remove_prefix(word.size());
   return word;
@@ -118,7 +112,7 @@ inline void read_numbers(std::string_view text, std::span<double> numbers, const
     if (!read_number(word, number) || !schedules::is_constant(number))
       throw bad_input({where, ": '", word, "' is not a finite number of at least 0"});
   }
-  if (!without_spaces(text).empty()) throw bad_input({where, ": has more than ", expected});
+  if (!without_blanks(text).empty()) throw bad_input({where, ": has more than ", expected});
 }
 
 ADASUM_INLINE schedules::machine machine_from_text(std::string_view text, const std::string& name) {
@@ -128,13 +122,13 @@ ADASUM_INLINE schedules::machine machine_from_text(std::string_view text, const 
   for (std::size_t line = 1; !text.empty(); ++line) {
     const auto whole = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(whole.size() + 1, text.size()));
-    const auto content = without_spaces(whole.substr(0, whole.find('#')));
+    const auto content = without_blanks(whole.substr(0, whole.find('#')));
     if (content.empty()) continue;
     const std::string place = name + ", line " + std::to_string(line);
     const auto equals = content.find('=');
     if (equals == content.npos) throw bad_input({place, ": expected 'key = value', but there is no '='"});
-    const std::string key(without_spaces(content.substr(0, equals)));
-    const auto value = without_spaces(content.substr(equals + 1));
+    const std::string key(without_blanks(content.substr(0, equals)));
+    const auto value = without_blanks(content.substr(equals + 1));
     if (!has_version) {
       if (key != "version") throw bad_input({place, ": the first key must be version, not '", key, "'"});
       if (value != machine_version)
@@ -187,9 +181,7 @@ ADASUM_INLINE std::optional<schedules::machine> machine_of_first(const char* cal
     }
     call_signature signature;
     signature.set(signature.activity, "reading a machine");
-    agreement_memory memory(ranks.size());
-    const std::size_t none[] = {0};
-    together.meet(signature, segments_view{none}, memory);
+    together.meet(signature);
   });
   const auto found = exchanges->of_first(mine, all, call).value;
   return found.is_given ? std::optional(found.constants) : std::nullopt;

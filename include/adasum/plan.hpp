@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/gradient.hpp"
 #include "core/options.hpp"
+#include "core/parts.hpp"
 #include "core/report.hpp"
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
@@ -189,27 +190,45 @@ class allreduce_plan {
 
 namespace detail {
 
-/// A plan of this type, by the call that is named in messages, with the arguments that follow its segments.
-template <scalar T, template <class, class, class, class, class> class Plan, class Space, class Comm, class... As>
-auto plan_for(const char* call, const Space& space, const Comm& comm, const segments_or_length& segments,
-              const destination& to, As&... as) {
-  const rules::adasum adaptive;
-  const schedules::automatic usual;
-  const auto& rule = argument_or<argument::rule>(adaptive, as...);
-  const auto& schedule = argument_or<argument::schedule>(usual, as...);
-  auto given =
-      arguments_of<T>(call, space, comm, rule, schedule, segments_view{}, options_of_plan(options_among(call, as...)));
-  given.to = to;
+// Where none is given.
+inline constexpr rules::adasum usual_rule{};
+inline constexpr schedules::automatic usual_schedule{};
+template <class... As>
+using rule_among = std::remove_cvref_t<decltype(argument_or<argument::rule>(usual_rule, std::declval<As&>()...))>;
+template <class... As>
+using schedule_among =
+    std::remove_cvref_t<decltype(argument_or<argument::schedule>(usual_schedule, std::declval<As&>()...))>;
+
+/// The arguments of a call among ranks that follow its data or its segments.
+template <scalar T, taken_arguments Taken, class Space, class Comm, class... As>
+plan_arguments arguments_among(const char* call, const Space& space, const Comm& comm, segments_view segments,
+                               const As&... as) {
+  auto given = arguments_of<T>(call, space, comm, argument_or<argument::rule>(usual_rule, as...),
+                               argument_or<argument::schedule>(usual_schedule, as...), segments,
+                               options_of_plan(options_among(call, as...)));
+  given.to.in_parts = Taken.parts;
+  if (const parts* const dealt = find_argument<parts>(as...)) given.to.offsets = dealt->offsets();
   given.mine = find_argument<shard>(as...);
-  plan_ptr made;
-  joint_set_up(call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
-    segments.visit([&](segments_view cut) {
-      given.segments = cut;
-      made.reset(new plan(given, together));
-    });
-  });
-  return Plan<T, Space, Comm, std::remove_cvref_t<decltype(rule)>, std::remove_cvref_t<decltype(schedule)>>(
-      std::move(made));
+  return given;
+}
+
+/// A plan of this type, by the call that is named in messages; if an argument is none, the compiler says why.
+template <scalar T, template <class, class, class, class, class> class Plan, taken_arguments Taken, class Space,
+          class Comm, class... As>
+auto plan_for(const char* call, const Space& space, const Comm& comm, const segments_or_length& segments, As&... as) {
+  if constexpr (are_arguments<Taken, As...>())
+    if constexpr (is_space_argument<Space, T>())
+      if constexpr (is_communicator_argument<Comm, Space>()) {
+        auto given = arguments_among<T, Taken>(call, space, comm, segments_view{}, as...);
+        plan_ptr made;
+        joint_set_up(call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
+          segments.visit([&](segments_view cut) {
+            given.segments = cut;
+            made.reset(new plan(given, together));
+          });
+        });
+        return Plan<T, Space, Comm, rule_among<As...>, schedule_among<As...>>(std::move(made));
+      }
 }
 
 }  // namespace detail
@@ -240,11 +259,8 @@ template <scalar T, class Space, class Comm, class A = detail::unnamed_options, 
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 auto plan_allreduce(const Space& space, const Comm& comm, const detail::segments_or_length& segments, A&& a = {},
                     B&& b = {}, C&& c = {}, D&& d = {}) {
-  if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false, .shard = true}, A, B, C, D>())
-    if constexpr (detail::is_space_argument<Space, T>())
-      if constexpr (detail::is_communicator_argument<Comm, Space>()) {
-        return detail::plan_for<T, allreduce_plan>("adasum::plan_allreduce", space, comm, segments, {}, a, b, c, d);
-      }
+  constexpr detail::taken_arguments taken{.segments = false, .shard = true};
+  return detail::plan_for<T, allreduce_plan, taken>("adasum::plan_allreduce", space, comm, segments, a, b, c, d);
 }
 
 }  // namespace adasum

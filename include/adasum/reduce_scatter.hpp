@@ -8,7 +8,6 @@
 #include "allreduce.hpp"
 #include "core/parts.hpp"
 #include "detail/arguments.hpp"
-#include "detail/collective/destination.hpp"
 #include "plan.hpp"
 #include "schedule/partition.hpp"
 
@@ -49,27 +48,13 @@ class reduce_scatter_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
   /// @endcond
 };
 
-namespace detail {
-
-/// How the result is dealt out: by the parts among the arguments, if there are any.
-template <class... As>
-destination parts_among(const As&... as) {
-  destination found{.in_parts = true};
-  if (const parts* const given = find_argument<parts>(as...)) found.offsets = given->offsets();
-  return found;
-}
-
-}  // namespace detail
-
 /// The combination of all ranks' gradients under any rule; each rank gets its part of it:
 ///
 ///     gradient[part of rank r] ← (Σᵢ cᵢ gᵢ)[part of rank r],   c = rule(G),   G(i, j) = gᵢ·gⱼ   on rank r
 ///
 /// In place: the result lies where the part lies in the whole gradient; the rest of the gradient is then unspecified. This is
 /// combine_allreduce, except that the result is not sent to all ranks: by halving and all_to_all, about half as many bytes
-/// are sent. Under the same schedule, each part has the same bits. All ranks get the same report as from combine_allreduce:
-/// it is about all gradients and the whole result. Collective: every rank calls it with the same arguments. It returns when
-/// this rank's part is there.
+/// are sent. Under the same schedule, each part has the same bits, and the report is the same: about the whole result.
 ///
 /// These may follow the gradient, in any order and each at most once: parts (by default as equal as possible:
 /// part_of_rank), segments (which may extend over several parts), a rule, a schedule and options, as for
@@ -86,30 +71,17 @@ template <class Space, class Comm, class Gradient, class A = detail::unnamed_opt
           class C = detail::unnamed_options, class D = detail::unnamed_options, class E = detail::unnamed_options>
 report combine_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
                               C&& c = {}, D&& d = {}, E&& e = {}) {
-  if constexpr (detail::is_collective_call<detail::taken_arguments{.parts = true}, Space, Comm, Gradient, A, B, C, D,
-                                           E>()) {
-    return detail::combine_once("adasum::combine_reduce_scatter", space, comm, gradient,
-                                detail::parts_among(a, b, c, d, e), a, b, c, d, e);
-  } else {
-    return {};
-  }
+  constexpr detail::taken_arguments taken{.parts = true};
+  return detail::combine_once<taken>("adasum::combine_reduce_scatter", space, comm, gradient, a, b, c, d, e);
 }
 
-/// The adaptive sum of all ranks' gradients (adasum_allreduce). Each rank gets its part, at its place in the gradient.
-/// Collective: every rank calls it with the same arguments. When this rank's part is there, it returns a report of the
-/// whole. Parts, segments, a schedule and options may follow, in any order and each at most once. It does what
-/// combine_reduce_scatter does with rules::adasum, and throws the same errors.
+/// combine_reduce_scatter with rules::adasum. Parts, segments, a schedule and options may follow, in any order.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report adasum_reduce_scatter(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {},
                              C&& c = {}, D&& d = {}) {
-  if constexpr (detail::is_collective_call<detail::taken_arguments{.rule = false, .parts = true}, Space, Comm, Gradient,
-                                           A, B, C, D>()) {
-    return detail::combine_once("adasum::adasum_reduce_scatter", space, comm, gradient, detail::parts_among(a, b, c, d),
-                                a, b, c, d);
-  } else {
-    return {};
-  }
+  constexpr detail::taken_arguments taken{.rule = false, .parts = true};
+  return detail::combine_once<taken>("adasum::adasum_reduce_scatter", space, comm, gradient, a, b, c, d);
 }
 
 /// A plan for combine_reduce_scatter, of gradients of T that are cut into these segments, or of this length. Collective, and
@@ -126,11 +98,9 @@ template <scalar T, class Space, class Comm, class A = detail::unnamed_options, 
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 auto plan_reduce_scatter(const Space& space, const Comm& comm, const detail::segments_or_length& segments, A&& a = {},
                          B&& b = {}, C&& c = {}, D&& d = {}) {
-  if constexpr (detail::are_arguments<detail::taken_arguments{.segments = false, .parts = true}, A, B, C, D>())
-    if constexpr (detail::is_space_argument<Space, T>())
-      if constexpr (detail::is_communicator_argument<Comm, Space>())
-        return detail::plan_for<T, reduce_scatter_plan>("adasum::plan_reduce_scatter", space, comm, segments,
-                                                        detail::parts_among(a, b, c, d), a, b, c, d);
+  constexpr detail::taken_arguments taken{.segments = false, .parts = true};
+  return detail::plan_for<T, reduce_scatter_plan, taken>("adasum::plan_reduce_scatter", space, comm, segments, a, b, c,
+                                                         d);
 }
 
 /// The part of a rank, if no parts are given: `length` elements are divided into consecutive parts of `length / ranks`,

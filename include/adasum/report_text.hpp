@@ -99,13 +99,13 @@ inline void append_json(std::string& text, double number) {
     text += "null";
 }
 
-/// [value(0), value(1), …]
-template <class Value>
-void append_json_array(std::string& text, std::size_t count, Value&& value) {
+/// An array of what append_one(i) appends.
+template <class AppendOne>
+void append_json_array(std::string& text, std::size_t count, AppendOne&& append_one) {
   text += '[';
   for (std::size_t i = 0; i < count; ++i) {
     if (i > 0) text += ',';
-    append_json(text, value(i));
+    append_one(i);
   }
   text += ']';
 }
@@ -167,29 +167,24 @@ ADASUM_INLINE std::string to_json(const report& r, long long step) {
                         ",\"bytes_sent\":", r.bytes_sent(), ",\"recombined_segments\":", r.recombined_segments(),
                         ",\"fallbacks\":", r.fallbacks(), ",\"orthogonality\":"});
   detail::append_json(text, r.orthogonality());
-  const auto by_segment = [&](std::string_view name, auto&& value) {
-    detail::append(text, {",\"", name, "\":["});
-    for (std::size_t k = 0; k < r.segments(); ++k) {
-      if (k > 0) text += ',';
-      detail::append_json_array(text, r.contributions(), [&](std::size_t i) { return value(i, k); });
-    }
-    text += ']';
+  const auto array = [&](std::string_view name, std::size_t count, auto&& append_one) {
+    detail::append(text, {",\"", name, "\":"});
+    detail::append_json_array(text, count, append_one);
   };
-  text += ",\"orthogonalities\":";
-  detail::append_json_array(text, r.segments(), [&](std::size_t k) { return r.orthogonality(k); });
-  text += ",\"result_norms\":";
-  detail::append_json_array(text, r.segments(), [&](std::size_t k) { return r.result_norm(k); });
-  by_segment("norms", [&](std::size_t i, std::size_t k) { return r.norm(i, k); });
-  by_segment("weights", [&](std::size_t i, std::size_t k) { return r.weight(i, k); });
-  text += ",\"nonfinite\":[";
-  bool first = true;
-  for (const auto& bad : r.nonfinite()) {
-    detail::append(text, {first ? "" : ",", "{\"contribution\":", bad.rank, ",\"segment\":", bad.segment, "}"});
-    first = false;
-  }
-  text += "],\"excluded\":[";
-  for (std::size_t i = 0; i < r.excluded().size(); ++i) detail::append(text, {i == 0 ? "" : ",", r.excluded()[i]});
-  text += "]}\n";
+  const auto of_gradients = [&](std::size_t k, auto number) {
+    detail::append_json_array(text, r.contributions(),
+                              [&](std::size_t i) { detail::append_json(text, (r.*number)(i, k)); });
+  };
+  array("orthogonalities", r.segments(), [&](std::size_t k) { detail::append_json(text, r.orthogonality(k)); });
+  array("result_norms", r.segments(), [&](std::size_t k) { detail::append_json(text, r.result_norm(k)); });
+  array("norms", r.segments(), [&](std::size_t k) { of_gradients(k, &report::norm); });
+  array("weights", r.segments(), [&](std::size_t k) { of_gradients(k, &report::weight); });
+  const auto bad = r.nonfinite();
+  array("nonfinite", bad.size(), [&](std::size_t i) {
+    detail::append(text, {"{\"contribution\":", bad[i].rank, ",\"segment\":", bad[i].segment, "}"});
+  });
+  array("excluded", r.excluded().size(), [&](std::size_t i) { detail::append(text, {r.excluded()[i]}); });
+  text += "}\n";
   return text;
 }
 

@@ -22,21 +22,11 @@ namespace adasum {
 ///
 ///     a ⊕ b = (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
 ///
-/// The gradients and `out` are contiguous arrays of the same length and element type; `out` may be one of the gradients. The
-/// call makes two passes over the gradients, or three if they are many and long. Segments may follow; without them, the whole
-/// gradient is one segment. It returns a report, when `out` is complete. It does what combine() does with rules::adasum, and
-/// throws the same errors. Source: see rules::adasum.
+/// The gradients and `out` are contiguous arrays of the same length and element type; `out` may be one of the gradients.
+/// It is combine() with rules::adasum. Segments may follow.
 template <class Space, class Gradients, class Out, class... Segments>
 report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {
-  if constexpr (detail::is_local_call<detail::only_segments, Space, Gradients, Out, Segments...>()) {
-    const auto target = detail::span_of(out);
-    const std::array<std::size_t, 2> whole{0, target.size()};
-    return detail::combine_gradients<element_t<Out>>("adasum::adasum_tree", space, rules::adasum{}, gradients, target,
-                                                     detail::segments_or(segments_view{whole}, segments...),
-                                                     basic_options<true>{});
-  } else {
-    return {};
-  }
+  return detail::combine_here<detail::only_segments>("adasum::adasum_tree", space, gradients, out, segments...);
 }
 
 /// The same for the gradients of ranks on several nodes: first along the tree over each node's gradients, in the order of the
@@ -45,7 +35,7 @@ report adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const S
 ///
 ///     adasum_tree_by_node(exec, gradients, adasum::node_groups(comm.nodes()), out, segments);
 ///
-/// Until it returns, it keeps one vector for each node. It returns when `out` is complete.
+/// Until it returns, it keeps one vector for each node.
 /// @throws bad_input  there are not as many gradients as ranks; and where adasum_tree throws it
 template <class Space, class Gradients, class Out, class... Segments>
 void adasum_tree_by_node(const Space& space, Gradients&& gradients, const node_groups& nodes, Out&& out,

@@ -214,9 +214,9 @@ TEST_CASE("automatic compares the radices that make different levels") {
 TEST_CASE("automatic takes the cheapest of its candidates on any machine") {
   // Where arithmetic is free, the widest radix that messages allow; where only bytes count, anything but doubling.
   const machine free_arithmetic{.across = {.per_message = 0}, .per_pair_element = 0, .per_product = 0, .per_term = 0};
-  CHECK(detail::cheapest(64, floats(1 << 20), free_arithmetic).which == detail::choice::halving);
+  CHECK(detail::choose_schedule(64, floats(1 << 20), free_arithmetic).which == detail::choice::halving);
   const machine slow_processor{.per_product = 1e-6, .per_term = 1e-6};
-  CHECK(detail::cheapest(64, floats(1 << 16), slow_processor).which == detail::choice::halving);
+  CHECK(detail::choose_schedule(64, floats(1 << 16), slow_processor).which == detail::choice::halving);
   // Many segments: the Gram matrices of wide stages are longer messages than the gradient.
   const schedule_input layers{1 << 18, float_size, 5000, true};
   const auto chosen = detail::choose_schedule(64, layers);

@@ -26,8 +26,8 @@ void check_named(const Named& named, std::string_view text, Rule expected) {
   CHECK(rule.template target<Rule>() != nullptr);
   CHECK(rule.name == expected.name);
   CHECK(degree_of(rule) == degree_of(expected));
-  CHECK(detail::parameters_of(rule) == detail::parameters_of(expected));
-  CHECK(detail::weighs_whole_model(rule) == detail::weighs_whole_model(expected));
+  CHECK(parameters_of(rule) == parameters_of(expected));
+  CHECK(detail::rule_ref(rule).weighs_whole_model() == detail::rule_ref(expected).weighs_whole_model());
   for (int call = 0; call < 2; ++call) {
     std::vector<float> out(90), right(90);
     const auto a = combine(serial_space{}, gradients, out, cut, rule);

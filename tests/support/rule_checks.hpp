@@ -124,12 +124,6 @@ void check_rule(const Rule& rule, const rule_properties& has) {
   CHECK(cosine == doctest::Approx(1));
 }
 
-template <class Rule>
-std::vector<double> parameters_of(const Rule& rule) {
-  const auto all = rule.parameters();
-  return {all.begin(), all.end()};
-}
-
 /// @param whole  a rule as it is by default. @param each  the same rule, by segments
 template <class Rule>
 void check_whole_model(const Rule& whole, const Rule& each) {
@@ -160,7 +154,7 @@ void check_one_nonfinite_segment(const Rule& rule) {
   const auto is_nan = [](const vec& v) { return std::ranges::all_of(v, [](double x) { return std::isnan(x); }); };
 
   const auto propagated = result_of(g), of_all = result_of(finite), of_others = result_of(others);
-  const bool whole_model = detail::weighs_whole_model(rule);
+  const bool whole_model = detail::rule_ref(rule).weighs_whole_model();
   for (std::size_t k = 0; k < cut.size(); ++k) {
     CAPTURE(k);
     const bool is_concerned = whole_model || k == 1;

@@ -170,9 +170,7 @@ class faulty_space {
 
 /// As the library's own spaces are told the number of bytes, and have spaces for pairs.
 template <>
-struct adasum::detail::own_caches<test_of_testing_execution_space::faulty_space> : measures_from_caches {
-  static constexpr std::size_t round_bytes = 1000;
-};
+inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_testing_execution_space::faulty_space> = 1000;
 template <>
 struct adasum::detail::own_space_for_pairs<test_of_testing_execution_space::faulty_space> {
   static auto of(const test_of_testing_execution_space::faulty_space& space) { return space.for_pairs(); }

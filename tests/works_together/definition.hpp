@@ -14,6 +14,7 @@
 #include <adasum/core/optional_members.hpp>
 #include <adasum/core/segments.hpp>
 #include <adasum/core/weigh.hpp>
+#include <adasum/detail/references/rule_ref.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/rules/adasum_linear.hpp>
 #include <adasum/rules/mean.hpp>
@@ -147,7 +148,7 @@ real_vector definition_of(Rule rule, const std::vector<real_vector>& gradients, 
     return problem;
   };
   if constexpr (!pairwise_rule<Rule>)
-    if (detail::weighs_whole_model(rule)) {
+    if (detail::rule_ref(rule).weighs_whole_model()) {
       const auto whole = problem_of({0, cut.total()}, 0);
       return mixed(defined_weights(rule, whole), whole.gradients);
     }

@@ -3,6 +3,7 @@
 
 #include "config.hpp"
 
+#include <array>
 #include <cstddef>
 
 namespace adasum {
@@ -58,6 +59,12 @@ enum class inner_products {
   distances  ///< for rules of n vectors that compare gram.squared_distance(i, j), even if distances are short compared with
              ///< the vectors. If inner products are not accurate enough, differences of vectors are measured
 };
+
+/// What a rule's parameters() returns: numbers, truth values and choices, all as double.
+template <class... Values>
+constexpr std::array<double, sizeof...(Values)> parameter_list(Values... values) {
+  return {static_cast<double>(values)...};
+}
 
 /// What a pairwise rule knows of two vectors a and b.
 struct pair_gram {

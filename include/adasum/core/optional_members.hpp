@@ -85,14 +85,15 @@ constexpr int degree_of(const R& rule) {
     return 1;
 }
 
-/// What a rule or a schedule was made with, passed to visit as a span; an empty one if it does not say.
-template <class Type, class Visitor>
-constexpr auto with_parameters_of(const Type& type, Visitor&& visit) {
+/// What a rule or a schedule was made with; nothing if it does not say.
+template <class Type>
+std::vector<double> parameters_of(const Type& type) {
   if constexpr (detail::has_parameters<Type>) {
     const auto parameters = type.parameters();
-    return visit(std::span<const double>(parameters));
+    const std::span<const double> all(parameters);
+    return {all.begin(), all.end()};
   } else {
-    return visit(std::span<const double>());
+    return {};
   }
 }
 
@@ -104,26 +105,6 @@ constexpr std::size_t fallbacks_of(const R& rule) {
   else
     return 0;
 }
-
-namespace detail {
-
-/// What a rule or a schedule was made with.
-template <class Type>
-std::vector<double> parameters_of(const Type& type) {
-  return with_parameters_of(type,
-                            [](std::span<const double> all) { return std::vector<double>(all.begin(), all.end()); });
-}
-
-/// Whether one set of weights serves all segments.
-template <rule R>
-bool weighs_whole_model(const R& rule) {
-  if constexpr (says_whether_whole_model<R>)
-    return rule.whole_model();
-  else
-    return false;
-}
-
-}  // namespace detail
 
 // ── communicators ──
 

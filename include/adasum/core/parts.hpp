@@ -3,72 +3,35 @@
 
 #include "config.hpp"
 
-#include <concepts>
 #include <cstddef>
-#include <initializer_list>
-#include <iterator>
 #include <span>
-#include <type_traits>
 #include <vector>
 
-#include "error.hpp"
 #include "segments.hpp"
 
 namespace adasum {
 
+/// @cond internal
+namespace detail {
+struct words_of_parts {
+  static constexpr const char *whole = "adasum::parts", *part = "the part of rank";
+};
+}  // namespace detail
+/// @endcond
+
 /// How the result of a reduce_scatter is divided among the ranks: the first elements go to rank 0, the next ones to rank 1,
-/// and so on. There is one part for each rank. Parts may be empty, and a segment may extend over several parts.
+/// and so on. There is one part for each rank. Parts may be empty, and a segment may extend over several parts. They are made
+/// as segments are; size() says how many there are, total() how many elements they have.
 ///
 ///     adasum::parts{1024, 0, 4096};                       // lengths, of any integer types
-///     adasum::parts(lengths.begin(), lengths.end());      // any iterators over integers
-///     adasum::parts(lengths);                             // any range of integers
-class parts {
+class parts : public detail::cut_by_lengths<detail::words_of_parts> {
  public:
-  /// No part.
-  parts() = default;
+  using cut_by_lengths::cut_by_lengths;
 
-  /// @throws bad_input  a negative length, or the total overflows
-  template <std::integral Length>
-  parts(std::initializer_list<Length> lengths) : parts(lengths.begin(), lengths.end()) {}
-
-  /// Lengths of several types. @throws bad_input as above.
-  template <std::integral... Lengths>
-    requires(sizeof...(Lengths) > 1)
-  parts(Lengths... lengths) {
-    (append(lengths), ...);
-  }
-
-  /// @throws bad_input as above.
-  template <std::input_iterator Iterator, std::sentinel_for<Iterator> Sentinel>
-    requires std::integral<std::iter_value_t<Iterator>>
-  parts(Iterator first, Sentinel last) {
-    for (; first != last; ++first) append(*first);
-  }
-
-  /// @throws bad_input as above.
-  template <class Range>
-    requires(!std::same_as<std::remove_cvref_t<Range>, parts> && detail::range_of_lengths<Range>)
-  explicit parts(Range&& lengths)
-      : parts(detail::range_access::begin_of(lengths), detail::range_access::end_of(lengths)) {}
-
-  /// How many: one for each rank.
-  std::size_t size() const { return offsets_.size() - 1; }
-  /// Elements of all of them.
-  std::size_t total() const { return offsets_.back(); }
   /// Where the part of a rank lies in the gradient. @pre rank < size()
-  index_range of_rank(std::size_t rank) const { return {offsets_[rank], offsets_[rank + 1]}; }
-
+  index_range of_rank(std::size_t rank) const { return {boundaries()[rank], boundaries()[rank + 1]}; }
   /// size() + 1 boundaries.
-  std::span<const std::size_t> offsets() const { return {offsets_.data(), offsets_.size()}; }
-
-  friend bool operator==(const parts&, const parts&) = default;
-
- private:
-  void append(std::integral auto length) {
-    detail::append_length(offsets_, length, "adasum::parts", "the part of rank");
-  }
-
-  std::vector<std::size_t> offsets_{0};
+  std::span<const std::size_t> offsets() const { return {boundaries().data(), boundaries().size()}; }
 };
 
 /// Which part of a gradient a rank has, if each gradient is split over several ranks: sharded parameters (FSDP, ZeRO),

@@ -117,61 +117,76 @@ constexpr std::size_t boundaries_up_to(std::span<const std::size_t> offsets, std
 
 }  // namespace detail
 
+/// @cond internal
+namespace detail {
+/// Consecutive parts of a flat vector, by their lengths. Constructors throw a bad_input that names the first negative length,
+/// or the part at which the total overflows.
+/// @tparam Words  how messages call it, and one part
+template <class Words>
+class cut_by_lengths {
+ public:
+  cut_by_lengths() = default;
+  template <std::integral Length>
+  cut_by_lengths(std::initializer_list<Length> lengths) : cut_by_lengths(lengths.begin(), lengths.end()) {}
+  /// Lengths of several types, as in {rows * columns, 10}.
+  template <std::integral... Lengths>
+    requires(sizeof...(Lengths) > 1)
+  cut_by_lengths(Lengths... lengths) {
+    (append(lengths), ...);
+  }
+  template <std::input_iterator Iterator, std::sentinel_for<Iterator> Sentinel>
+    requires std::integral<std::iter_value_t<Iterator>>
+  cut_by_lengths(Iterator first, Sentinel last) {
+    for (; first != last; ++first) append(*first);
+  }
+  template <class Range>
+    requires(!std::derived_from<std::remove_cvref_t<Range>, cut_by_lengths> && range_of_lengths<Range>)
+  explicit cut_by_lengths(Range&& lengths)
+      : cut_by_lengths(range_access::begin_of(lengths), range_access::end_of(lengths)) {}
+
+  /// How many.
+  std::size_t size() const { return offsets_.size() - 1; }
+  /// The elements of all of them.
+  std::size_t total() const { return offsets_.back(); }
+  friend bool operator==(const cut_by_lengths&, const cut_by_lengths&) = default;
+
+ protected:
+  const std::vector<std::size_t>& boundaries() const { return offsets_; }
+
+ private:
+  void append(std::integral auto length) { append_length(offsets_, length, Words::whole, Words::part); }
+
+  std::vector<std::size_t> offsets_{0};
+};
+
+struct words_of_segments {
+  static constexpr const char *whole = "adasum::segments", *part = "segment";
+};
+}  // namespace detail
+/// @endcond
+
 /// How a flat gradient is cut into segments, for example one for each layer or tensor. Rules weigh each segment separately.
-/// Segments may be empty.
+/// Segments may be empty. segments{} has none; size() says how many there are, total() how many elements they have.
 ///
 ///     adasum::segments{1024, 10, 4096};                       // lengths, of any integer types
 ///     adasum::segments(lengths.begin(), lengths.end());       // any iterators over integers
 ///     adasum::segments(lengths);                              // any range of integers
-class segments {
+///
+/// A negative length, or a total that overflows, is a bad_input that names the segment.
+class segments : public detail::cut_by_lengths<detail::words_of_segments> {
  public:
-  /// No segment.
-  segments() = default;
-
-  /// @throws bad_input naming the first negative length, or the segment at which the total overflows.
-  template <std::integral Length>
-  segments(std::initializer_list<Length> lengths) : segments(lengths.begin(), lengths.end()) {}
-
-  /// Lengths of several types, as in segments{rows * columns, 10}. @throws bad_input as above.
-  template <std::integral... Lengths>
-    requires(sizeof...(Lengths) > 1)
-  segments(Lengths... lengths) {
-    (append(lengths), ...);
-  }
-
-  /// @throws bad_input as above.
-  template <std::input_iterator Iterator, std::sentinel_for<Iterator> Sentinel>
-    requires std::integral<std::iter_value_t<Iterator>>
-  segments(Iterator first, Sentinel last) {
-    for (; first != last; ++first) append(*first);
-  }
-
-  /// @throws bad_input as above.
-  template <class Range>
-    requires(!std::same_as<std::remove_cvref_t<Range>, segments> && detail::range_of_lengths<Range>)
-  explicit segments(Range&& lengths)
-      : segments(detail::range_access::begin_of(lengths), detail::range_access::end_of(lengths)) {}
+  using cut_by_lengths::cut_by_lengths;
 
   /// One segment of the given length.
   static segments whole(std::size_t length) { return {length}; }
 
-  /// How many segments.
-  std::size_t size() const { return offsets_.size() - 1; }
-  /// The elements of all segments.
-  std::size_t total() const { return offsets_.back(); }
   /// The elements of segment k.
-  std::size_t length(std::size_t k) const { return offsets_[k + 1] - offsets_[k]; }
+  std::size_t length(std::size_t k) const { return boundaries()[k + 1] - boundaries()[k]; }
   /// Where segment k begins in the gradient.
-  std::size_t offset(std::size_t k) const { return offsets_[k]; }
+  std::size_t offset(std::size_t k) const { return boundaries()[k]; }
 
   /// Converts to a view, for calls that take one.
-  operator segments_view() const { return segments_view{{offsets_.data(), offsets_.size()}}; }
-  friend bool operator==(const segments&, const segments&) = default;
-
- private:
-  void append(std::integral auto length) { detail::append_length(offsets_, length, "adasum::segments", "segment"); }
-
-  std::vector<std::size_t> offsets_{0};
+  operator segments_view() const { return segments_view{{boundaries().data(), boundaries().size()}}; }
 };
 
 /// One contiguous window of flat vectors, seen through its segments. It may begin and end inside a segment. Kernels get

@@ -19,51 +19,32 @@ namespace adasum::detail {
 
 // ── the library's own spaces ──
 
-/// How a space works from caches: not at all.
-struct no_caches {
-  /// How many bytes of gradients one local round of measure and mix processes if there are several segments, so that what has
-  /// been measured is in the cache when it is mixed. 0: a round processes all of them.
-  static constexpr std::size_t round_bytes = 0;
-  /// @param bytes  of all vectors together, of which the slice is one round; 0 if nobody knows, here and below
-  template <class Space, scalar T>
-  static void measure(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
-                      std::size_t) {
-    space.measure(window, vectors, gram);
-  }
-  template <class Space, scalar T>
-  static void mix(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
-                  T* out, std::size_t) {
-    space.mix(window, vectors, weights, out);
-  }
-};
-
-/// Its member measure can be told the number of bytes.
-struct measures_from_caches : no_caches {
-  template <class Space, scalar T>
-  static void measure(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
-                      std::size_t bytes) {
-    if (bytes > 0)
-      space.measure(window, vectors, gram, bytes);
-    else
-      space.measure(window, vectors, gram);
-  }
-};
-
-/// So can mix: its stores can bypass the caches.
-struct works_from_caches : measures_from_caches {
-  template <class Space, scalar T>
-  static void mix(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
-                  T* out, std::size_t bytes) {
-    space.mix(window, vectors, weights, out, bytes);
-  }
-};
-
-/// Which of these a space is. The library's own say so where they are defined. A class that derives from one of them may have
-/// replaced some of it, and does without.
+/// How many bytes of gradients one local round of measure and mix processes if there are several segments, so that what has
+/// been measured is in the cache when it is mixed. 0: a round processes all of them. The library's own spaces say so where they
+/// are defined. A class that derives from one of them may have replaced some of it, and does without.
 template <class Space>
-struct own_caches : no_caches {};
+inline constexpr std::size_t own_round_bytes = 0;
 
-/// A space with the same results as one of the library's, for at most two vectors at once: of(space). Likewise.
+/// A round. Such a space can be told how many bytes all vectors have together: where that is more than the caches hold, it
+/// works past them.
+/// @param bytes  of these; 0 if nobody knows
+template <class Space, scalar T>
+void measure_round(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
+                   std::size_t bytes) {
+  if constexpr (own_round_bytes<Space> != 0 && requires { space.measure(window, vectors, gram, bytes); })
+    if (bytes > 0) return space.measure(window, vectors, gram, bytes);
+  space.measure(window, vectors, gram);
+}
+template <class Space, scalar T>
+void mix_round(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
+               T* out, std::size_t bytes) {
+  if constexpr (own_round_bytes<Space> != 0 && requires { space.mix(window, vectors, weights, out, bytes); })
+    space.mix(window, vectors, weights, out, bytes);
+  else
+    space.mix(window, vectors, weights, out);
+}
+
+/// A space with the same results as one of the library's, for at most two vectors at once: of(space).
 template <class Space>
 struct own_space_for_pairs {
   static const Space& of(const Space& space) { return space; }

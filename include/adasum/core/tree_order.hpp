@@ -105,43 +105,39 @@ class tree_groups {
     std::vector<std::size_t> group_of(leaves + 1);
     for (std::size_t first = 0; first < leaves; first = end_of[first]) {
       for (auto leaf = first; leaf < end_of[first]; ++leaf) group_of[leaf] = size();
-      groups_.push_back({first, end_of[first]});
+      groups_.push_back({{first, end_of[first]}, {}});
     }
     group_of[leaves] = size();
-    within_.resize(leaves - size());
-    std::vector<std::size_t> next(size());  // how many of a group's nodes are there
     for_each_merge(leaves, [&](std::size_t first, std::size_t middle, std::size_t last) {
       if (last - first > most) {
         above_.push_back({group_of[first], group_of[middle], group_of[last]});
         return;
       }
-      const auto group = group_of[first];
-      const auto from = groups_[group].begin;
-      within_[before(group) + next[group]++] = {first - from, middle - from, last - from};
+      auto& [all, within] = groups_[group_of[first]];
+      within.push_back({first - all.begin, middle - all.begin, last - all.begin});
     });
   }
 
   std::size_t size() const { return groups_.size(); }
-  index_range leaves(std::size_t group) const { return groups_[group]; }
+  index_range leaves(std::size_t group) const { return groups_[group].leaves; }
   /// The nodes of a group, children before parents; leaves are counted from its first one.
-  std::span<const merge> within(std::size_t group) const {
-    return {within_.data() + before(group), groups_[group].size() - 1};
-  }
+  std::span<const merge> within(std::size_t group) const { return groups_[group].within; }
   /// Those above; groups are counted as leaves.
-  std::span<const merge> above() const { return {above_.data(), above_.size()}; }
+  std::span<const merge> above() const { return above_; }
 
   std::size_t largest() const {
     std::size_t most = 0;
-    for (const auto group : groups_) most = group.size() > most ? group.size() : most;
+    for (const auto& group : groups_) most = group.leaves.size() > most ? group.leaves.size() : most;
     return most;
   }
 
  private:
-  /// How many nodes the groups before this one have: each has one node less than leaves.
-  std::size_t before(std::size_t group) const { return groups_[group].begin - group; }
-
-  std::vector<index_range> groups_;
-  std::vector<merge> within_, above_;
+  struct group_of_leaves {
+    index_range leaves;
+    std::vector<merge> within;
+  };
+  std::vector<group_of_leaves> groups_;
+  std::vector<merge> above_;
 };
 
 }  // namespace adasum::detail

@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -60,14 +59,7 @@ struct adacons {
 
   bool whole_model() const { return !per_segment; }
   int degree() const { return scale == scaling::none ? 0 : 1; }
-  std::array<double, 6> parameters() const {
-    return {momentum,
-            epsilon,
-            static_cast<double>(scale),
-            static_cast<double>(per_segment),
-            guard,
-            static_cast<double>(unsorting)};
-  }
+  auto parameters() const { return parameter_list(momentum, epsilon, scale, per_segment, guard, unsorting); }
 
   void operator()(gram_view g, std::span<double> weights, std::size_t segment);
 

@@ -88,32 +88,7 @@ inline constexpr bool adasum::detail::is_chosen_at_run_time<adasum::rules::any_r
 /// @endcond
 
 #if ADASUM_DEFINITIONS
-#include "../core/weigh.hpp"
 #include "adasum.hpp"
-
-namespace adasum::detail {
-
-/// A rule for pairs of any type, as one for which there is weigh_along_tree.
-template <bool LeftFold>
-struct held_pairs {
-  static constexpr std::string_view name = "pairs";
-  rule_ref rule;
-  pair_weights operator()(const pair_gram& gram) const { return rule(gram); }
-};
-template <>
-inline constexpr bool is_left_fold<held_pairs<true>> = true;
-
-template <bool LeftFold>
-void weigh_along(const held_pairs<LeftFold>& pairs, gram_view gram, std::span<double> weights) {
-  const std::vector<std::size_t> leaves(gram.size(), 1);
-  weigh_scratch scratch(gram.size());
-  // Of a rule that does not look at inner products, nothing counts as zero.
-  const double vanishing = pairs.rule.needs_gram() ? vanishing_threshold : 0;
-  weigh_along_tree(pairs, gram, leaves.data(), weights.data(), scratch, {vanishing, vanishing, largest_safe_square},
-                   cancelled_node::is_zero);
-}
-
-}  // namespace adasum::detail
 
 namespace adasum::rules {
 
@@ -132,14 +107,8 @@ ADASUM_INLINE int any_rule::degree() const { return reference().degree(); }
 ADASUM_INLINE std::vector<double> any_rule::parameters() const { return reference().parameters(); }
 
 ADASUM_INLINE void any_rule::operator()(gram_view gram, std::span<double> weights, std::size_t segment) {
-  const auto rule = reference();
-  if (!rule.is_pairwise())
-    rule(gram, weights, segment);
-  else if (rule.is_left_fold())
-    detail::weigh_along(detail::held_pairs<true>{rule}, gram, weights);
-  else
-    detail::weigh_along(detail::held_pairs<false>{rule}, gram, weights);
-  fallbacks = rule.fallbacks();
+  detail::weigh_by_products(reference(), gram, weights, segment);
+  fallbacks = reference().fallbacks();
 }
 
 ADASUM_INLINE detail::rule_ref any_rule::reference() const { return {*table_, const_cast<any_rule*>(this)}; }

@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -38,9 +37,7 @@ struct centred_clipping {
   bool per_segment = false;    ///< weights for each segment by itself, instead of one set for the whole model
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 3> parameters() const {
-    return {radius, static_cast<double>(iterations), static_cast<double>(per_segment)};
-  }
+  auto parameters() const { return parameter_list(radius, iterations, per_segment); }
 
   void operator()(gram_view g, std::span<double> weights) const;
 };

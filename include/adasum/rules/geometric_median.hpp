@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -40,9 +39,7 @@ struct geometric_median {
   bool per_segment = false;      ///< weights for each segment by itself, instead of one set for the whole model
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 3> parameters() const {
-    return {smoothing, static_cast<double>(iterations), static_cast<double>(per_segment)};
-  }
+  auto parameters() const { return parameter_list(smoothing, iterations, per_segment); }
 
   void operator()(gram_view g, std::span<double> weights) const;
 

@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -40,9 +39,7 @@ struct gradient_agreement_filtering {
   std::size_t skipped = 0;              ///< how often the result was 0 because nothing agreed with the first gradient
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 3> parameters() const {
-    return {threshold, static_cast<double>(averaging), static_cast<double>(per_segment)};
-  }
+  auto parameters() const { return parameter_list(threshold, averaging, per_segment); }
 
   void operator()(gram_view g, std::span<double> weights);
 

@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -47,15 +46,8 @@ struct gradvac {
   std::vector<std::uint64_t> calls{};  ///< state, too: how often the rule has been called
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 7> parameters() const {
-    // The seed in halves, since double holds no 64 bits.
-    return {beta,
-            target,
-            epsilon,
-            static_cast<double>(seed >> 32),
-            static_cast<double>(seed & 0xffffffffu),
-            static_cast<double>(average),
-            static_cast<double>(per_segment)};
+  auto parameters() const {  // the seed in halves, since double holds no 64 bits
+    return parameter_list(beta, target, epsilon, seed >> 32, seed & 0xffffffffu, average, per_segment);
   }
 
   void operator()(gram_view g, std::span<double> weights, std::size_t segment);

@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -56,10 +55,7 @@ struct multi_krum {
   neighbourhood neighbours = neighbourhood::krum;  ///< how many neighbours count
   metric distance = metric::squared;               ///< how far each is
 
-  std::array<double, 5> parameters() const {
-    return {static_cast<double>(byzantine), static_cast<double>(selected), static_cast<double>(per_segment),
-            static_cast<double>(neighbours), static_cast<double>(distance)};
-  }
+  auto parameters() const { return parameter_list(byzantine, selected, per_segment, neighbours, distance); }
   bool whole_model() const { return !per_segment; }
 
   void operator()(gram_view g, std::span<double> weights) const;

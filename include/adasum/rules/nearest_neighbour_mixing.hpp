@@ -13,41 +13,14 @@
 #include "../core/concepts.hpp"
 #include "../core/gram.hpp"
 #include "../core/optional_members.hpp"
+#include "../detail/references/rule_ref.hpp"
 
 namespace adasum::detail {
 
-/// A rule for pairs, of any type.
-struct pairwise_rule_of_any_type {
-  void* rule;
-  pair_weights (*call)(void* rule, const pair_gram& gram);
-  bool follows_tree, looks_at_gram;
-
-  pair_weights operator()(const pair_gram& gram) const { return call(rule, gram); }
-};
-
-/// Gradients that have been replaced by means of those nearest to them: rules::nearest_neighbour_mixing for any rule.
-class mixed_gradients {
- public:
-  /// @param gram       of the gradients as they were
-  /// @param byzantine  as many are not taken, at most n - 1
-  mixed_gradients(gram_view gram, std::size_t byzantine, bool needs_distances);
-
-  /// Of the mixed ones.
-  gram_view gram() const;
-  /// Their weights, which a rule writes.
-  std::span<double> weights();
-  /// The weights that a rule for pairs gives them along its tree.
-  void weigh(const pairwise_rule_of_any_type& rule);
-  /// The same combination as one of the gradients themselves.
-  void weigh_unmixed(std::span<double> weights) const;
-
- private:
-  std::span<const std::size_t> nearest(std::size_t i) const;
-
-  std::size_t n_, kept_;
-  std::vector<std::size_t> nearest_;  // of each gradient the n - f nearest, itself included, ascending
-  std::vector<double> products_, distances_, weights_;
-};
+/// The weights of rules::nearest_neighbour_mixing, for any rule.
+/// @param byzantine  as many gradients are not taken, at most n - 1
+void weigh_mixed(const rule_ref& rule, std::size_t byzantine, gram_view gram, std::span<double> weights,
+                 std::size_t segment);
 
 }  // namespace adasum::detail
 
@@ -101,25 +74,15 @@ struct nearest_neighbour_mixing {
   }
   int degree() const { return degree_of(rule); }
   std::vector<double> parameters() const {
-    return with_parameters_of(rule, [&](std::span<const double> inner) {
-      std::vector<double> all{static_cast<double>(byzantine)};
-      for (const double one : inner) all.push_back(one);
-      return all;
-    });
+    std::vector<double> all{static_cast<double>(byzantine)};
+    for (const double one : parameters_of(rule)) all.push_back(one);
+    return all;
   }
 
   void operator()(gram_view g, std::span<double> weights, std::size_t segment) {
-    detail::mixed_gradients mixed(g, byzantine, ::adasum::needs_distances<Rule>);
-    if constexpr (pairwise_rule<Rule>)
-      mixed.weigh({&rule,
-                   [](void* any, const pair_gram& pair) -> pair_weights { return (*static_cast<Rule*>(any))(pair); },
-                   tree_rule<Rule>, needs_gram<Rule>});
-    else if constexpr (requires { rule(g, weights, segment); })
-      rule(mixed.gram(), mixed.weights(), segment);
-    else
-      rule(mixed.gram(), mixed.weights());
-    fallbacks = fallbacks_of(rule);
-    mixed.weigh_unmixed(weights);
+    const detail::rule_ref inner(rule);
+    detail::weigh_mixed(inner, byzantine, g, weights, segment);
+    fallbacks = inner.fallbacks();
   }
 };
 
@@ -128,85 +91,81 @@ struct nearest_neighbour_mixing {
 #if ADASUM_DEFINITIONS
 #include <algorithm>
 
-#include "../core/weigh.hpp"
 #include "orders.hpp"
 
 namespace adasum::detail {
 
-inline void for_each_merge_under(const pairwise_rule_of_any_type& rule, std::size_t n, auto&& visit) {
-  if (rule.follows_tree)
-    for_each_merge(n, visit);
-  else
-    for_each_left_fold(n, visit);
-}
-inline bool looks_at_gram(const pairwise_rule_of_any_type& rule) { return rule.looks_at_gram; }
-
-ADASUM_INLINE mixed_gradients::mixed_gradients(gram_view gram, std::size_t byzantine, bool needs_distances)
-    : n_(gram.size()), kept_(n_ - std::min(byzantine, n_ - 1)), nearest_(n_ * kept_), weights_(n_) {
-  std::vector<double> squares(n_);
-  for (std::size_t i = 0; i < n_; ++i) {
-    for (std::size_t j = 0; j < n_; ++j) squares[j] = j == i ? -1 : gram.squared_distance(i, j);
-    auto order = rules::ascending_order(squares);
-    order.resize(kept_);
-    std::sort(order.begin(), order.end());  // the same neighbours have the same mean, to the last bit
-    std::copy(order.begin(), order.end(), nearest_.begin() + static_cast<std::ptrdiff_t>(i * kept_));
+/// Of each gradient the nearest ones, itself included.
+class neighbours {
+ public:
+  /// @param kept  how many
+  neighbours(gram_view gram, std::size_t kept) : n_(gram.size()), kept_(kept) {
+    std::vector<double> squares(n_);
+    for (std::size_t i = 0; i < n_; ++i) {
+      for (std::size_t j = 0; j < n_; ++j) squares[j] = j == i ? -1 : gram.squared_distance(i, j);
+      auto order = rules::ascending_order(squares);
+      order.resize(kept_);
+      std::sort(order.begin(), order.end());  // the same neighbours have the same mean, to the last bit
+      nearest_.insert(nearest_.end(), order.begin(), order.end());
+    }
   }
 
-  // M A Mᵀ, packed, of a symmetric A.
-  const auto between_means = [this](const auto& a) {
+  /// Ascending.
+  std::span<const std::size_t> of(std::size_t i) const { return std::span(nearest_).subspan(i * kept_, kept_); }
+
+  /// M A Mᵀ, packed, of a symmetric A.
+  template <class Symmetric>
+  std::vector<double> between_means(const Symmetric& a) const {
     const auto count = static_cast<double>(kept_);
     std::vector<double> rows(n_ * n_), packed(packed_size(n_));
     for (std::size_t i = 0; i < n_; ++i)
       for (std::size_t j = 0; j < n_; ++j) {
         double sum = 0;
-        for (const auto k : nearest(i)) sum += a(k, j);
+        for (const auto k : of(i)) sum += a(k, j);
         rows[i * n_ + j] = sum / count;
       }
     for (std::size_t i = 0; i < n_; ++i)
       for (std::size_t j = 0; j <= i; ++j) {
         double sum = 0;
-        for (const auto k : nearest(j)) sum += rows[i * n_ + k];
+        for (const auto k : of(j)) sum += rows[i * n_ + k];
         packed[packed_index(i, j)] = sum / count;
       }
     return packed;
-  };
-  products_ = between_means(gram);
-  for (std::size_t i = 0; i < n_; ++i) {
-    double& square = products_[packed_index(i, i)];
-    square = std::max(square, 0.0);
   }
-  if (!needs_distances) return;
-  distances_ = between_means([&](std::size_t i, std::size_t j) { return gram.squared_distance(i, j); });
-  for (std::size_t i = n_; i-- > 0;)  // from the end: a row asks for the diagonal of those before it
+
+ private:
+  std::size_t n_, kept_;
+  std::vector<std::size_t> nearest_;
+};
+
+/// The squared distances of the means, packed.
+inline std::vector<double> distances_of_means(const neighbours& nearest, gram_view gram) {
+  auto found = nearest.between_means([&](std::size_t i, std::size_t j) { return gram.squared_distance(i, j); });
+  for (std::size_t i = gram.size(); i-- > 0;)  // from the end: a row asks for the diagonal of those before it
     for (std::size_t j = 0; j <= i; ++j) {
-      const double own = distances_[packed_index(i, i)] + distances_[packed_index(j, j)];
-      double& square = distances_[packed_index(i, j)];
-      const bool same = std::equal(nearest(i).begin(), nearest(i).end(), nearest(j).begin());
+      const double own = found[packed_index(i, i)] + found[packed_index(j, j)];
+      double& square = found[packed_index(i, j)];
+      const bool same = std::equal(nearest.of(i).begin(), nearest.of(i).end(), nearest.of(j).begin());
       square = same ? 0 : std::max(0.0, square - own / 2);
     }
+  return found;
 }
 
-ADASUM_INLINE gram_view mixed_gradients::gram() const {
-  return {products_.data(), n_, distances_.empty() ? nullptr : distances_.data()};
-}
-
-ADASUM_INLINE std::span<double> mixed_gradients::weights() { return weights_; }
-
-ADASUM_INLINE std::span<const std::size_t> mixed_gradients::nearest(std::size_t i) const {
-  return std::span(nearest_).subspan(i * kept_, kept_);
-}
-
-ADASUM_INLINE void mixed_gradients::weigh(const pairwise_rule_of_any_type& rule) {
-  const std::vector<std::size_t> leaves(n_, 1);
-  weigh_scratch scratch(n_);
-  constexpr weighing_limits limits{vanishing_threshold, vanishing_threshold, largest_safe_square};
-  weigh_along_tree(rule, gram(), leaves.data(), weights_.data(), scratch, limits, cancelled_node::is_zero);
-}
-
-ADASUM_INLINE void mixed_gradients::weigh_unmixed(std::span<double> weights) const {
+ADASUM_INLINE void weigh_mixed(const rule_ref& rule, std::size_t byzantine, gram_view gram, std::span<double> weights,
+                               std::size_t segment) {
+  const auto n = gram.size(), kept = n - std::min(byzantine, n - 1);
+  const neighbours nearest(gram, kept);
+  auto products = nearest.between_means(gram);
+  for (std::size_t i = 0; i < n; ++i) {
+    double& square = products[packed_index(i, i)];
+    square = std::max(square, 0.0);
+  }
+  std::vector<double> distances, of_means(n);
+  if (rule.needs_distances()) distances = distances_of_means(nearest, gram);
+  weigh_by_products(rule, {products.data(), n, distances.empty() ? nullptr : distances.data()}, of_means, segment);
   std::fill(weights.begin(), weights.end(), 0.0);
-  for (std::size_t i = 0; i < n_; ++i)
-    for (const auto k : nearest(i)) weights[k] += weights_[i] / static_cast<double>(kept_);
+  for (std::size_t i = 0; i < n; ++i)
+    for (const auto k : nearest.of(i)) weights[k] += of_means[i] / static_cast<double>(kept);
 }
 
 }  // namespace adasum::detail

@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,10 +37,8 @@ struct pcgrad {
   std::vector<std::uint64_t> calls{};
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 4> parameters() const {
-    // The seed in halves, since double holds no 64 bits.
-    return {static_cast<double>(seed >> 32), static_cast<double>(seed & 0xffffffffu), static_cast<double>(average),
-            static_cast<double>(per_segment)};
+  auto parameters() const {  // the seed in halves, since double holds no 64 bits
+    return parameter_list(seed >> 32, seed & 0xffffffffu, average, per_segment);
   }
 
   void operator()(gram_view g, std::span<double> weights, std::size_t segment);

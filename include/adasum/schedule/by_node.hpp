@@ -10,6 +10,7 @@
 
 #include "../core/node_groups.hpp"
 #include "../core/stage.hpp"
+#include "../detail/references/erased.hpp"
 #include "levels.hpp"
 #include "partition.hpp"
 
@@ -35,12 +36,6 @@ struct inside_node {
 }  // namespace adasum::schedules
 
 namespace adasum::detail {
-
-/// The stages that a schedule has for one of so many nodes. None where `call` is null.
-struct schedule_across {
-  const void* schedule = nullptr;
-  std::vector<stage> (*call)(const void* schedule, int node, int nodes, const schedule_input& among_nodes) = nullptr;
-};
 
 /// A range of the longest share's elements as one of those of another share, which may have one element less.
 constexpr index_range moved_into(index_range share, index_range some) {
@@ -83,19 +78,29 @@ inline void move_to_carriers(std::vector<stage>& stages, const node_leaves& leav
   }
 }
 
-/// See schedules::stages_by_node.
-inline std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const schedule_input& input,
-                                         const schedules::inside_node& inside, const schedule_across& across) {
+}  // namespace adasum::detail
+
+namespace adasum::schedules {
+
+/// The stages of each node's ranks, and then, for as many ranks of each node as the smallest has, those stages across the
+/// nodes that across(node, number of nodes, input) gives, if any.
+/// @param leaves  which rank's gradient is which leaf
+/// @param input   of the whole gradient
+/// @param across  a schedule's stages: for `whole`, of one whose stages are replicated (recursive_doubling)
+inline std::vector<stage> stages_by_node(
+    const node_leaves& leaves, int rank, const schedule_input& input, const inside_node& inside,
+    detail::function_ref<std::vector<stage>(int node, int nodes, const schedule_input& among_nodes)> across) {
   const auto& groups = leaves.groups();
-  const bool by_shards = inside.each == schedules::carried::shard;
+  const bool by_shards = inside.each == carried::shard;
   const auto shares = groups.smallest();
   const auto [node, place] = groups.find(rank);
   const auto mates = groups.ranks(node);
   const index_range all{0, input.length};
-  const level_tree levels(mates.size(), inside.radix, large_primes::kept, shares);
+  const detail::level_tree levels(mates.size(), inside.radix, detail::large_primes::kept, shares);
 
   std::vector<stage> stages;
-  if (mates.size() > 1 || inside.even_alone) stages = levels.stages(place, all, by_shards ? any_number_of_parts : 1);
+  if (mates.size() > 1 || inside.even_alone)
+    stages = levels.stages(place, all, by_shards ? detail::any_number_of_parts : 1);
   for (auto& one : stages) {
     for (int& member : one.members) member = mates[static_cast<std::size_t>(member)];
     for (int& other : one.sum_over) other = mates[static_cast<std::size_t>(other)];
@@ -104,7 +109,7 @@ inline std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, co
   }
   const auto share = levels.share_of(place);
   // A rule along the tree leaves a single vector as it is; another need not.
-  if (!share || !across.call || (groups.size() == 1 && input.along_tree)) return stages;
+  if (!share || (groups.size() == 1 && input.along_tree)) return stages;
 
   auto among_nodes = input;
   among_nodes.nodes = {};
@@ -113,29 +118,10 @@ inline std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, co
   // The shards' inner products are summed together, so all of them take the same stages: those of the longest, cut to
   // each. (One that chooses by the length could choose differently for one element more.)
   if (by_shards) among_nodes.length = (all.size() + shares - 1) / shares;
-  auto others = across.call(across.schedule, static_cast<int>(node), static_cast<int>(groups.size()), among_nodes);
-  move_to_carriers(others, leaves, inside, *share, all);
+  auto others = across(static_cast<int>(node), static_cast<int>(groups.size()), among_nodes);
+  if (!others.empty()) detail::move_to_carriers(others, leaves, inside, *share, all);
   for (auto& one : others) stages.push_back(std::move(one));
   return stages;
-}
-
-}  // namespace adasum::detail
-
-namespace adasum::schedules {
-
-/// The stages of each node's ranks, and then, for as many ranks of each node as the smallest has, those stages across the
-/// nodes that across(node, number of nodes, input) gives.
-/// @param leaves  which rank's gradient is which leaf
-/// @param input   of the whole gradient
-/// @param across  a schedule's stages: for `whole`, of one whose stages are replicated (recursive_doubling)
-template <class Across>
-std::vector<stage> stages_by_node(const node_leaves& leaves, int rank, const schedule_input& input,
-                                  const inside_node& inside, const Across& across) {
-  return detail::stages_by_node(
-      leaves, rank, input, inside,
-      {&across, [](const void* schedule, int node, int nodes, const schedule_input& among_nodes) -> std::vector<stage> {
-         return (*static_cast<const Across*>(schedule))(node, nodes, among_nodes);
-       }});
 }
 
 }  // namespace adasum::schedules

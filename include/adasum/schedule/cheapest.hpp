@@ -100,23 +100,6 @@ inline schedules::shared_memory levels_in_place(int size, const schedule_input& 
   return {first_least(all, size, input, machine_of(on)).radix};
 }
 
-/// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every
-/// rank computes it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's
-/// gradient.
-///
-/// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
-/// halving and all_to_all.
-inline choice cheapest(int size, const schedule_input& input, const given_machine& on = {}) {
-  // The model asks rank 0, whose parts of short gradients among many ranks are empty.
-  return first_least(choices(size, !is_short(size, input, on)), size, input, machine_of(on));
-}
-
-/// Of exchanging whole gradients. Whatever the radix, each rank gets as much of what the report needs.
-inline choice cheapest_doubling(int size, schedule_input input, const given_machine& on = {}) {
-  input.segments = 1;
-  return first_least(ways_of_doubling(size), size, input, machine_of(on));
-}
-
 /// The radix of levels inside nodes that costs least, where some node has more ranks than take one stage in any case. Of
 /// those that cost the same, the usual one, or else the first.
 inline std::size_t radix_inside(const node_leaves& leaves, schedules::carried each, const schedule_input& input,
@@ -145,20 +128,28 @@ inline choice cheapest_by_node(int size, schedule_input input, const given_machi
     for (const auto& one : across) all.push_back({one.which, one.radix, each, one.most_parts, radix});
   };
   if (!input.in_place && is_short(size, input, on))
-    input.segments = 1;  // as in cheapest_doubling
+    input.segments = 1;  // see short_vector_bytes
   else
-    append(choices(nodes, true), schedules::carried::shard);
+    append(choices(nodes), schedules::carried::shard);
   if (!input.in_place) append(ways_of_doubling(nodes), schedules::carried::whole);
   return first_least(all, size, input, machine_of(on), &leaves);
 }
 
-inline choice choose_schedule(int size, const schedule_input& input, const given_machine& on = {}) {
+/// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every
+/// rank computes it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's
+/// gradient. (Its parts of short gradients among many ranks are empty: so those are not halved.)
+///
+/// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
+/// halving and all_to_all.
+inline choice choose_schedule(int size, schedule_input input, const given_machine& on = {}) {
   if (input.along_tree && !input.nodes.empty()) return cheapest_by_node(size, input, on);
   if (input.in_place) return {choice::shared_memory, levels_in_place(size, input, on).radix};
   if (!input.along_tree) return {choice::all_to_all};
   if (size == 1) return {choice::doubling};
-  if (is_short(size, input, on)) return cheapest_doubling(size, input, on);
-  return is_measured_pair(size, input, on) ? choice{choice::halving} : cheapest(size, input, on);
+  const bool short_ones = is_short(size, input, on);
+  if (!short_ones && is_measured_pair(size, input, on)) return {choice::halving};
+  if (short_ones) input.segments = 1;
+  return first_least(short_ones ? ways_of_doubling(size) : choices(size), size, input, machine_of(on));
 }
 
 /// Whether copying a gradient to memory that all ranks share, reducing it there and copying it back pays. Up to

@@ -43,12 +43,11 @@ struct choice {
   }
   /// Nodes first.
   std::vector<stage> stages(const node_leaves& leaves, int rank, const schedule_input& input) const {
-    const choice across{which, radix, {}, most_parts};
-    const auto call = [](const void* schedule, int node, int nodes, const schedule_input& among_nodes) {
-      return static_cast<const choice*>(schedule)->stages(node, nodes, among_nodes);
+    const auto across = [&](int node, int nodes, const schedule_input& among_nodes) {
+      if (which == shared_memory) return std::vector<stage>();
+      return choice{which, radix, {}, most_parts}.stages(node, nodes, among_nodes);
     };
-    return stages_by_node(leaves, rank, input, {.each = *by_node, .radix = radix_inside},
-                          which == shared_memory ? schedule_across{} : schedule_across{&across, call});
+    return schedules::stages_by_node(leaves, rank, input, {.each = *by_node, .radix = radix_inside}, across);
   }
 
   std::string_view name() const {
@@ -106,11 +105,10 @@ inline std::vector<choice> ways_of_halving(int size) {
   return found;
 }
 
-/// Doubling; halving, if that is to be among them; all_to_all.
-inline std::vector<choice> choices(int size, bool halved) {
+/// Doubling, halving, all_to_all.
+inline std::vector<choice> choices(int size) {
   auto found = ways_of_doubling(size);
-  if (halved && size > 1)
-    for (const auto& one : ways_of_halving(size)) found.push_back(one);
+  for (const auto& one : ways_of_halving(size)) found.push_back(one);
   if (size <= most_ranks_all_to_all) found.push_back({choice::all_to_all});
   return found;
 }

@@ -11,6 +11,8 @@
 #include "../core/concepts.hpp"
 #include "../core/optional_members.hpp"
 #include "../core/stage.hpp"
+#include "../detail/references/rule_ref.hpp"
+#include "../detail/references/schedule_ref.hpp"
 #include "automatic.hpp"
 #include "shared_memory.hpp"
 
@@ -24,16 +26,13 @@ namespace adasum::detail {
 struct two_levels {
   std::span<const int> node_of_rank;
   std::size_t radix;
-  bool is_pairwise, follows_tree;  ///< the rule inside the nodes
-  const void* outer;               ///< the schedule across the nodes, and its members
-  std::vector<stage> (*stages_across)(const void* outer, int node, int nodes, const schedule_input& among_nodes);
-  std::vector<int> (*leaves_across)(const void* outer, int nodes, const schedule_input& among_nodes);  ///< may be null
+  rule_ref inner;
+  schedule_ref outer;
 
   std::vector<stage> stages(int rank, int size, const schedule_input& input) const;
-  std::vector<int> leaf_ranks(int size, const schedule_input& input) const;
-
   /// The nodes are leaves in the order of the schedule across them.
   node_leaves leaves(int size, schedule_input input) const;
+  std::vector<int> leaf_ranks(int size, const schedule_input& input) const;
 };
 
 }  // namespace adasum::detail
@@ -84,8 +83,7 @@ struct hierarchical {
   /// Inner rules are compared as ranks compare them.
   friend bool operator==(const hierarchical& a, const hierarchical& b) {
     return a.node_of_rank == b.node_of_rank && a.radix == b.radix && detail::do_the_same(a.outer, b.outer) &&
-           std::string_view(a.inner.name) == b.inner.name &&
-           detail::parameters_of(a.inner) == detail::parameters_of(b.inner);
+           std::string_view(a.inner.name) == b.inner.name && parameters_of(a.inner) == parameters_of(b.inner);
   }
 
   /// @throws bad_input  if node_of_rank does not name a node for each rank, or the radix is less than 2
@@ -99,9 +97,7 @@ struct hierarchical {
   /// The radix, and those of the schedule across the nodes; the inner rule and the nodes are compared separately.
   std::vector<double> parameters() const {
     std::vector<double> all{static_cast<double>(radix)};
-    if constexpr (requires { outer.parameters(); }) {
-      for (const double one : outer.parameters()) all.push_back(one);
-    }
+    for (const double one : parameters_of(outer)) all.push_back(one);
     return all;
   }
 
@@ -109,18 +105,7 @@ struct hierarchical {
   std::vector<int> leaf_ranks(int size, const schedule_input& input) const { return levels().leaf_ranks(size, input); }
 
  private:
-  detail::two_levels levels() const {
-    const auto stages_across = [](const void* order, int node, int nodes,
-                                  const schedule_input& among_nodes) -> std::vector<stage> {
-      return static_cast<const Outer*>(order)->stages(node, nodes, among_nodes);
-    };
-    detail::two_levels all{node_of_rank, radix, pairwise_rule<Inner>, tree_rule<Inner>, &outer, stages_across, nullptr};
-    if constexpr (requires(const schedule_input& among_nodes) { outer.leaf_ranks(1, among_nodes); })
-      all.leaves_across = [](const void* order, int nodes, const schedule_input& among_nodes) -> std::vector<int> {
-        return static_cast<const Outer*>(order)->leaf_ranks(nodes, among_nodes);
-      };
-    return all;
-  }
+  detail::two_levels levels() const { return {node_of_rank, radix, inner, outer}; }
 };
 
 /// @cond internal
@@ -149,9 +134,8 @@ ADASUM_INLINE node_leaves two_levels::leaves(int size, schedule_input input) con
     throw bad_input({"adasum::schedules::hierarchical: nodes are given for ", counted(node_of_rank.size(), "rank"),
                      ", the communicator has ", size});
   const node_groups groups(node_of_rank);
-  if (leaves_across == nullptr) return node_leaves(groups);
   input.nodes = {};
-  return node_leaves(groups, leaves_across(outer, static_cast<int>(groups.size()), input));
+  return node_leaves(groups, outer.leaf_ranks(static_cast<int>(groups.size()), input));
 }
 
 ADASUM_INLINE std::vector<stage> two_levels::stages(int rank, int size, const schedule_input& input) const {
@@ -159,9 +143,12 @@ ADASUM_INLINE std::vector<stage> two_levels::stages(int rank, int size, const sc
   require_radix(radix, "hierarchical");
   // A pairwise rule leaves a single vector as it is, of a rank or of a node; another need not.
   const bool only_stage = known.groups().size() == 1 && input.along_tree;
-  const schedules::inside_node inside{
-      .by_inner_rule = true, .even_alone = only_stage || !is_pairwise, .radix = follows_tree ? radix : one_level};
-  return stages_by_node(known, rank, input, inside, {outer, stages_across});
+  const schedules::inside_node inside{.by_inner_rule = true,
+                                      .even_alone = only_stage || !inner.is_pairwise(),
+                                      .radix = inner.follows_tree() ? radix : one_level};
+  return schedules::stages_by_node(
+      known, rank, input, inside,
+      [&](int node, int nodes, const schedule_input& among_nodes) { return outer.stages(node, nodes, among_nodes); });
 }
 
 ADASUM_INLINE std::vector<int> two_levels::leaf_ranks(int size, const schedule_input& input) const {

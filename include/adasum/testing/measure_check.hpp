@@ -65,9 +65,9 @@ class measure_check {
     const auto gram = measured_by(space_, at, window);
     if (gram.back() != 1e99) refuse("it writes past the last Gram matrix");
     check_values(vectors, window, gram, "");
-    if constexpr (!InDouble && own_caches<Space>::round_bytes != 0) {
+    if constexpr (!InDouble && own_round_bytes<Space> != 0) {
       auto told = gram_list(gram.size(), 1e99);
-      own_caches<Space>::measure(space_, window, at.all(), told.data(), std::size_t{1} << 30);
+      measure_round(space_, window, at.all(), told.data(), std::size_t{1} << 30);
       space_.fence();
       check_values(vectors, window, told, ", told that they are part of more");
     }

@@ -54,9 +54,7 @@ struct own_measure : serial_space {
 }  // namespace test_of_core_concepts_complete
 
 template <>
-struct adasum::detail::own_caches<test_of_core_concepts_complete::space_in_rounds> : no_caches {
-  static constexpr std::size_t round_bytes = 100;
-};
+inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_core_concepts_complete::space_in_rounds> = 100;
 
 namespace test_of_core_concepts_complete {
 

@@ -43,7 +43,8 @@ auto for_recombining(const without_groups& space) {
 }  // namespace test_of_combine_in_groups
 
 template <>
-struct adasum::detail::own_caches<test_of_combine_in_groups::without_groups> : own_caches<adasum::serial_space> {};
+inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_combine_in_groups::without_groups> =
+    own_round_bytes<adasum::serial_space>;
 
 namespace test_of_combine_in_groups {
 namespace {

@@ -181,9 +181,7 @@ bool has_left_work(const Space& space) {
 
 /// Several rounds.
 template <>
-struct adasum::detail::own_caches<test_of_combine_in_groups_failures::late_space> : no_caches {
-  static constexpr std::size_t round_bytes = 4096;
-};
+inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_combine_in_groups_failures::late_space> = 4096;
 
 namespace test_of_combine_in_groups_failures {
 

@@ -14,6 +14,7 @@ list(APPEND detail_may_include rules)
 list(APPEND comm_may_include detail/references)
 list(APPEND testing_may_include detail/references)
 list(APPEND rules_may_include detail/references)
+list(APPEND schedule_may_include detail/references)
 list(APPEND detail/local_may_include rules detail/references)
 list(APPEND detail/collective_may_include schedule detail/references detail/local)
 

@@ -29,8 +29,7 @@ struct place_in_bucket {
 class buckets {
  public:
   /// @param space  must stay where it is
-  /// @param posts  whether ready() may go on with reductions: else it would wait for other ranks
-  buckets(const space_ref& space, bool posts) : space_(space), posts_(posts) {}
+  explicit buckets(const space_ref& space) : space_(space) {}
   buckets(const buckets&) = delete;
   buckets& operator=(const buckets&) = delete;
   ~buckets();
@@ -73,7 +72,7 @@ class buckets {
   void copy(const std::byte* from, std::byte* to, std::size_t count) const;
 
   space_ref space_;
-  bool posts_;
+  bool posts_ = false;  // whether ready() may go on with reductions: else it would wait for other ranks
   std::vector<parameter> parameters_;
   std::vector<bucket> buckets_;
   std::vector<const report*> reports_;
@@ -97,6 +96,7 @@ namespace adasum::detail {
 
 ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segments> parameters,
                                    std::size_t bucket_bytes, const plan_arguments& given) {
+  posts_ = given.comm.can_post();
   parameters_.resize(parameters.size());
   fill(parameters, given.rule.weighs_whole_model() ? std::numeric_limits<std::size_t>::max() : bucket_bytes);
   if (buckets_.size() > 1 && given.schedule.inner_rule().weighs_whole_model())

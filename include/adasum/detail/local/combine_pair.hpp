@@ -225,7 +225,7 @@ class pair_combination {
 
  private:
   /// Spaces that compute from caches get windows of so many bytes, and of so many segments at most; others get everything.
-  static constexpr bool has_caches = own_caches<Space>::round_bytes != 0;
+  static constexpr bool has_caches = own_round_bytes<Space> != 0;
   static constexpr std::size_t most = 64;
   /// Inner products and weights.
   static constexpr std::size_t numbers_of_segment = packed_size(2) + 2;
@@ -237,7 +237,7 @@ class pair_combination {
     const std::size_t last = std::min(segments_.size(), first + most);
     const std::size_t* const offsets = segments_.offsets().data();
     std::size_t end = first + 1;
-    while (end < last && 2 * sizeof(T) * (offsets[end + 1] - offsets[first]) <= own_caches<Space>::round_bytes) ++end;
+    while (end < last && 2 * sizeof(T) * (offsets[end + 1] - offsets[first]) <= own_round_bytes<Space>) ++end;
     return end - first;
   }
 
@@ -262,7 +262,7 @@ class pair_combination {
     const slice window = whole(some);
     const std::span<const T* const> vectors(vectors_);
     // Each window is short, but all of them together may be more than the caches hold.
-    own_caches<Space>::measure(space_, window, vectors, gram, bytes_);
+    measure_round(space_, window, vectors, gram, bytes_);
     space_.fence();
   }
 
@@ -271,7 +271,7 @@ class pair_combination {
     if (first == last) return;
     const slice window = whole(some.part(first, last - first));
     const std::span<const T* const> vectors(vectors_);
-    own_caches<Space>::mix(space_, window, vectors, weights + 2 * first, out_, bytes_);
+    mix_round(space_, window, vectors, weights + 2 * first, out_, bytes_);
   }
 
   const Space& space_;

@@ -11,22 +11,11 @@
 
 #include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
-#include "../../core/tree_order.hpp"
 #include "../../core/weigh.hpp"
 #include "../references/rule_ref.hpp"
 
 /// From a Gram matrix and any rule to the weights of one segment. Pure: numbers in, numbers out.
 namespace adasum::detail {
-
-// For weigh_along_tree, of a rule that is known at run time.
-template <class Visitor>
-void for_each_merge_under(const rule_ref& rule, std::size_t n, Visitor&& visit) {
-  if (rule.is_left_fold())
-    for_each_left_fold(n, visit);
-  else
-    for_each_merge(n, visit);
-}
-inline bool looks_at_gram(const rule_ref& rule) { return rule.needs_gram(); }
 
 /// Weights of the vectors that take part (leaves[i] > 0) under a rule for n vectors at once; 0 for the others.
 inline void weigh_all_at_once(const rule_ref& rule, gram_view gram, std::span<const std::size_t> leaves,

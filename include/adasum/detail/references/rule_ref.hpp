@@ -14,6 +14,7 @@
 #include "../../core/concepts.hpp"
 #include "../../core/gram.hpp"
 #include "../../core/optional_members.hpp"
+#include "../../core/tree_order.hpp"
 #include "erased.hpp"
 #include "refused_members.hpp"
 
@@ -150,7 +151,7 @@ rule_table table_of_rule{.pair = Functions::pair(),
                          .whole_model = Functions::whole_model(),
                          .degree = [](const void* rule) { return adasum::degree_of(Functions::of(rule)); },
                          .fallbacks = [](const void* rule) { return adasum::fallbacks_of(Functions::of(rule)); },
-                         .parameters = [](const void* rule) { return detail::parameters_of(Functions::of(rule)); },
+                         .parameters = [](const void* rule) { return adasum::parameters_of(Functions::of(rule)); },
                          .has_state = !std::is_empty_v<Rule>,
                          .copy = [](const void* rule) { return own(Object(*static_cast<const Object*>(rule))); }};
 
@@ -167,4 +168,36 @@ requires(!std::is_same_v<std::remove_const_t<Rule>, rule_ref> &&
   refuse_members_of_rule<std::remove_const_t<Rule>>();
 }
 
+// ── weights ──
+
+// For weigh_along_tree, of a rule that is known at run time.
+template <class Visitor>
+void for_each_merge_under(const rule_ref& rule, std::size_t n, Visitor&& visit) {
+  if (rule.is_left_fold())
+    for_each_left_fold(n, visit);
+  else
+    for_each_merge(n, visit);
+}
+inline bool looks_at_gram(const rule_ref& rule) { return rule.needs_gram(); }
+
+/// Weights under any rule where nobody can look at the vectors: what nearly cancels along the tree counts as zero.
+void weigh_by_products(const rule_ref& rule, gram_view gram, std::span<double> weights, std::size_t segment);
+
 }  // namespace adasum::detail
+
+#if ADASUM_DEFINITIONS
+#include "../../core/weigh.hpp"
+
+namespace adasum::detail {
+
+ADASUM_INLINE void weigh_by_products(const rule_ref& rule, gram_view gram, std::span<double> weights,
+                                     std::size_t segment) {
+  if (!rule.is_pairwise()) return rule(gram, weights, segment);
+  const std::vector<std::size_t> leaves(gram.size(), 1);
+  weigh_scratch scratch(gram.size());
+  weigh_along_tree(rule, gram, leaves.data(), weights.data(), scratch,
+                   {vanishing_threshold, vanishing_threshold, largest_safe_square}, cancelled_node::is_zero);
+}
+
+}  // namespace adasum::detail
+#endif

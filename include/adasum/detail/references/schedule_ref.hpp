@@ -139,7 +139,7 @@ schedule_table table_of_schedule{
     .uses_shared_memory = Functions::uses_shared_memory(),
     .chosen_name = Functions::chosen_name(),
     .leaf_ranks = Functions::leaf_ranks(),
-    .parameters = [](const void* schedule) { return detail::parameters_of(Functions::of(schedule)); },
+    .parameters = [](const void* schedule) { return adasum::parameters_of(Functions::of(schedule)); },
     .inner = &Functions::inner,
     .has_inner = has_inner_rule<Schedule>,
     .equal = [](const void* a, const void* b) { return do_the_same(Functions::of(a), Functions::of(b)); },

@@ -182,11 +182,11 @@ struct functions_of_space {
     return space_memory::of(of(space).template allocate<T>(count));
   }
   static void measure(const void* space, const slice& window, vector_list vectors, double* gram, std::size_t bytes) {
-    own_caches<Space>::measure(of(space), window, typed<T>(vectors), gram, bytes);
+    measure_round(of(space), window, typed<T>(vectors), gram, bytes);
   }
   static void mix(const void* space, const slice& window, vector_list vectors, const double* weights, void* out,
                   std::size_t bytes) {
-    own_caches<Space>::mix(of(space), window, typed<T>(vectors), weights, static_cast<T*>(out), bytes);
+    mix_round(of(space), window, typed<T>(vectors), weights, static_cast<T*>(out), bytes);
   }
   static void copy(const void* space, const void* from, void* to, std::size_t count) {
     of(space).copy(static_cast<const T*>(from), static_cast<T*>(to), count);
@@ -296,7 +296,7 @@ space_table table_of_space{.name = [](const void* space) -> std::string_view { r
                            .format = format_of<T>,
                            .element_size = sizeof(T),
                            .is_device = device_space<Space>,
-                           .round_bytes = own_caches<Space>::round_bytes,
+                           .round_bytes = own_round_bytes<Space>,
                            .allocate = &Functions::allocate,
                            .measure = &Functions::measure,
                            .measure_in_double = Functions::measure_in_double(),

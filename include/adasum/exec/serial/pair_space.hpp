@@ -56,7 +56,7 @@ class serial_pair_space : public serial_space {
 
 /// @cond internal
 template <>
-struct detail::own_caches<detail::serial_pair_space> : own_caches<serial_space> {};
+inline constexpr std::size_t detail::own_round_bytes<detail::serial_pair_space> = own_round_bytes<serial_space>;
 template <>
 struct detail::own_space_for_pairs<serial_space> {
   static serial_pair_space of(const serial_space& space) { return serial_pair_space(space); }

@@ -183,11 +183,9 @@ class serial_space {
 };
 
 /// @cond internal
+/// What has been measured is still in the second-level cache when it is mixed.
 template <>
-struct detail::own_caches<serial_space> : works_from_caches {
-  /// What has been measured is still in the second-level cache when it is mixed.
-  static constexpr std::size_t round_bytes = std::size_t{256} << 10;
-};
+inline constexpr std::size_t detail::own_round_bytes<serial_space> = std::size_t{256} << 10;
 /// @endcond
 
 }  // namespace adasum

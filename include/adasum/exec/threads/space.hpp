@@ -150,12 +150,10 @@ class threads_space {
 };
 
 /// @cond internal
+/// What has been measured is still in the second-level caches when it is mixed. Less than what the serial kernels
+/// regard as vectors from memory, for which some of them add in another order.
 template <>
-struct detail::own_caches<threads_space> : measures_from_caches {
-  /// What has been measured is still in the second-level caches when it is mixed. Less than what the serial kernels
-  /// regard as vectors from memory, for which some of them add in another order.
-  static constexpr std::size_t round_bytes = std::size_t{384} << 10;
-};
+inline constexpr std::size_t detail::own_round_bytes<threads_space> = std::size_t{384} << 10;
 
 /// See core/concepts.hpp: what serial_space has. Rare, so the calling thread does it alone.
 template <std::same_as<threads_space> Space>
@@ -175,7 +173,7 @@ detail::serial_double_space for_recombining(const Space& space) {
 namespace adasum {
 
 // Less than what the serial kernels regard as vectors from memory, for which some of them add in another order.
-static_assert(!detail::serial::come_from_memory(detail::own_caches<threads_space>::round_bytes));
+static_assert(!detail::serial::come_from_memory(detail::own_round_bytes<threads_space>));
 
 ADASUM_INLINE threads_space::threads_space() : threads_space(detail::threads_backend::processors()) {}
 

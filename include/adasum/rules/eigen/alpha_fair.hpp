@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "../../core/scalar.hpp"
@@ -95,25 +96,26 @@ class alpha_fair {
 /// The weights α of gradients with Gα = s·α^(-1/a): with α = D⁻¹β and G = D R D, Rβ ∝ d^(1/a-1) β^(-1/a). A zero gradient
 /// has weight 0.
 /// @param length  of the result Σ αᵢ gᵢ; 0: the length that follows from s = 1 (√n where a = 1)
-/// @return empty if there are none
-inline std::vector<double> fair_weights(const scaled_gram& scaled, double a, double length) {
+/// @return whether there are such; otherwise the weights are those of the mean
+inline bool fair_weights(const scaled_gram& scaled, double a, double length, std::span<double> weights) {
   std::vector<Eigen::Index> nonzero;
   for (Eigen::Index i = 0; i < scaled.lengths.size(); ++i)
     if (scaled.lengths(i) > 0) nonzero.push_back(i);
-  std::vector<double> weights(static_cast<std::size_t>(scaled.lengths.size()), 0.0);
-  if (nonzero.empty()) return weights;
+  std::ranges::fill(weights, nonzero.empty() ? 0 : 1 / static_cast<double>(weights.size()));
+  if (nonzero.empty()) return true;
   const Eigen::VectorXd lengths = scaled.lengths(nonzero);
   const Eigen::MatrixXd directions = scaled.directions(nonzero, nonzero);
   const Eigen::VectorXd k = (lengths / lengths.mean()).array().pow(1 / a - 1);
-  if (!detail::is_finite(k.sum()) || k.minCoeff() == 0) return {};
+  if (!detail::is_finite(k.sum()) || k.minCoeff() == 0) return false;
   const auto beta = alpha_fair(directions, k, a).solve();
-  if (!beta) return {};
+  if (!beta) return false;
+  std::ranges::fill(weights, 0.0);
   const double factor = length == 0 ? 1 : length / std::sqrt(beta->dot(directions * *beta));
   for (std::size_t i = 0; i < nonzero.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
     weights[static_cast<std::size_t>(nonzero[i])] = factor * (*beta)(at) / lengths(at);
   }
-  return weights;
+  return true;
 }
 
 }  // namespace adasum::rules

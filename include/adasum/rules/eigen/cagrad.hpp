@@ -4,10 +4,8 @@
 #include "../../core/config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -42,7 +40,7 @@ struct cagrad {
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 2> parameters() const { return {c, static_cast<double>(per_segment)}; }
+  auto parameters() const { return parameter_list(c, per_segment); }
 
   void operator()(gram_view g, std::span<double> weights) {
     const auto n = static_cast<double>(g.size());
@@ -51,71 +49,56 @@ struct cagrad {
     if (scaled.radius == 0) return;
     const auto w = scaled.solve();
     const double length = scaled.length_of(w);
-    if (!(length > std::sqrt(n * gram_accuracy) * scaled.mass_of(w))) {
+    if (!(length > std::sqrt(n * gram_accuracy) * w.dot(scaled.lengths))) {
       ++fallbacks;
       return;
     }
-    for (std::size_t i = 0; i < w.size(); ++i) weights[scaled.nonzero[i]] += scaled.radius / length * w[i];
+    for (Eigen::Index i = 0; i < w.size(); ++i) weights[scaled.of_all(i)] += scaled.radius / length * w(i);
   }
 
  private:
   /// The gradients that are not zero, divided by the longest one's length.
   struct problem {
     problem(gram_view g, double c) {
-      double largest = 0, mass = 0;
+      double largest = 0;
       for (std::size_t i = 0; i < g.size(); ++i) {
         if (g(i, i) > 0) nonzero.push_back(i);
         largest = std::max(largest, g(i, i));
       }
-      const auto n = nonzero.size();
+      const auto n = static_cast<Eigen::Index>(nonzero.size());
       const auto count = static_cast<double>(g.size());
-      gram.resize(packed_size(n)), with_mean.resize(n), lengths.resize(n);
-      for (std::size_t i = 0; i < n; ++i) {
-        for (std::size_t j = 0; j < n; ++j) {
-          const double entry = g(nonzero[i], nonzero[j]) / largest;
-          gram[packed_index(i, j)] = entry;
-          with_mean[i] += entry / count;
-        }
-        lengths[i] = std::sqrt(gram[packed_index(i, i)]);
-        mean2 += with_mean[i] / count;
-        mass += lengths[i] / count;
-      }
+      gram = Eigen::MatrixXd::NullaryExpr(
+          n, n, [&](Eigen::Index i, Eigen::Index j) { return g(of_all(i), of_all(j)) / largest; });
+      with_mean = gram.rowwise().sum() / count;
+      lengths = gram.diagonal().cwiseSqrt();
+      mean2 = with_mean.sum() / count;
+      const double mass = lengths.sum() / count;
       // A mean that is nothing but rounding has no direction, and no length.
       if (!(mean2 > count * gram_accuracy * mass * mass)) mean2 = 0;
       radius = c * std::sqrt(mean2);
     }
 
-    double length_of(const std::vector<double>& w) const {
-      double sum = 0;
-      for (std::size_t i = 0; i < w.size(); ++i)
-        for (std::size_t j = 0; j < w.size(); ++j) sum += w[i] * w[j] * gram[packed_index(i, j)];
-      return std::sqrt(std::max(0.0, sum));
-    }
-    double mass_of(const std::vector<double>& w) const {
-      return std::inner_product(w.begin(), w.end(), lengths.begin(), 0.0);
-    }
+    std::size_t of_all(Eigen::Index i) const { return nonzero[static_cast<std::size_t>(i)]; }
+    double length_of(const Eigen::VectorXd& w) const { return std::sqrt(std::max(0.0, w.dot(gram * w))); }
 
     /// w for one ν.
-    std::vector<double> shortest(double nu) const {
-      const auto n = nonzero.size();
-      std::vector<double> shifted(gram), w(n);
-      for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j <= i; ++j)
-          shifted[packed_index(i, j)] += nu * (with_mean[i] + with_mean[j]) + nu * nu * mean2;
-      for (std::size_t i = 0; i < n; ++i) {
-        double& square = shifted[packed_index(i, i)];
-        const double mass = lengths[i] + nu * std::sqrt(mean2);
-        if (!(square > gram_accuracy * mass * mass)) square = 0;
+    Eigen::VectorXd shortest(double nu) const {
+      std::vector<double> shifted;  // packed
+      for (Eigen::Index i = 0; i < gram.rows(); ++i) {
+        for (Eigen::Index j = 0; j <= i; ++j)
+          shifted.push_back(gram(i, j) + nu * (with_mean(i) + with_mean(j)) + nu * nu * mean2);
+        const double mass = lengths(i) + nu * std::sqrt(mean2);
+        if (!(shifted.back() > gram_accuracy * mass * mass)) shifted.back() = 0;
       }
-      min_norm{}({shifted.data(), n}, w);
+      Eigen::VectorXd w(gram.rows());
+      min_norm{}({shifted.data(), nonzero.size()}, {w.data(), nonzero.size()});
       return w;
     }
 
     /// w for the ν at which log(‖g_w‖ / (ν √φ)), which falls as log ν grows, is 0.
-    std::vector<double> solve() const {
-      const double shortest_length = *std::ranges::min_element(lengths);
-      const double least = std::sqrt(static_cast<double>(lengths.size()) * gram_accuracy) * shortest_length;
-      std::vector<double> w;
+    Eigen::VectorXd solve() const {
+      const double least = std::sqrt(static_cast<double>(lengths.size()) * gram_accuracy) * lengths.minCoeff();
+      Eigen::VectorXd w;
       const auto excess = [&](double log_nu) {
         w = shortest(std::exp(log_nu));
         return std::log(std::max(length_of(w), least / 16) / radius) - log_nu;
@@ -138,8 +121,9 @@ struct cagrad {
     }
 
     std::vector<std::size_t> nonzero;
-    std::vector<double> gram, with_mean, lengths;  // G, gᵢ·ḡ, ‖gᵢ‖
-    double mean2 = 0, radius = 0;                  // ‖ḡ‖², √φ
+    Eigen::MatrixXd gram;
+    Eigen::VectorXd with_mean, lengths;  // gᵢ·ḡ, ‖gᵢ‖
+    double mean2 = 0, radius = 0;        // ‖ḡ‖², √φ
   };
 };
 

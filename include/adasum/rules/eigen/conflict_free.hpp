@@ -3,7 +3,6 @@
 
 #include "../../core/config.hpp"
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -35,7 +34,7 @@ struct conflict_free {
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 2> parameters() const { return {guard, static_cast<double>(per_segment)}; }
+  auto parameters() const { return parameter_list(guard, per_segment); }
 
   void operator()(gram_view g, std::span<double> weights) {
     const scaled_gram scaled(g);

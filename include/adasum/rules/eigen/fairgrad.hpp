@@ -3,11 +3,9 @@
 
 #include "../../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "alpha_fair.hpp"
 #include "spectrum.hpp"
@@ -40,14 +38,11 @@ struct fairgrad {
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 2> parameters() const { return {alpha, static_cast<double>(per_segment)}; }
+  auto parameters() const { return parameter_list(alpha, per_segment); }
 
   void operator()(gram_view g, std::span<double> weights) {
     const scaled_gram scaled(g);
-    const auto found = fair_weights(scaled, alpha, scaled.lengths.mean());
-    if (found.empty()) ++fallbacks;
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      weights[i] = found.empty() ? 1 / static_cast<double>(weights.size()) : found[i];
+    if (!fair_weights(scaled, alpha, scaled.lengths.mean(), weights)) ++fallbacks;
   }
 };
 

@@ -3,7 +3,6 @@
 
 #include "../../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -27,7 +26,7 @@ struct imtl_g {
   double guard = 1e-6;        ///< the mean is taken where Σv ≤ guard·Σ|v|, or ‖R R⁺ 1‖ ≤ guard·√n
   std::size_t fallbacks = 0;  ///< how often the mean was taken instead
 
-  std::array<double, 1> parameters() const { return {guard}; }
+  auto parameters() const { return parameter_list(guard); }
 
   void operator()(gram_view g, std::span<double> weights) {
     const scaled_gram scaled(g);

@@ -6,7 +6,6 @@
 #include <Eigen/Cholesky>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -34,7 +33,7 @@ struct min_norm {
 
   double tolerance = 1e-13;  ///< how exact the minimum is
 
-  std::array<double, 1> parameters() const { return {tolerance}; }
+  auto parameters() const { return parameter_list(tolerance); }
 
   void operator()(gram_view g, std::span<double> c) const {
     const auto n = g.size();

@@ -3,13 +3,9 @@
 
 #include "../../core/config.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "alpha_fair.hpp"
 #include "spectrum.hpp"
@@ -44,14 +40,12 @@ struct nash_mtl {
 
   bool whole_model() const { return !per_segment; }
   int degree() const { return scale == scaling::none ? 0 : 1; }
-  std::array<double, 2> parameters() const { return {static_cast<double>(scale), static_cast<double>(per_segment)}; }
+  auto parameters() const { return parameter_list(scale, per_segment); }
 
   void operator()(gram_view g, std::span<double> weights) {
     const scaled_gram scaled(g);
-    const auto found = fair_weights(scaled, 1, scale == scaling::none ? 0 : scaled.lengths.mean());
-    if (found.empty()) ++fallbacks;
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      weights[i] = found.empty() ? 1 / static_cast<double>(weights.size()) : found[i];
+    const double length = scale == scaling::none ? 0 : scaled.lengths.mean();
+    if (!fair_weights(scaled, 1, length, weights)) ++fallbacks;
   }
 };
 

@@ -3,7 +3,6 @@
 
 #include "../../core/config.hpp"
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -36,7 +35,7 @@ struct upgrad {
   bool per_segment = false;  ///< weights for each segment by itself, instead of one set for the whole model
 
   bool whole_model() const { return !per_segment; }
-  std::array<double, 1> parameters() const { return {static_cast<double>(per_segment)}; }
+  auto parameters() const { return parameter_list(per_segment); }
 
   void operator()(gram_view g, std::span<double> weights) const {
     const scaled_gram scaled(g);
