@@ -187,9 +187,7 @@ ADASUM_INLINE std::optional<schedules::machine> machine_of_first(const char* cal
     }
     call_signature signature;
     signature.set(signature.activity, "reading a machine");
-    agreement_memory memory(ranks.size());
-    const std::size_t none[] = {0};
-    together.meet(signature, segments_view{none}, memory);
+    together.meet(signature);
   });
   const auto found = exchanges->of_first(mine, all, call).value;
   return found.is_given ? std::optional(found.constants) : std::nullopt;

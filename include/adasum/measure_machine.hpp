@@ -119,9 +119,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
     signature.set(signature.space, space.name);
     signature.set(signature.scalar, to_string(format_of<T>));
     signature.length = longest;
-    detail::agreement_memory memory(comm.size());
-    const std::size_t none[] = {0};
-    together.meet(signature, segments_view{none}, memory);
+    together.meet(signature);
   });
   if (ranks == 1) return detail::machine_from(mine, 1, sizeof(T));
 
