@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../core/report_writer.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
@@ -21,7 +22,6 @@
 #include "../references/space_ref.hpp"
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
-#include "report_stages.hpp"
 #include "transport/messages.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/transport.hpp"
@@ -74,7 +74,7 @@ class bound_stages {
   /// @param settings       their stages and parts of the result go
   /// @param report         must outlive this object
   /// @param most_products  most_products(n): the most doubles that a stage of n members adds at once
-  bound_stages(engine_settings& settings, report_stages& report, function_ref<std::size_t(std::size_t)> most_products)
+  bound_stages(engine_settings& settings, report_writer& report, function_ref<std::size_t(std::size_t)> most_products)
       : has_parts_(!settings.parts.to_every_rank()) {
     const auto& space = settings.space;
     const auto& comm = settings.comm;
@@ -111,7 +111,7 @@ class bound_stages {
       stages_.back().record_room = room;
     }
     messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own);
-    for (auto& one : stages_) bind(one, report.last().contributions(), segments.size());
+    for (auto& one : stages_) bind(one, report.get().contributions(), segments.size());
     if (shared_) {
       shared_->send_records_by(*messages_);
       if (in_one_stage && !published) shared_->set_own_part(stages_.front().part());

@@ -52,7 +52,7 @@ struct messenger_of_rank {
   }
   const float* vector(std::size_t i) { return elements_of<float>(by.vector(bound, i, bytes_of(gradient))); }
 
-  detail::report_stages report;
+  detail::report_writer report;
   detail::messages by;
   detail::bound_stage bound;
   std::vector<float> gradient;
@@ -105,12 +105,12 @@ TEST_CASE("folding: the rank that waits sends everything, and gets the result wi
     if (comm.rank() == 0) {
       right = std::vector(rank.vector(1), rank.vector(1) + length) == numbered<float>(1, length);
       rank.gradient.assign(length, 7);
-      rank.report.written().row(0)[0] = {3, 0.5};
-      rank.report.written().row(1)[0] = {4, 0.25};
-      rank.report.written().result_norms()[0] = 5;
+      rank.report.row(0)[0] = {3, 0.5};
+      rank.report.row(1)[0] = {4, 0.25};
+      rank.report.result_norms()[0] = 5;
     }
     rank.deliver();
-    const auto& found = rank.report.last();
+    const auto& found = rank.report.get();
     return right && rank.gradient == std::vector<float>(length, 7) && found.norm(0, 0) == 3 &&
            found.weight(1, 0) == 0.25 && found.result_norm(0) == 5;
   }));
@@ -126,11 +126,11 @@ TEST_CASE("what is known of a vector of several gradients comes along with it") 
     rank.report = empty_report(3);
     rank.begin(false);
     if (comm.rank() == 0) {
-      rank.report.written().row(0)[0] = {1.5, 1};
-      rank.report.written().row(1)[0] = {2.5, 1};
+      rank.report.row(0)[0] = {1.5, 1};
+      rank.report.row(1)[0] = {2.5, 1};
     }
     rank.bring();
-    return rank.report.last().norm(1, 0);
+    return rank.report.get().norm(1, 0);
   }));
   CHECK(norms == std::vector{2.5, 2.5});
 }
@@ -157,7 +157,7 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
     for (int run = 0; run < 2; ++run) {
       for (const std::size_t leaf : {0u, 1u, 2u, 3u, 4u}) {
         const bool own = comm.rank() == (leaf < 2 ? 0 : 1);
-        report.written().row(leaf)[0] = {own ? static_cast<double>(leaf) + 0.1 + run : -1.0, own ? 0.3 : -1.0};
+        report.row(leaf)[0] = {own ? static_cast<double>(leaf) + 0.1 + run : -1.0, own ? 0.3 : -1.0};
       }
       by.begin_run(false);
       drive(by, true, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
@@ -167,8 +167,8 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
         right = right && std::vector(vector, vector + length) == numbered<float>(i, length);
       }
       for (const std::size_t leaf : {0u, 1u, 2u, 3u, 4u})
-        right = right && report.last().norm(leaf, 0) == static_cast<double>(leaf) + 0.1 + run &&
-                report.last().weight(leaf, 0) == 0.3;
+        right = right && report.get().norm(leaf, 0) == static_cast<double>(leaf) + 0.1 + run &&
+                report.get().weight(leaf, 0) == 0.3;
     }
     return right && counted.sent().messages == 4;  // to two ranks, twice
   }));
