@@ -37,7 +37,9 @@ struct messenger_of_rank {
 
   static detail::message_sizes sizes_of(const stage& one) {
     detail::message_sizes sizes;
-    sizes.include(one, true, 4);
+    sizes.include_sum(one, 4);
+    sizes.include(detail::transfers_to_combine(one), 1, sizeof(float));
+    sizes.include(detail::transfers_to_deliver(one, 0), 1, sizeof(float));
     return sizes;
   }
   void begin(bool posts) { by.begin_run(posts); }
@@ -141,17 +143,15 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
     const stage meeting{{0, 1, 2},   static_cast<std::size_t>(comm.rank()),   {0, 2, 5, 6}, 3,
                         {0, length}, {{0, length}, {0, length}, {0, length}}, {comm.rank()}};
     auto list = detail::transfers_to_combine(meeting, length);
-    const auto room = detail::room_for_records(list.receives, 1, sizeof(float));
     detail::message_sizes sizes;
-    sizes.include(meeting, true, 4, room);
-    sizes.include_joined(list.sends, detail::room_for_records(list.sends, 1, sizeof(float)));
+    sizes.include(list, 1, sizeof(float));
     auto report = empty_report(6);
     const counting_communicator counted(comm);
     detail::messages by(detail::ref_to_space<float>(space), detail::ref_to_communicator(space, counted),
                         wire_format::same, sizes, report);
     auto bound = bound_to(by, meeting, 6);
     bound.to_combine = std::move(list);
-    bound.record_room = room;
+    bound.record_room = detail::room_for_records(bound.to_combine.receives, 1, sizeof(float));
     auto gradient = numbered<float>(comm.rank(), length);
     bool right = true;
     for (int run = 0; run < 2; ++run) {
