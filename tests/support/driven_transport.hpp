@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <adasum/core/report_writer.hpp>
-#include <adasum/detail/collective/report_stages.hpp>
 #include <adasum/detail/collective/transport/transport.hpp>
 #include <adasum/schedule/transfers.hpp>
 
@@ -25,8 +24,8 @@ inline detail::bound_stage bound_to(detail::transport& by, const stage& one, std
   return {one, detail::transfers_to_combine(one), detail::transfers_to_deliver(one, leaves), &by, &by};
 }
 
-inline detail::report_stages empty_report(int ranks) {
-  return detail::report_stages(detail::report_writer(static_cast<std::size_t>(ranks), 1, "rule", "schedule"));
+inline detail::report_writer empty_report(int ranks) {
+  return {static_cast<std::size_t>(ranks), 1, "rule", "schedule"};
 }
 
 /// 100·rank + x in element x.

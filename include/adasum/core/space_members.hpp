@@ -3,6 +3,7 @@
 
 #include "config.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -42,6 +43,20 @@ void mix_round(const Space& space, const slice& window, std::span<const T* const
     space.mix(window, vectors, weights, out, bytes);
   else
     space.mix(window, vectors, weights, out);
+}
+
+/// The most segments of a round, unless it is the only one: short segments share the cost of a round.
+inline constexpr std::size_t most_in_round = 64;
+
+/// How many segments the round has that begins with segment `first`: as many as fit, at least one.
+/// @param bytes  of all vectors together, for each element
+inline std::size_t segments_of_round(segments_view segments, std::size_t first, std::size_t bytes,
+                                     std::size_t round_bytes) {
+  const std::size_t last = std::min(segments.size(), first + most_in_round);
+  const std::size_t* const offsets = segments.offsets().data();
+  std::size_t end = first + 1;
+  while (end < last && bytes * (offsets[end + 1] - offsets[first]) <= round_bytes) ++end;
+  return end - first;
 }
 
 /// A space with the same results as one of the library's, for at most two vectors at once: of(space).

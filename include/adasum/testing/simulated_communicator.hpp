@@ -136,8 +136,7 @@ class simulated_communicator {
 /// @cond internal
 template <std::derived_from<simulated_communicator> Comm>
 struct detail::own_activity<Comm> {
-  static constexpr bool is_noted = true;
-  static void note(const simulated_communicator& comm, reduction_activity activity) { comm.note_activity(activity); }
+  static void note(const void* comm, reduction_activity what) { static_cast<const Comm*>(comm)->note_activity(what); }
 };
 template <std::derived_from<simulated_communicator::memory> Memory>
 struct detail::own_memory<Memory> : memory_defaults {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: the space has a member arithmetic.*its .name. says how it rounds, and need not be static
+// expect: the space has a member arithmetic.*its .name., which need not be static, says how it rounds
 #include <adasum/adasum.hpp>
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: needs_gram.* which is now .static constexpr adasum::inner_products needs
+// expect: needs_gram.* there is .static constexpr adasum::inner_products needs
 #include <adasum/combine.hpp>
 #include <adasum/exec/serial.hpp>
 

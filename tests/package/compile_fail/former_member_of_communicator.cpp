@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: reduction_in_flight.* offer .adasum::communicator_state& state\(\) const
+// expect: reduction_in_flight.* offers .adasum::communicator_state& state\(\) const
 #include <adasum/adasum.hpp>
 
 #include <memory>

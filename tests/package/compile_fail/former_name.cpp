@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: the rule has a member chosen_name.*its .name. need not be static: .std::string_view name
+// expect: the rule has a member that is no longer asked for: .*chosen_name, since its .name. need not be static
 #include <adasum/combine.hpp>
 #include <adasum/exec/serial.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: the schedule has a member chosen_name.*its .name., which need not be static: .std::string_view name
+// expect: the schedule has a member that is no longer asked for: chosen_name.*its .name., which need not be static
 #include <adasum/adasum.hpp>
 
 /// Recursive doubling, whose name depends on the object.

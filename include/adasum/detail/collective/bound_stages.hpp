@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../core/report_writer.hpp"
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
@@ -21,7 +22,6 @@
 #include "../references/space_ref.hpp"
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
-#include "report_stages.hpp"
 #include "transport/messages.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/transport.hpp"
@@ -74,7 +74,7 @@ class bound_stages {
   /// @param settings       their stages and parts of the result go
   /// @param report         must outlive this object
   /// @param most_products  most_products(n): the most doubles that a stage of n members adds at once
-  bound_stages(engine_settings& settings, report_stages& report, function_ref<std::size_t(std::size_t)> most_products)
+  bound_stages(engine_settings& settings, report_writer& report, function_ref<std::size_t(std::size_t)> most_products)
       : has_parts_(!settings.parts.to_every_rank()) {
     const auto& space = settings.space;
     const auto& comm = settings.comm;
@@ -97,21 +97,24 @@ class bound_stages {
     const bool by_levels = all_go_on && all_are_shared_levels(stages);
     if (in_one_stage || by_levels) parts.to_owners = {};
     message_sizes sizes;
-    sizes.include(parts.to_owners);
+    const auto include = [&](const transfers& one) { sizes.include(one, segments.size(), space.element_size()); };
+    include(parts.to_owners);
     stages_.reserve(stages.size());
     // What is rounded is packed by the space.
     const auto joined = most_joined(space.element_size(), !space.is_device() && how.wire == wire_format::same);
     for (auto& one : stages) {
       const bool by_message = !is_shared(one);
-      auto to_combine = transfers_to_combine(one, by_message ? joined : 0);
-      const auto room = room_for_records(to_combine.receives, segments.size(), space.element_size());
-      sizes.include(one, by_message, most_products(one.members.size()), room);
-      sizes.include_joined(to_combine.sends, room_for_records(to_combine.sends, segments.size(), space.element_size()));
-      stages_.push_back({std::move(one), std::move(to_combine)});
-      stages_.back().record_room = room;
+      sizes.include_sum(one, most_products(one.members.size()));
+      auto& bound = stages_.emplace_back(bound_stage{std::move(one)});
+      bound.to_combine = transfers_to_combine(bound, by_message ? joined : 0);
+      bound.to_deliver = transfers_to_deliver(bound, report.get().contributions());
+      bound.record_room = room_for_records(bound.to_combine.receives, segments.size(), space.element_size());
+      if (!by_message) continue;
+      include(bound.to_combine);
+      include(bound.to_deliver);
     }
     messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own);
-    for (auto& one : stages_) bind(one, report.last().contributions(), segments.size());
+    for (auto& one : stages_) bind(one, segments.size());
     if (shared_) {
       shared_->send_records_by(*messages_);
       if (in_one_stage && !published) shared_->set_own_part(stages_.front().part());
@@ -230,9 +233,8 @@ class bound_stages {
     return true;
   }
 
-  void bind(bound_stage& bound, std::size_t leaves, std::size_t segments) {
+  void bind(bound_stage& bound, std::size_t segments) {
     bound.elements = bound.products = &*messages_;
-    bound.to_deliver = transfers_to_deliver(bound, leaves);
     if (!shared_) return;
     bound.group = shared_->add_group(bound, segments);
     if (shared_->carries(bound)) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,6 @@
 #include "engine_settings.hpp"
 #include "exclusion.hpp"
 #include "local_stages.hpp"
-#include "report_stages.hpp"
 #include "small_exchanges.hpp"
 
 namespace adasum::detail {
@@ -31,19 +31,20 @@ class stage_actions {
   explicit stage_actions(engine_settings settings)
       : settings_(std::move(settings)),
         local_(settings_, most_members(settings_.stages)),
-        report_(report_writer(settings_.gradients.count(settings_.comm.size()), settings_.segments.size(),
-                              settings_.rule.name(), settings_.schedule_name)),
+        report_(settings_.gradients.count(settings_.comm.size()), settings_.segments.size(), settings_.rule.name(),
+                settings_.schedule_name),
         exclusion_(settings_),
         stages_(settings_, report_, [&](std::size_t members) { return local_.most_products(members); }) {
+    report_.reserve_excluded();
     if (!settings_.leaf_ranks.empty()) report_.reserve_order();
-    if (rounds()) report_.written().set_wire(settings_.transport.wire);
+    if (rounds()) report_.set_wire(settings_.transport.wire);
   }
   stage_actions(const stage_actions&) = delete;
   stage_actions& operator=(const stage_actions&) = delete;
 
   std::byte* shared_gradient() const { return stages_.shared_gradient(); }
   bool is_in_place() const { return stages_.is_in_place(); }
-  const report& last_report() const { return report_.last(); }
+  const report& last_report() const { return report_.get(); }
 
   std::vector<step> steps() const {
     return stages_.steps(exclusion_.is_decided(), rounds(),
@@ -131,8 +132,21 @@ class stage_actions {
 
   auto note_in_report(const bound_stage& stage) {
     return [this, &stage, measured = local_.is_measured(stage)](std::size_t k, const segment_outcome& outcome) {
-      report_.note(stage, k, outcome, measured);
+      note(stage, k, outcome, measured);
     };
+  }
+  /// Segment k has been combined. Weights multiply along the path from a gradient to the root.
+  void note(const stage& stage, std::size_t k, const segment_outcome& outcome, bool measured) {
+    constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
+    for (std::size_t i = 0; i < stage.members.size(); ++i) {
+      const auto first = stage.leaf_offsets[i], last = stage.leaf_offsets[i + 1];
+      if (last - first == 1)
+        report_.row(first)[k] = {measured ? outcome.norms[i] : unknown, outcome.weights[i]};
+      else
+        for (auto leaf = first; leaf < last; ++leaf) report_.row(leaf)[k].weight *= outcome.weights[i];
+    }
+    report_.result_norms()[k] = measured ? outcome.result_norm : unknown;
+    if (outcome.recombined) report_.count_recombined_segment();
   }
   /// Tells the transport of the stage what has been written of the result, counted from the beginning of this rank's part.
   auto deliver_early(const bound_stage& stage) {
@@ -151,7 +165,8 @@ class stage_actions {
   }
 
   progress begin() {
-    report_.begin(settings_.rule.fallbacks());
+    report_.begin();
+    fallbacks_before_ = settings_.rule.fallbacks();
     data_ = stages_.begin_run(gives_up_ ? nullptr : data_, posts_);
     return progress::done;
   }
@@ -163,7 +178,7 @@ class stage_actions {
     }
     if (wait_for(by_message(), by_message().next_of(flags_)) == progress::waits) return progress::waits;
     if (withdrawn_) return progress::done;
-    exclusion_.decide(report_.written());
+    exclusion_.decide(report_);
     if (!gives_up_ && !exclusion_.of_rank(settings_.comm.rank())) local_.clear(data_);
     return progress::done;
   }
@@ -179,13 +194,15 @@ class stage_actions {
     if (withdrawn_) return leave();
     settings_.space.fence();
     stages_.end_run();
-    auto& found = report_.written();
     const bool measured = settings_.measure || (settings_.rule.needs_gram() &&
                                                 (!settings_.has_inner_rule || local_.inner_rule().needs_gram()));
-    found.set_measured(measured);
+    report_.set_measured(measured);
     if (settings_.has_inner_rule && !measured)
-      found.forget_norms();  // which stages under one of the rules may have measured
-    report_.finish(settings_.leaf_ranks, exclusion_.all(), by_message().bytes_sent(), settings_.rule.fallbacks());
+      report_.forget_norms();  // which stages under one of the rules may have measured
+    if (!settings_.leaf_ranks.empty()) report_.reorder(settings_.leaf_ranks);
+    report_.finish_excluded(exclusion_.all());
+    report_.set_bytes_sent(by_message().bytes_sent());
+    report_.set_fallbacks(settings_.rule.fallbacks() - fallbacks_before_);
     return progress::done;
   }
 
@@ -281,10 +298,11 @@ class stage_actions {
 
   engine_settings settings_;
   local_stages local_;
-  report_stages report_;
+  report_writer report_;
   exclusion exclusion_;
   bound_stages stages_;
   // Of the run that is under way.
+  std::size_t fallbacks_before_ = 0;  // of the rule
   std::byte* data_ = nullptr;
   bool posts_ = false;    // whether exchanges are posted
   std::size_t turn_ = 0;  // how often the step has waited

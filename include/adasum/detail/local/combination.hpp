@@ -51,37 +51,6 @@ report combine_with_report(const space_ref& space, const rule_ref& rule, std::ve
 
 namespace adasum::detail {
 
-/// Cuts segments into rounds of measure and mix. A space that computes from caches names round_bytes: then what one
-/// round has measured is still there when it is mixed, and short segments share the cost of a round.
-class local_rounds {
- public:
-  /// The most segments of a round, unless it is the only one.
-  static constexpr std::size_t most = 64;
-
-  /// @param bytes      of all vectors together, for each element
-  /// @param undivided  whether there must be one round only
-  /// @param limit      see space_table::round_bytes
-  local_rounds(segments_view segments, std::size_t bytes, bool undivided, std::size_t limit)
-      : segments_(segments), bytes_(bytes), limit_(limit), undivided_(undivided || limit == 0) {}
-
-  /// How many segments a round has at most.
-  std::size_t longest() const { return undivided_ ? segments_.size() : std::min(segments_.size(), most); }
-
-  /// How many segments the round has that begins with the given one: as many as fit, at least one.
-  std::size_t length_from(std::size_t first) const {
-    const std::size_t rest = segments_.size() - first;
-    if (undivided_) return rest;
-    std::size_t count = 1;
-    while (count < std::min(rest, most) && bytes_ * segments_.part(first, count + 1).all().size() <= limit_) ++count;
-    return count;
-  }
-
- private:
-  segments_view segments_;
-  std::size_t bytes_, limit_;
-  bool undivided_;
-};
-
 /// The segments of a round that inner products could not decide.
 /// @param observe  k is counted within the round
 ADASUM_INLINE void recombine_round(const space_ref& space, const rule_ref& rule, const slice& window,
@@ -108,16 +77,16 @@ ADASUM_INLINE void combine_segments(const space_ref& space, const rule_ref& rule
                                     segment_observer observe, bool measure, const sums_table* sums) {
   const std::size_t n = vectors.size();
   const bool whole_model = rule.weighs_whole_model();
-  const local_rounds rounds(segments, n * space.element_size(), whole_model, space.round_bytes());
-  const std::size_t round = rounds.longest();
+  const std::size_t limit = whole_model ? 0 : space.round_bytes();  // 0: there is one round
+  const std::size_t round = limit == 0 ? segments.size() : std::min(segments.size(), most_in_round);
   const bool in_groups = sums != nullptr && rule.follows_tree() && rule.needs_gram() && measure && !whole_model &&
                          grouping::pays(n, segments);
   // Entries of the Gram matrix of all vectors, where that is needed.
   const std::size_t entries = in_groups && grouping::takes_all(n) ? 0 : packed_size(n);
   // Two vectors are the common case and often short: no allocation there.
   constexpr std::size_t few = 2;
-  std::array<double, (local_rounds::most + 1) * (packed_size(few) + few)> on_stack;
-  const bool fits = n <= few && round <= local_rounds::most;
+  std::array<double, (most_in_round + 1) * (packed_size(few) + few)> on_stack;
+  const bool fits = n <= few && round <= most_in_round;
   const std::size_t needed = (round + 1) * (entries + n);
   const auto on_heap = fits ? nullptr : std::make_unique_for_overwrite<double[]>(needed);
   const std::span<double> memory = fits ? std::span<double>(on_stack) : std::span(on_heap.get(), needed);
@@ -128,7 +97,7 @@ ADASUM_INLINE void combine_segments(const space_ref& space, const rule_ref& rule
   if (in_groups) groups.emplace(space, *sums, rule, vectors, leaf_counts, segments, round, limits);
   fence_on_failure guard(space);  // of the sums of groups, and of the caller's vectors and result
   for (std::size_t first = 0, count = 0; first < segments.size(); first += count) {
-    count = rounds.length_from(first);
+    count = limit == 0 ? round : segments_of_round(segments, first, n * space.element_size(), limit);
     const auto part = segments.part(first, count);
     const slice window{part, part.all(), 0};
     auto rest = memory;

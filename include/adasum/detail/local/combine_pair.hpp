@@ -209,14 +209,14 @@ class pair_combination {
 
   void run() const {
     fence_on_failure<Space> guard(space_);
-    double few[most * numbers_of_segment];
+    double few[most_in_round * numbers_of_segment];
     if constexpr (has_caches) {
       for (std::size_t first = 0, count = 0; first < segments_.size(); first += count) {
-        count = window_from(first);
+        count = segments_of_round(segments_, first, 2 * sizeof(T), own_round_bytes<Space>);
         combine(segments_.part(first, count), few);
       }
     } else {
-      std::vector<double> many(segments_.size() > most ? segments_.size() * numbers_of_segment : 0);
+      std::vector<double> many(segments_.size() > most_in_round ? segments_.size() * numbers_of_segment : 0);
       if (segments_.size() != 0) combine(segments_, many.empty() ? few : many.data());
     }
     space_.fence();
@@ -224,22 +224,12 @@ class pair_combination {
   }
 
  private:
-  /// Spaces that compute from caches get windows of so many bytes, and of so many segments at most; others get everything.
+  /// Spaces that compute from caches get windows of so many bytes; others get everything.
   static constexpr bool has_caches = own_round_bytes<Space> != 0;
-  static constexpr std::size_t most = 64;
   /// Inner products and weights.
   static constexpr std::size_t numbers_of_segment = packed_size(2) + 2;
 
   static std::size_t bytes_of(segments_view some) { return 2 * some.all().size() * sizeof(T); }
-
-  /// How many segments the window has that begins with this one: at least one.
-  std::size_t window_from(std::size_t first) const {
-    const std::size_t last = std::min(segments_.size(), first + most);
-    const std::size_t* const offsets = segments_.offsets().data();
-    std::size_t end = first + 1;
-    while (end < last && 2 * sizeof(T) * (offsets[end + 1] - offsets[first]) <= own_round_bytes<Space>) ++end;
-    return end - first;
-  }
 
   /// @param numbers  memory for inner products and weights
   void combine(segments_view some, double* numbers) const {

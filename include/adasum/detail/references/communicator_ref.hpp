@@ -127,6 +127,15 @@ class communicator_ref {
 
 // ── from the concept to the table ──
 
+template <class Comm>
+concept reserves_messages = requires(const Comm& comm, std::size_t count) {
+  comm.reserve(count, count);
+};
+template <class Comm>
+concept reserves_pending = requires(const Comm& comm, std::size_t count, typename Comm::pending& held) {
+  comm.reserve(count, count, held);
+};
+
 template <class Comm, class Space>
 struct functions_of_communicator {
   static_assert(
@@ -140,33 +149,6 @@ struct functions_of_communicator {
                        std::span<const incoming> in) {
     of(comm).exchange(space_of(space), out, in);
   }
-  static constexpr auto reserve() {
-    using function = void (*)(const void*, std::size_t, std::size_t);
-    if constexpr (requires(std::size_t count) { of(nullptr).reserve(count, count); })
-      return function(
-          [](const void* comm, std::size_t messages, std::size_t longest) { of(comm).reserve(messages, longest); });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto note_activity() {
-    using function = void (*)(const void*, reduction_activity);
-    if constexpr (own_activity<Comm>::is_noted)
-      return function([](const void* comm, reduction_activity what) { own_activity<Comm>::note(of(comm), what); });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto nodes() {
-    using function = std::vector<int> (*)(const void*);
-    if constexpr (says_nodes<Comm>)
-      return function([](const void* comm) {
-        const auto& found = of(comm).nodes();
-        const std::span<const int> all(found);
-        return std::vector<int>(all.begin(), all.end());
-      });
-    else
-      return function(nullptr);
-  }
-  static owned_object copy(const void* comm) { return own(Comm(of(comm))); }
 };
 
 template <class Comm, class Space>
@@ -175,16 +157,6 @@ struct functions_of_posting {
   using pending = typename Comm::pending;
   static pending& of(void* held) { return *static_cast<pending*>(held); }
 
-  static constexpr auto reserve() {
-    using function = void (*)(const void*, std::size_t, std::size_t, void*);
-    if constexpr (requires(const Comm& comm, std::size_t count, pending& held) { comm.reserve(count, count, held); })
-      return function([](const void* comm, std::size_t messages, std::size_t longest, void* held) {
-        static_cast<const Comm*>(comm)->reserve(messages, longest, of(held));
-      });
-    else
-      return function(nullptr);
-  }
-
   static constexpr posting_table table{
       []() -> owned_object {
         return {new pending(), [](void* held) { delete static_cast<pending*>(held); }};
@@ -192,7 +164,11 @@ struct functions_of_posting {
       [](const void* comm, const void* space, std::span<const outgoing> out, std::span<const incoming> in, void* held) {
         static_cast<const Comm*>(comm)->post(*static_cast<const Space*>(space), out, in, of(held));
       },
-      [](void* held) { return of(held).test(); }, [](void* held) { of(held).wait(); }, reserve()};
+      [](void* held) { return of(held).test(); }, [](void* held) { of(held).wait(); },
+      entry_if<reserves_pending<Comm>, decltype(posting_table::reserve)>(
+          [](const auto* comm, std::size_t messages, std::size_t longest, void* held) {
+            functions_of_communicator<Comm, Space>::of(comm).reserve(messages, longest, of(held));
+          })};
 };
 
 /// Whether the communicator's shared memory can hold gradients of the space, or any address will do.
@@ -222,31 +198,35 @@ struct functions_of_sharing {
 };
 
 template <class Comm, class Space>
-constexpr const posting_table* posting_if_any() {
-  if constexpr (posting_communicator<Comm, Space>)
-    return &functions_of_posting<Comm, Space>::table;
-  else
-    return nullptr;
-}
+inline constexpr const posting_table* posting_of = nullptr;
+template <class Comm, class Space>
+requires posting_communicator<Comm, Space>
+inline constexpr const posting_table* posting_of<Comm, Space> = &functions_of_posting<Comm, Space>::table;
 
 template <class Comm, class Space>
-constexpr const sharing_table* sharing_if_any() {
-  if constexpr (shares_gradients<Comm, Space>)
-    return &functions_of_sharing<Comm>::table;
-  else
-    return nullptr;
-}
+inline constexpr const sharing_table* sharing_of = nullptr;
+template <class Comm, class Space>
+requires shares_gradients<Comm, Space>
+inline constexpr const sharing_table* sharing_of<Comm, Space> = &functions_of_sharing<Comm>::table;
 
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
 /// that they can be compiled elsewhere.
 template <class Comm, class Space, class Functions = functions_of_communicator<Comm, Space>>
-communicator_table table_of_communicator{.exchange = &Functions::exchange,
-                                         .reserve = Functions::reserve(),
-                                         .note_activity = Functions::note_activity(),
-                                         .nodes = Functions::nodes(),
-                                         .copy = &Functions::copy,
-                                         .posting = posting_if_any<Comm, Space>(),
-                                         .sharing = sharing_if_any<Comm, Space>()};
+communicator_table table_of_communicator{
+    .exchange = &Functions::exchange,
+    .reserve = entry_if<reserves_messages<Comm>, decltype(communicator_table::reserve)>(
+        [](const auto* comm, std::size_t messages, std::size_t longest) {
+          Functions::of(comm).reserve(messages, longest);
+        }),
+    .note_activity = own_activity<Comm>::note,
+    .nodes = entry_if<says_nodes<Comm>, decltype(communicator_table::nodes)>([](const auto* comm) {
+      const auto& found = Functions::of(comm).nodes();
+      const std::span<const int> all(found);
+      return std::vector<int>(all.begin(), all.end());
+    }),
+    .copy = [](const void* comm) { return own(Comm(Functions::of(comm))); },
+    .posting = posting_of<Comm, Space>,
+    .sharing = sharing_of<Comm, Space>};
 
 template <class Space, class Comm>
 communicator_ref ref_to_communicator(const Space& space, const Comm& comm) {

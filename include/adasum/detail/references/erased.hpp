@@ -21,6 +21,16 @@ owned_object own(Object object) {
   return {new Object(std::move(object)), [](void* held) { delete static_cast<Object*>(held); }};
 }
 
+/// An entry of a table of functions, for a member that a type may lack: null then.
+/// @param call  a generic lambda: it is compiled only where the member is there
+template <bool is_there, class Function, class Call>
+constexpr Function entry_if(Call call) {
+  if constexpr (is_there)
+    return call;
+  else
+    return nullptr;
+}
+
 template <class Signature>
 class function_ref;
 

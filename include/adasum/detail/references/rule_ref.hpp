@@ -85,6 +85,11 @@ class rule_ref {
 
 // ── from the concept to the table ──
 
+template <class Rule>
+concept weighs_without_failing = requires(Rule& rule, const pair_gram& gram) {
+  { rule(gram) } noexcept;
+};
+
 /// @tparam Object  what the reference points to: the rule itself or, as rules::any_rule, what holds it
 template <rule Rule, class Object = Rule>
 struct functions_of_rule {
@@ -95,65 +100,36 @@ struct functions_of_rule {
       return static_cast<Object*>(rule)->template held<Rule>();
   }
   static const Rule& of(const void* rule) { return of(const_cast<void*>(rule)); }
-
-  static constexpr auto pair() {
-    using function = pair_weights (*)(void*, const pair_gram&);
-    if constexpr (pairwise_rule<Rule>)
-      return function([](void* rule, const pair_gram& gram) -> pair_weights { return of(rule)(gram); });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto all() {
-    using function = void (*)(void*, gram_view, std::span<double>, std::size_t);
-    if constexpr (pairwise_rule<Rule>)
-      return function(nullptr);
-    else
-      return function([](void* rule, gram_view gram, std::span<double> weights, std::size_t segment) {
-        if constexpr (requires { of(rule)(gram, weights, segment); })
-          of(rule)(gram, weights, segment);
-        else
-          of(rule)(gram, weights);
-      });
-  }
-  static constexpr bool left_fold() {
-    if constexpr (pairwise_rule<Rule>)
-      return !tree_rule<Rule>;
-    else
-      return false;
-  }
-  static constexpr bool may_fail_undecided() {
-    if constexpr (pairwise_rule<Rule> && adasum::needs_gram<Rule>)
-      return !noexcept(std::declval<Rule&>()(std::declval<const pair_gram&>()));
-    else
-      return false;
-  }
-  static constexpr auto whole_model() {
-    using function = bool (*)(const void*);
-    if constexpr (requires(const Rule& rule) { rule.whole_model(); })
-      return function([](const void* rule) -> bool { return of(rule).whole_model(); });
-    else
-      return function(nullptr);
-  }
 };
 
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
 /// that they can be compiled elsewhere.
 template <rule Rule, class Object = Rule, class Functions = functions_of_rule<Rule, Object>>
-rule_table table_of_rule{.pair = Functions::pair(),
-                         .all = Functions::all(),
-                         .left_fold = Functions::left_fold(),
-                         .needs_gram = needs_gram<Rule>,
-                         .needs_accurate_gram = needs_accurate_gram<Rule>,
-                         .needs_distances = needs_distances<Rule>,
-                         .leaves_out_nonfinite = leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>,
-                         .may_fail_undecided = Functions::may_fail_undecided(),
-                         .name = [](const void* rule) -> std::string_view { return Functions::of(rule).name; },
-                         .whole_model = Functions::whole_model(),
-                         .degree = [](const void* rule) { return adasum::degree_of(Functions::of(rule)); },
-                         .fallbacks = [](const void* rule) { return adasum::fallbacks_of(Functions::of(rule)); },
-                         .parameters = [](const void* rule) { return adasum::parameters_of(Functions::of(rule)); },
-                         .has_state = !std::is_empty_v<Rule>,
-                         .copy = [](const void* rule) { return own(Object(*static_cast<const Object*>(rule))); }};
+rule_table table_of_rule{
+    .pair = entry_if<pairwise_rule<Rule>, decltype(rule_table::pair)>(
+        [](auto* rule, const pair_gram& gram) -> pair_weights { return Functions::of(rule)(gram); }),
+    .all = entry_if<!pairwise_rule<Rule>, decltype(rule_table::all)>(
+        [](auto* rule, gram_view gram, std::span<double> weights, std::size_t segment) {
+          auto& held = Functions::of(rule);
+          if constexpr (requires { held(gram, weights, segment); })
+            held(gram, weights, segment);
+          else
+            held(gram, weights);
+        }),
+    .left_fold = pairwise_rule<Rule> && !tree_rule<Rule>,
+    .needs_gram = needs_gram<Rule>,
+    .needs_accurate_gram = needs_accurate_gram<Rule>,
+    .needs_distances = needs_distances<Rule>,
+    .leaves_out_nonfinite = leaves_out_nonfinite<Rule> && !pairwise_rule<Rule>,
+    .may_fail_undecided = pairwise_rule<Rule> && needs_gram<Rule> && !weighs_without_failing<Rule>,
+    .name = [](const void* rule) -> std::string_view { return Functions::of(rule).name; },
+    .whole_model = entry_if<says_whether_whole_model<Rule>, decltype(rule_table::whole_model)>(
+        [](const auto* rule) -> bool { return Functions::of(rule).whole_model(); }),
+    .degree = [](const void* rule) { return adasum::degree_of(Functions::of(rule)); },
+    .fallbacks = [](const void* rule) { return adasum::fallbacks_of(Functions::of(rule)); },
+    .parameters = [](const void* rule) { return adasum::parameters_of(Functions::of(rule)); },
+    .has_state = !std::is_empty_v<Rule>,
+    .copy = [](const void* rule) { return own(Object(*static_cast<const Object*>(rule))); }};
 
 /// The table of a rule's type. An any_rule has a function of this name, for the rule that it holds.
 template <rule Rule>

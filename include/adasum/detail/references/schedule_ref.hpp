@@ -92,33 +92,6 @@ template <schedule Schedule>
 struct functions_of_schedule {
   static const Schedule& of(const void* schedule) { return *static_cast<const Schedule*>(schedule); }
 
-  static constexpr auto uses_shared_memory() {
-    using function = shared_memory_use (*)(const void*, int, const schedule_input&);
-    if constexpr (requires(int size, const schedule_input& input) { of(nullptr).uses_shared_memory(size, input); })
-      return function([](const void* schedule, int size, const schedule_input& input) -> shared_memory_use {
-        return of(schedule).uses_shared_memory(size, input);
-      });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto chosen_name() {
-    using function = std::string_view (*)(const void*, int, const schedule_input&);
-    if constexpr (chooses_schedule<Schedule>)
-      return function([](const void* schedule, int size, const schedule_input& input) {
-        return chosen_name_of(own_type{}, of(schedule), size, input);
-      });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto leaf_ranks() {
-    using function = std::vector<int> (*)(const void*, int, const schedule_input&);
-    if constexpr (requires(int size, const schedule_input& input) { of(nullptr).leaf_ranks(size, input); })
-      return function([](const void* schedule, int size, const schedule_input& input) -> std::vector<int> {
-        return of(schedule).leaf_ranks(size, input);
-      });
-    else
-      return function(nullptr);
-  }
   static rule_ref inner(const void* schedule) {
     if constexpr (has_inner_rule<Schedule>) {
       return {inner_rule_of(own_type{}, of(schedule))};
@@ -136,9 +109,19 @@ schedule_table table_of_schedule{
     .name = [](const void* schedule) -> std::string_view { return Functions::of(schedule).name; },
     .stages = [](const void* schedule, int rank, int size,
                  const schedule_input& input) { return Functions::of(schedule).stages(rank, size, input); },
-    .uses_shared_memory = Functions::uses_shared_memory(),
-    .chosen_name = Functions::chosen_name(),
-    .leaf_ranks = Functions::leaf_ranks(),
+    .uses_shared_memory =
+        entry_if<says_use_of_shared_memory<Schedule>, decltype(schedule_table::uses_shared_memory)>(
+            [](const auto* schedule, int size, const schedule_input& input) -> shared_memory_use {
+              return Functions::of(schedule).uses_shared_memory(size, input);
+            }),
+    .chosen_name = entry_if<chooses_schedule<Schedule>, decltype(schedule_table::chosen_name)>(
+        [](const auto* schedule, int size, const schedule_input& input) -> std::string_view {
+          return chosen_name_of(own_type{}, Functions::of(schedule), size, input);
+        }),
+    .leaf_ranks = entry_if<says_leaf_ranks<Schedule>, decltype(schedule_table::leaf_ranks)>(
+        [](const auto* schedule, int size, const schedule_input& input) -> std::vector<int> {
+          return Functions::of(schedule).leaf_ranks(size, input);
+        }),
     .parameters = [](const void* schedule) { return adasum::parameters_of(Functions::of(schedule)); },
     .inner = &Functions::inner,
     .has_inner = has_inner_rule<Schedule>,

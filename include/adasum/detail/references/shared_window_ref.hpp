@@ -5,13 +5,13 @@
 
 #include <concepts>
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "../../core/concepts.hpp"
+#include "erased.hpp"
 #include "refused_members.hpp"
 
 /// Memory that ranks share, as the engine sees it; and what the library's own communicators and their memory tell it beyond the
@@ -46,10 +46,10 @@ enum class reduction_activity {
   unscheduled,  ///< it adds numbers that they do not call for: see recombine. A rank that has failed may not know
   withdrawn     ///< it has failed, and lets no other wait
 };
-/// Whether a communicator is told of that; then note(comm, activity) does so.
+/// A function that tells a communicator of that; null for one that does not want to know.
 template <class Comm>
 struct own_activity {
-  static constexpr bool is_noted = false;
+  static constexpr void (*note)(const void* comm, reduction_activity what) = nullptr;
 };
 
 /// Whether a communicator with share() has memory to share: one that is chosen at run time may have none.
@@ -60,15 +60,35 @@ struct own_sharing {
 
 // ── any window ──
 
-// Whether memory that ranks share has a member, as the page says it.
-template <class Memory>
-concept tells_who_has_left = requires(const Memory& memory, std::size_t i) {
-  { memory.has_left(i) } -> std::convertible_to<bool>;
+/// The members of memory that ranks share (core/concepts.hpp), with what it tells beyond the concept.
+struct window_table {
+  std::size_t (*bytes)(const void* memory, std::size_t asked);
+  bool (*has_left)(const void* memory, std::size_t index);
+  void (*progress)(const void* memory);
+  void (*let_others_run)(const void* memory);
+  unsigned most_looks;
 };
+
 template <class Memory>
-concept makes_progress = requires(const Memory& memory) {
-  memory.progress();
-};
+const Memory& memory_at(const void* memory) {
+  return *static_cast<const Memory*>(memory);
+}
+template <class Memory>
+inline constexpr window_table table_of_window{
+    .bytes = [](const void* memory,
+                std::size_t asked) { return own_memory<Memory>::bytes(memory_at<Memory>(memory), asked); },
+    .has_left = [](const void* memory, std::size_t index) -> bool {
+      if constexpr (tells_who_has_left<Memory>)
+        return memory_at<Memory>(memory).has_left(index);
+      else
+        return false;
+    },
+    .progress =
+        [](const void* memory) {
+          if constexpr (makes_progress<Memory>) memory_at<Memory>(memory).progress();
+        },
+    .let_others_run = [](const void* memory) { own_memory<Memory>::rest(memory_at<Memory>(memory)); },
+    .most_looks = own_memory<Memory>::most_looks};
 
 /// Memory that ranks share, of any type, owned; see the concept shared_window.
 class any_window {
@@ -79,62 +99,33 @@ class any_window {
   /// @param shares_addresses whether any address of one rank is valid on the others, and may be used
   template <shared_window Memory>
   any_window(Memory held, std::size_t bytes, bool shares_addresses = false)
-      : held_(std::make_unique<holder<Memory>>(std::move(held), bytes)),
-        ranks_(held_->ranks()),
-        shares_addresses_(shares_addresses),
-        most_looks_(own_memory<Memory>::most_looks) {
+      : held_(own(std::move(held))),
+        table_(&table_of_window<Memory>),
+        asked_(bytes),
+        shares_addresses_(shares_addresses) {
+    refuse_members_of_memory<Memory>();
+    const auto& memory = memory_at<Memory>(held_.get());
+    ranks_ = memory.ranks();
     of_rank_.reserve(ranks_.size());
-    for (std::size_t i = 0; i < ranks_.size(); ++i) of_rank_.push_back(held_->of(i));
+    for (std::size_t i = 0; i < ranks_.size(); ++i) of_rank_.push_back(memory.of(i));
   }
 
   std::span<const int> ranks() const { return ranks_; }
   std::byte* of(std::size_t index) const { return of_rank_[index]; }
   bool shares_addresses() const { return shares_addresses_; }
-  unsigned looks() const { return most_looks_; }
-  std::size_t bytes() const { return held_->bytes(); }
-  bool has_left(std::size_t index) const { return held_->has_left(index); }
-  void progress() const { held_->progress(); }
-  void let_others_run() const { held_->let_others_run(); }
+  unsigned looks() const { return table_->most_looks; }
+  std::size_t bytes() const { return table_->bytes(held_.get(), asked_); }
+  bool has_left(std::size_t index) const { return table_->has_left(held_.get(), index); }
+  void progress() const { table_->progress(held_.get()); }
+  void let_others_run() const { table_->let_others_run(held_.get()); }
 
  private:
-  struct methods {
-    virtual ~methods() = default;
-    virtual std::span<const int> ranks() const = 0;
-    virtual std::byte* of(std::size_t index) const = 0;
-    virtual std::size_t bytes() const = 0;
-    virtual bool has_left(std::size_t index) const = 0;
-    virtual void progress() const = 0;
-    virtual void let_others_run() const = 0;
-  };
-
-  template <class Memory>
-  struct holder final : methods {
-    holder(Memory memory, std::size_t bytes) : held(std::move(memory)), asked(bytes) {
-      refuse_members_of_memory<Memory>();
-    }
-    std::span<const int> ranks() const override { return held.ranks(); }
-    std::byte* of(std::size_t index) const override { return held.of(index); }
-    std::size_t bytes() const override { return own_memory<Memory>::bytes(held, asked); }
-    bool has_left(std::size_t index) const override {
-      if constexpr (tells_who_has_left<Memory>)
-        return held.has_left(index);
-      else
-        return false;
-    }
-    void progress() const override {
-      if constexpr (makes_progress<Memory>) held.progress();
-    }
-    void let_others_run() const override { own_memory<Memory>::rest(held); }
-
-    Memory held;
-    std::size_t asked;
-  };
-
-  std::unique_ptr<methods> held_;
+  owned_object held_;
+  const window_table* table_;
+  std::size_t asked_;
   std::span<const int> ranks_;
   std::vector<std::byte*> of_rank_;
   bool shares_addresses_;
-  unsigned most_looks_;
 };
 
 /// Whether any address of one rank is valid on the others.

@@ -174,6 +174,9 @@ std::span<const T* const> typed(vector_list vectors) {
   return {reinterpret_cast<const T* const*>(vectors.data()), vectors.size()};
 }
 
+template <class Space>
+concept says_how_it_rounds = requires(const Space& space) { rounding_of(own_type{}, space); };
+
 template <scalar T, class Space>
 struct functions_of_space {
   static const Space& of(const void* space) { return *static_cast<const Space*>(space); }
@@ -193,41 +196,6 @@ struct functions_of_space {
   }
   static void fence(const void* space) { of(space).fence(); }
 
-  static constexpr auto measure_in_double() {
-    using function = void (*)(const void*, const slice&, vector_list, double*);
-    if constexpr (!std::same_as<T, double> && measures_in_double<Space, T>)
-      return function([](const void* space, const slice& window, vector_list vectors, double* gram) {
-        of(space).measure_in_double(window, typed<T>(vectors), gram);
-      });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto mix_in_double() {
-    using function = void (*)(const void*, const slice&, vector_list, const double*, void*);
-    if constexpr (mixes_in_double<Space, T>)
-      return function(
-          [](const void* space, const slice& window, vector_list vectors, const double* weights, void* out) {
-            of(space).mix_in_double(window, typed<T>(vectors), weights, static_cast<T*>(out));
-          });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto can_reach() {
-    using function = bool (*)(const void*, const void*);
-    if constexpr (requires(const void* address) {
-                    { of(nullptr).can_reach(address) } -> std::same_as<bool>;
-                  })
-      return function([](const void* space, const void* address) -> bool { return of(space).can_reach(address); });
-    else
-      return function(nullptr);
-  }
-  static constexpr auto rounding() {
-    using function = std::string_view (*)(const void*);
-    if constexpr (requires { rounding_of(own_type{}, of(nullptr)); })
-      return function([](const void* space) -> std::string_view { return rounding_of(own_type{}, of(space)); });
-    else
-      return function(nullptr);
-  }
   static constexpr bool may_be_kept() {
     return !device_space<Space> && !requires { must_not_be_kept(own_type{}, of(nullptr)); };
   }
@@ -292,27 +260,36 @@ constexpr const packing_table* packing_if_any() {
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
 /// that they can be compiled elsewhere.
 template <scalar T, class Space, class Functions = functions_of_space<T, Space>>
-space_table table_of_space{.name = [](const void* space) -> std::string_view { return Functions::of(space).name; },
-                           .format = format_of<T>,
-                           .element_size = sizeof(T),
-                           .is_device = device_space<Space>,
-                           .round_bytes = own_round_bytes<Space>,
-                           .allocate = &Functions::allocate,
-                           .measure = &Functions::measure,
-                           .measure_in_double = Functions::measure_in_double(),
-                           .mix = &Functions::mix,
-                           .mix_in_double = Functions::mix_in_double(),
-                           .copy = &Functions::copy,
-                           .fence = &Functions::fence,
-                           .can_reach = Functions::can_reach(),
-                           .rounding = Functions::rounding(),
-                           .equal = [](const void* a,
-                                       const void* b) { return do_the_same(Functions::of(a), Functions::of(b)); },
-                           .may_be_kept = Functions::may_be_kept(),
-                           .copies = &copies_of<T, Space>,
-                           .copy_of_space = [](const void* space) { return own(Space(Functions::of(space))); },
-                           .copies_are_double = recombines_in_double<Space, T>,
-                           .packing = packing_if_any<T, Space>()};
+space_table table_of_space{
+    .name = [](const void* space) -> std::string_view { return Functions::of(space).name; },
+    .format = format_of<T>,
+    .element_size = sizeof(T),
+    .is_device = device_space<Space>,
+    .round_bytes = own_round_bytes<Space>,
+    .allocate = &Functions::allocate,
+    .measure = &Functions::measure,
+    .measure_in_double =
+        entry_if<!std::same_as<T, double> && measures_in_double<Space, T>, decltype(space_table::measure_in_double)>(
+            [](const auto* space, const slice& window, vector_list vectors, double* gram) {
+              Functions::of(space).measure_in_double(window, typed<T>(vectors), gram);
+            }),
+    .mix = &Functions::mix,
+    .mix_in_double = entry_if<mixes_in_double<Space, T>, decltype(space_table::mix_in_double)>(
+        [](const auto* space, const slice& window, vector_list vectors, const double* weights, void* out) {
+          Functions::of(space).mix_in_double(window, typed<T>(vectors), weights, static_cast<T*>(out));
+        }),
+    .copy = &Functions::copy,
+    .fence = &Functions::fence,
+    .can_reach = entry_if<says_what_it_reaches<Space>, decltype(space_table::can_reach)>(
+        [](const auto* space, const void* address) -> bool { return Functions::of(space).can_reach(address); }),
+    .rounding = entry_if<says_how_it_rounds<Space>, decltype(space_table::rounding)>(
+        [](const auto* space) -> std::string_view { return rounding_of(own_type{}, Functions::of(space)); }),
+    .equal = [](const void* a, const void* b) { return do_the_same(Functions::of(a), Functions::of(b)); },
+    .may_be_kept = Functions::may_be_kept(),
+    .copies = &copies_of<T, Space>,
+    .copy_of_space = [](const void* space) { return own(Space(Functions::of(space))); },
+    .copies_are_double = recombines_in_double<Space, T>,
+    .packing = packing_if_any<T, Space>()};
 
 template <scalar T, class Space>
 space_ref ref_to_space(const Space& space) {

@@ -37,7 +37,9 @@ struct messenger_of_rank {
 
   static detail::message_sizes sizes_of(const stage& one) {
     detail::message_sizes sizes;
-    sizes.include(one, true, 4);
+    sizes.include_sum(one, 4);
+    sizes.include(detail::transfers_to_combine(one), 1, sizeof(float));
+    sizes.include(detail::transfers_to_deliver(one, 0), 1, sizeof(float));
     return sizes;
   }
   void begin(bool posts) { by.begin_run(posts); }
@@ -52,7 +54,7 @@ struct messenger_of_rank {
   }
   const float* vector(std::size_t i) { return elements_of<float>(by.vector(bound, i, bytes_of(gradient))); }
 
-  detail::report_stages report;
+  detail::report_writer report;
   detail::messages by;
   detail::bound_stage bound;
   std::vector<float> gradient;
@@ -105,12 +107,12 @@ TEST_CASE("folding: the rank that waits sends everything, and gets the result wi
     if (comm.rank() == 0) {
       right = std::vector(rank.vector(1), rank.vector(1) + length) == numbered<float>(1, length);
       rank.gradient.assign(length, 7);
-      rank.report.written().row(0)[0] = {3, 0.5};
-      rank.report.written().row(1)[0] = {4, 0.25};
-      rank.report.written().result_norms()[0] = 5;
+      rank.report.row(0)[0] = {3, 0.5};
+      rank.report.row(1)[0] = {4, 0.25};
+      rank.report.result_norms()[0] = 5;
     }
     rank.deliver();
-    const auto& found = rank.report.last();
+    const auto& found = rank.report.get();
     return right && rank.gradient == std::vector<float>(length, 7) && found.norm(0, 0) == 3 &&
            found.weight(1, 0) == 0.25 && found.result_norm(0) == 5;
   }));
@@ -126,11 +128,11 @@ TEST_CASE("what is known of a vector of several gradients comes along with it") 
     rank.report = empty_report(3);
     rank.begin(false);
     if (comm.rank() == 0) {
-      rank.report.written().row(0)[0] = {1.5, 1};
-      rank.report.written().row(1)[0] = {2.5, 1};
+      rank.report.row(0)[0] = {1.5, 1};
+      rank.report.row(1)[0] = {2.5, 1};
     }
     rank.bring();
-    return rank.report.last().norm(1, 0);
+    return rank.report.get().norm(1, 0);
   }));
   CHECK(norms == std::vector{2.5, 2.5});
 }
@@ -141,23 +143,21 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
     const stage meeting{{0, 1, 2},   static_cast<std::size_t>(comm.rank()),   {0, 2, 5, 6}, 3,
                         {0, length}, {{0, length}, {0, length}, {0, length}}, {comm.rank()}};
     auto list = detail::transfers_to_combine(meeting, length);
-    const auto room = detail::room_for_records(list.receives, 1, sizeof(float));
     detail::message_sizes sizes;
-    sizes.include(meeting, true, 4, room);
-    sizes.include_joined(list.sends, detail::room_for_records(list.sends, 1, sizeof(float)));
+    sizes.include(list, 1, sizeof(float));
     auto report = empty_report(6);
     const counting_communicator counted(comm);
     detail::messages by(detail::ref_to_space<float>(space), detail::ref_to_communicator(space, counted),
                         wire_format::same, sizes, report);
     auto bound = bound_to(by, meeting, 6);
     bound.to_combine = std::move(list);
-    bound.record_room = room;
+    bound.record_room = detail::room_for_records(bound.to_combine.receives, 1, sizeof(float));
     auto gradient = numbered<float>(comm.rank(), length);
     bool right = true;
     for (int run = 0; run < 2; ++run) {
       for (const std::size_t leaf : {0u, 1u, 2u, 3u, 4u}) {
         const bool own = comm.rank() == (leaf < 2 ? 0 : 1);
-        report.written().row(leaf)[0] = {own ? static_cast<double>(leaf) + 0.1 + run : -1.0, own ? 0.3 : -1.0};
+        report.row(leaf)[0] = {own ? static_cast<double>(leaf) + 0.1 + run : -1.0, own ? 0.3 : -1.0};
       }
       by.begin_run(false);
       drive(by, true, [&](std::size_t turn) { return by.bring(bound, bytes_of(gradient), turn); });
@@ -167,8 +167,8 @@ TEST_CASE("records that are joined to elements: one message, from which both arr
         right = right && std::vector(vector, vector + length) == numbered<float>(i, length);
       }
       for (const std::size_t leaf : {0u, 1u, 2u, 3u, 4u})
-        right = right && report.last().norm(leaf, 0) == static_cast<double>(leaf) + 0.1 + run &&
-                report.last().weight(leaf, 0) == 0.3;
+        right = right && report.get().norm(leaf, 0) == static_cast<double>(leaf) + 0.1 + run &&
+                report.get().weight(leaf, 0) == 0.3;
     }
     return right && counted.sent().messages == 4;  // to two ranks, twice
   }));

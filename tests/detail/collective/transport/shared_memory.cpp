@@ -83,7 +83,7 @@ struct memory_of_rank {
   }
   const float* vector(std::size_t i) const { return elements_of<float>(by.vector(bound, i, bytes)); }
 
-  detail::report_stages report;
+  detail::report_writer report;
   detail::shared_memory by;
   detail::messages by_message;
   detail::bound_stage bound;

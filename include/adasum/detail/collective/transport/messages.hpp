@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "../../../core/report_writer.hpp"
 #include "../../../core/segments.hpp"
 #include "../../../core/stage.hpp"
 #include "../../../schedule/sum_order.hpp"
 #include "../../../schedule/transfers.hpp"
 #include "../call_signature.hpp"
-#include "../report_stages.hpp"
 #include "../small_exchanges.hpp"
 #include "messenger.hpp"
 #include "transport.hpp"
@@ -29,7 +29,7 @@ class messages final : public transport {
   /// @param report      must outlive this object
   /// @param rounds_own  whether a rank rounds what it does not send, too: whoever combines some elements then gets the same
   messages(const space_ref& space, const communicator_ref& comm, wire_format format, const message_sizes& sizes,
-           report_stages& report, bool rounds_own = false)
+           report_writer& report, bool rounds_own = false)
       : space_(space),
         rank_(comm.rank()),
         rounds_own_(rounds_own),
@@ -88,8 +88,8 @@ class messages final : public transport {
   progress exchange_records(const bound_stage& stage, const transfers& list, std::size_t turn) {
     return exchange(stage, list, turn, [] {});
   }
-  /// See report_stages.
-  std::span<report::entry> known_of(index_range leaves) { return report_.known_of(leaves); }
+  /// Of some gradients.
+  std::span<report::entry> known_of(index_range leaves) { return report_.rows(leaves.begin, leaves.end); }
   /// The next of the exchanges of a small sum or allgather. Done when all have been made.
   template <class Exchanges>
   progress next_of(Exchanges& exchanges) {
@@ -106,10 +106,10 @@ class messages final : public transport {
  private:
   /// The most bytes of one message: elements, what is known of all gradients, sums, or what ranks compare.
   static std::size_t longest(const space_ref& space, const message_sizes& sizes, std::size_t ranks,
-                             report_stages& report) {
+                             const report_writer& report) {
     return std::max({std::max({sizes.packed, sizes.unpacked, sizes.received, sizes.joined}) * space.element_size(),
-                     report.known_of({0, report.last().contributions()}).size_bytes(), sizes.sums * sizeof(double),
-                     ranks * sizeof(call_signature)});
+                     report.get().contributions() * report.get().segments() * sizeof(report::entry),
+                     sizes.sums * sizeof(double), ranks * sizeof(call_signature)});
   }
 
   /// One exchange. Between two ranks, elements come before what is known of them.
@@ -133,7 +133,7 @@ class messages final : public transport {
     messenger_.unpack();
     return progress::done;
   }
-  std::span<double> result_norms() { return report_.written().result_norms(); }
+  std::span<double> result_norms() { return report_.result_norms(); }
   void send(const bound_stage& stage, const transfer& one, const std::byte* gradient) {
     // What is withheld is not read.
     const auto* const from = withdrawn() ? received_.data() : space_.at(gradient, one.elements.begin);
@@ -141,13 +141,13 @@ class messages final : public transport {
   }
   /// The records in the message of the elements.
   std::span<report::entry> joined_to(const transfer& one) {
-    return one.joined ? report_.known_of(one.leaves) : std::span<report::entry>();
+    return one.joined ? known_of(one.leaves) : std::span<report::entry>();
   }
 
   space_ref space_;
   int rank_;
   bool rounds_own_;
-  report_stages& report_;
+  report_writer& report_;
   space_memory received_;
   messenger messenger_;
   std::vector<double> sum_scratch_;

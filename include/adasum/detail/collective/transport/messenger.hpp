@@ -157,46 +157,30 @@ struct message_sizes {
   std::size_t joined = 0;                ///< elements that are sent with records behind them, and room for these
   std::size_t sums = 0;                  ///< doubles that are received when inner products are added
 
-  /// What a stage exchanges by message. @param elements  whether its elements travel, or only what is known of them
-  /// @param products  doubles that are added at once over sum_over
-  /// @param room      elements behind each vector that is received, for records
-  void include(const stage& stage, bool elements, std::size_t products, std::size_t room = 0) {
-    const auto others = stage.members.size() - 1;
-    members = std::max(members, others + 1);
-    sums = std::max(sums, products * sum_order::most_received(stage.sum_over.size(), sum_radix(others + 1)));
-    if (!elements) return;
-    const auto own = stage.survives() ? stage.part().size() : 0;
-    std::size_t to_survivors = 0;
-    for (std::size_t i = 0; i < stage.survivors; ++i)
-      if (i != stage.self) to_survivors += stage.parts[i].size();
-    received = std::max(received, others * (own + room));
-    packed = std::max({packed, to_survivors, others * own});
-    unpacked = std::max({unpacked, others * own, stage.held.size()});
-    // A rank that has withdrawn receives the result there, too.
-    if (!stage.survives() || !stage.replicated()) received = std::max(received, stage.held.size() - own);
+  /// Inner products that are added over a stage's sum_over. @param products  doubles at once
+  void include_sum(const stage& stage, std::size_t products) {
+    members = std::max(members, stage.members.size());
+    sums = std::max(sums, products * sum_order::most_received(stage.sum_over.size(), sum_radix(stage.members.size())));
   }
-  /// What follows the stages (schedule/parts_of_result.hpp).
-  void include(const transfers& exchange) {
-    const auto elements = [](const std::vector<transfer>& list) {
-      std::size_t sum = 0;
-      for (const auto& one : list) sum += one.elements.size();
-      return sum;
-    };
-    members = std::max({members, exchange.sends.size() + 1, exchange.receives.size() + 1});
-    packed = std::max(packed, elements(exchange.sends));
-    unpacked = std::max(unpacked, elements(exchange.receives));
-    received = std::max(received, elements(exchange.receives));
-  }
-  /// What is sent with records behind it, once if several get the same.
-  /// @param room  elements for what is known of this rank's gradients
-  void include_joined(const std::vector<transfer>& sends, std::size_t room) {
-    std::size_t sum = 0;
+  /// An exchange of elements, and of records behind them where these are joined. What is received may lie beside the gradient:
+  /// what a stage combines, and the result on a rank that has withdrawn.
+  void include(const transfers& exchange, std::size_t segments, std::size_t element_size) {
+    const auto behind_sent = room_for_records(exchange.sends, segments, element_size),
+               behind_received = room_for_records(exchange.receives, segments, element_size);
+    std::size_t sent = 0, sent_with_records = 0, arriving = 0;
     index_range last;
-    for (const auto& one : sends) {
-      if (one.joined && one.elements != last) sum += one.elements.size() + room;
+    for (const auto& one : exchange.sends) {
+      sent += one.elements.size();
+      // Once, if several get the same.
+      if (one.joined && one.elements != last) sent_with_records += one.elements.size() + behind_sent;
       last = one.elements;
     }
-    joined = std::max(joined, sum);
+    for (const auto& one : exchange.receives) arriving += one.elements.size();
+    members = std::max({members, exchange.sends.size() + 1, exchange.receives.size() + 1});
+    packed = std::max(packed, sent);
+    unpacked = std::max(unpacked, arriving);
+    received = std::max(received, arriving + exchange.receives.size() * behind_received);
+    joined = std::max(joined, sent_with_records);
   }
 };
 
