@@ -42,10 +42,7 @@ struct measures_from_caches : no_caches {
   template <class Space, scalar T>
   static void measure(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
                       std::size_t bytes) {
-    if (bytes > 0)
-      space.measure(window, vectors, gram, bytes);
-    else
-      space.measure(window, vectors, gram);
+    space.measure(window, vectors, gram, bytes);
   }
 };
 
@@ -63,16 +60,9 @@ struct works_from_caches : measures_from_caches {
 template <class Space>
 struct own_caches : no_caches {};
 
-/// A space with the same results as one of the library's, for at most two vectors at once: of(space). Likewise.
+/// The same for at most two vectors at once. Likewise.
 template <class Space>
-struct own_space_for_pairs {
-  static const Space& of(const Space& space) { return space; }
-};
-
-/// Whether there is such a space.
-template <class Space>
-inline constexpr bool has_space_for_pairs =
-    !std::is_reference_v<decltype(own_space_for_pairs<Space>::of(std::declval<const Space&>()))>;
+struct own_pairs : own_caches<Space> {};
 
 // ── spaces that stand for others ──
 
@@ -89,12 +79,6 @@ decltype(auto) space_of_copies(const Space& space) {
     return for_recombining(space);
   else
     return (space);
-}
-
-/// The space for calls that combine two vectors.
-template <class Space>
-decltype(auto) space_for_pairs(const Space& space) {
-  return own_space_for_pairs<Space>::of(space);
 }
 
 // ── leaving a space ──

@@ -38,7 +38,7 @@ constexpr void refuse_members_of_space() {
       !requires { Space::round_bytes; } && !requires(const Space& space) { for_pairs(space); },
       "adasum: the space has a member round_bytes or a function for_pairs(space), which are no longer asked for: the "
       "library's "
-      "own spaces alone work in rounds, and have spaces for pairs; see core/concepts.hpp");
+      "own spaces alone work in rounds, and have kernels for pairs; see core/concepts.hpp");
 }
 
 template <class Rule>

@@ -10,7 +10,6 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "pair_space.hpp"
 #include "space.hpp"
 
 namespace adasum {
@@ -70,9 +69,6 @@ class serial_double_space {
 /// See core/concepts.hpp. A class derived from serial_space may have replaced some of it, so it has no such space.
 template <std::same_as<serial_space> Space>
 detail::serial_double_space for_recombining(const Space& space) {
-  return detail::serial_double_space(space);
-}
-inline detail::serial_double_space for_recombining(const detail::serial_pair_space& space) {
   return detail::serial_double_space(space);
 }
 /// @endcond
