@@ -108,8 +108,8 @@ class measure_check {
           }
           const double found = gram[k * packed_size(n) + packed_index(i, j)];
           if (!(std::abs(found - sum) <= accuracy * mass))
-            refuse(joined({"entry (", i, ", ", j, ") of segment ", k, " is ", text_of(found), " instead of ",
-                           text_of(static_cast<double>(sum)), how, " (", counted(n, "vector"), "; ",
+            refuse(joined({"entry (", i, ", ", j, ") of segment ", k, " is ", found, " instead of ",
+                           static_cast<double>(sum), how, " (", counted(n, "vector"), "; ",
                            sample_windows::describe(window), ")"}));
         }
   }

@@ -116,8 +116,8 @@ class mix_check {
       allowed += 2 * static_cast<long double>(unit_roundoff(format_of<To>)) * std::abs(sum) + smallest_of<To>();
     const double found = to_double(element);
     if (!(std::abs(found - sum) <= allowed))
-      refuse(joined({"an element is ", text_of(found), " instead of ", text_of(static_cast<double>(sum)), " (",
-                     counted(n, "vector"), ")"}));
+      refuse(joined({"an element is ", found, " instead of ", static_cast<double>(sum), " (", counted(n, "vector"),
+                     ")"}));
   }
   /// All elements, of one segment.
   void check_elements(const host_vectors<From>& vectors, const std::vector<double>& weights) const {

@@ -28,7 +28,7 @@ namespace adasum::detail {
 
 /// What check_communicator does with memory that ranks share. Whatever a rank finds, it makes the same exchanges and calls
 /// of share() as the others, so that none waits for it; but it looks at no memory that has turned out to be wrong.
-template <scalar T, shared_memory_communicator Comm, class Space>
+template <shared_memory_communicator Comm, class Space>
 class shared_window_check {
  public:
   shared_window_check(const Comm& comm, const Space& space) : comm_(comm), space_(space) {}

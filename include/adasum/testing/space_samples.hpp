@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -111,12 +110,6 @@ constexpr double smallest_of() {
   throw bad_input({"adasum::check_execution_space: ", name, ": ", what});
 }
 
-/// In six digits, however large or small.
-inline std::string text_of(double number) {
-  char text[32];
-  return {text, static_cast<std::size_t>(std::snprintf(text, sizeof text, "%g", number))};
-}
-
 /// Elements in memory of a space, written and read by the host.
 template <scalar T, class Space>
 class space_array {
@@ -133,7 +126,6 @@ class space_array {
   }
 
   T* at(std::size_t i) { return memory_.data() + i; }
-  std::size_t size() const { return count_; }
 
   std::vector<T> read() {
     std::vector<T> elements(count_, from_double<T>(0));
