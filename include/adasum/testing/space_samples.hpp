@@ -98,10 +98,9 @@ T from_double(double value) {
 
 /// The smallest positive number of T.
 template <scalar T>
-constexpr double smallest_of() {
-  double value = 1;
-  for (int i = layout_of(format_of<T>).fraction - layout_of(format_of<T>).least_exponent; i > 0; --i) value /= 2;
-  return value;
+double smallest_of() {
+  constexpr auto layout = layout_of(format_of<T>);
+  return std::ldexp(1.0, layout.least_exponent - layout.fraction);
 }
 
 // ── vectors ──
