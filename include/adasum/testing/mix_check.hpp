@@ -32,7 +32,8 @@ class mix_check {
     const sample_windows windows;
     for (const std::size_t n : {1u, 2u, 3u, 5u, 9u}) {
       const auto vectors = sample_vectors<From>(n, windows.length());
-      for (const auto& window : windows.all()) check_window(vectors, window);
+      for (const auto& window : windows.all())
+        check_window(vectors, window, sample_weights(n * window.segments.size()));
       check_range_of_weights(n);
       check_weight_zero(n);
       if (InDouble && n > 1) check_cancelling(n);
@@ -68,23 +69,13 @@ class mix_check {
     mix(out.at(0));
     return out.read();
   }
-  void check_kernels_for_pairs(const placed_vectors<From, Space>& at, const slice& window,
-                               const std::vector<double>& weights, const std::vector<To>& expected) const {
-    if constexpr (!InDouble && own_caches<Space>::round_bytes != 0) {
-      if (at.all().size() > 2) return;
-      const auto as_pair = written_by(
-          window, [&](To* out) { own_pairs<Space>::mix(space_, window, at.all(), weights.data(), out, 0); });
-      if (!same_bits(as_pair, expected)) refuse("the kernels for pairs have other results");
-    }
-  }
   static bool same_bits(std::span<const To> a, std::span<const To> b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
   }
 
   /// Each element against long double; all others as they were.
-  void check_window(const host_vectors<From>& vectors, const slice& window) const {
+  void check_window(const host_vectors<From>& vectors, const slice& window, const std::vector<double>& weights) const {
     const auto n = vectors.size();
-    const auto weights = sample_weights(n * window.segments.size());
     const placed_vectors<From, Space> at(space_, vectors, window);
     const auto out = mixed(at, window, weights);
     std::vector<bool> is_mixed(out.size(), false);
@@ -96,7 +87,16 @@ class mix_check {
     for (std::size_t x = 0; x < out.size(); ++x)
       if (!is_mixed[x] && to_double(out[x]) != mark)
         refuse(joined({"it writes to an element outside the window (", sample_windows::describe(window), ")"}));
-    check_kernels_for_pairs(at, window, weights, out);
+    if constexpr (!InDouble && own_caches<Space>::round_bytes != 0) {
+      if (n > 2) return;
+      const auto as_pair = written_by(
+          window, [&](To* to) { own_pairs<Space>::mix(space_, window, at.all(), weights.data(), to, 0); });
+      if (!same_bits(as_pair, out)) refuse("the kernels for pairs have other results");
+    }
+  }
+  void check_whole(const host_vectors<From>& vectors, const std::vector<double>& weights) const {
+    const segments cut{vectors.front().size()};
+    check_window(vectors, whole(cut), weights);
   }
 
   /// A product and a sum for each of n vectors are off by (n + 1)·2⁻⁵³ of Σ|wᵢ||vᵢ| in double, to first order and in any order;
@@ -119,14 +119,6 @@ class mix_check {
       refuse(joined({"an element is ", found, " instead of ", static_cast<double>(sum), " (", counted(n, "vector"),
                      ")"}));
   }
-  /// All elements, of one segment.
-  void check_elements(const host_vectors<From>& vectors, const std::vector<double>& weights) const {
-    const segments cut{vectors.front().size()};
-    const placed_vectors<From, Space> at(space_, vectors, whole(cut));
-    const auto out = mixed(at, whole(cut), weights);
-    for (std::size_t x = 0; x < out.size(); ++x) check_element(vectors, weights, x, out[x]);
-    check_kernels_for_pairs(at, whole(cut), weights, out);
-  }
 
   /// Vectors from one end of From's range to the other, with weights that bring their terms back to ordinary numbers of To. So
   /// no T may hold the weights, and in double, neither may be rounded to anything narrower.
@@ -144,7 +136,7 @@ class mix_check {
           for (From& x : vectors[i]) x = from_double<From>(std::ldexp(to_double(x), exponent));
           weights[i] = std::ldexp(weights[i], term - exponent);
         }
-        check_elements(vectors, weights);
+        check_whole(vectors, weights);
       }
   }
 
@@ -156,7 +148,7 @@ class mix_check {
     auto weights = sample_weights(n);
     weights.front() = 0x1p30;
     weights.back() = (n == 2 ? 1 : 0) - 0x1p30;
-    check_elements(vectors, weights);
+    check_whole(vectors, weights);
   }
 
   /// One vector of NaN, in the second segment.
