@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "concepts.hpp"
 #include "scalar.hpp"

@@ -9,7 +9,6 @@
 #include <exception>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 #include "../core/concepts.hpp"

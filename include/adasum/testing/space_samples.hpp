@@ -3,8 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

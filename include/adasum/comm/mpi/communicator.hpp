@@ -193,9 +193,6 @@ class mpi_communicator {
 }  // namespace adasum
 
 #if ADASUM_MPI_DEFINITIONS
-#include <string>
-#include <utility>
-
 #include "../../core/waiting.hpp"
 #include "device_exchange.hpp"
 #include "error.hpp"

@@ -164,8 +164,6 @@ detail::serial_double_space for_recombining(const Space& space) {
 }  // namespace adasum
 
 #if ADASUM_DEFINITIONS
-#include <string>
-
 #include "../../core/error.hpp"
 #include "team.hpp"
 

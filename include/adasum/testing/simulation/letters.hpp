@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "../../core/message.hpp"
 #include "../../core/text.hpp"
