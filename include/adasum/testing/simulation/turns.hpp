@@ -4,9 +4,10 @@
 #include "../../core/config.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -99,19 +100,30 @@ class order_of_turns {
 /// sanitizers understand it.
 class turns {
  public:
-  explicit turns(std::size_t threads) : has_turn_(threads) {}
+  explicit turns(std::size_t threads) : seats_(threads) {}
 
   void give(std::size_t to) {
-    has_turn_[to].store(1, std::memory_order_release);
-    has_turn_[to].notify_one();
+    auto& one = seats_[to];
+    {
+      const std::scoped_lock lock(one.mutex);
+      one.has_turn = true;
+    }
+    one.changed.notify_one();
   }
   void await(std::size_t self) {
-    has_turn_[self].wait(0, std::memory_order_acquire);
-    has_turn_[self].store(0, std::memory_order_relaxed);
+    auto& one = seats_[self];
+    std::unique_lock lock(one.mutex);
+    one.changed.wait(lock, [&] { return one.has_turn; });
+    one.has_turn = false;
   }
 
  private:
-  std::vector<std::atomic<unsigned>> has_turn_;
+  struct seat {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool has_turn = false;
+  };
+  std::vector<seat> seats_;
 };
 
 /// As long as it exists, the calling thread, and those that it starts, stay on the processor where it is. Threads that take
