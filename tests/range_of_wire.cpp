@@ -35,7 +35,7 @@ constexpr wire_format sixteen_bits[] = {wire_format::bfloat16, wire_format::bina
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 template <number_format Format>
-using packed = detail::packed_element<Format>;
+using packed = detail::half_bits<Format>;
 
 constexpr float first_infinite(wire_format format) {
   return format == wire_format::binary16 ? 65520.0f : std::bit_cast<float>(0x7f7f8000u);

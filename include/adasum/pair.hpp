@@ -82,10 +82,7 @@ void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&...
     const std::size_t whole[] = {0, target.size()};
     const auto cut = detail::segments_of_pair(segments_view{whole}, segments...);
     const auto vectors = detail::vectors_of_pair(space, a, b, out, cut, "adasum::adasum_pair");
-    const auto& kernels = detail::space_for_pairs(space);
-    detail::pair_combination<T, std::remove_cvref_t<decltype(kernels)>>(kernels, vectors[0], vectors[1], target.data(),
-                                                                        cut)
-        .run();
+    detail::pair_combination<T, Space>(space, vectors[0], vectors[1], target.data(), cut).run();
   }
 }
 

@@ -48,7 +48,7 @@ enum class fault {
   truncates,  // float to 16 bits
   saturates,  // there, what overflows is the largest number
   denies,     // can_reach
-  pairs,      // the space for pairs
+  pairs,      // what is for pairs alone
 };
 
 /// Plain loops with a fault.
@@ -111,11 +111,10 @@ class faulty_space {
     if (waiting_) std::exchange(waiting_, nullptr)();
   }
   bool can_reach(const void*) const { return fault_ != fault::denies; }
-  faulty_space for_pairs() const {
-    faulty_space pairs(*this);
-    pairs.is_copy_ = false;
-    if (fault_ == fault::pairs) pairs.fault_ = fault::edge_missed;
-    return pairs;
+  template <scalar T>
+  void measure_pairs(const slice& window, std::span<const T* const> vectors, double* gram) const {
+    measure(window, vectors, gram);
+    if (fault_ == fault::pairs) gram[0] += 1;
   }
 
  private:
@@ -168,12 +167,21 @@ class faulty_space {
 }  // namespace
 }  // namespace test_of_testing_execution_space
 
-/// As the library's own spaces are told the number of bytes, and have spaces for pairs.
+/// As the library's own spaces are told the number of bytes, and have kernels for pairs.
 template <>
 inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_testing_execution_space::faulty_space> = 1000;
 template <>
-struct adasum::detail::own_space_for_pairs<test_of_testing_execution_space::faulty_space> {
-  static auto of(const test_of_testing_execution_space::faulty_space& space) { return space.for_pairs(); }
+struct adasum::detail::own_pairs<test_of_testing_execution_space::faulty_space> {
+  template <scalar T>
+  static void measure(const test_of_testing_execution_space::faulty_space& space, const slice& window,
+                      std::span<const T* const> vectors, double* gram, std::size_t) {
+    space.measure_pairs(window, vectors, gram);
+  }
+  template <scalar T>
+  static void mix(const test_of_testing_execution_space::faulty_space& space, const slice& window,
+                  std::span<const T* const> vectors, const double* weights, T* out, std::size_t) {
+    space.mix(window, vectors, weights, out);
+  }
 };
 
 namespace test_of_testing_execution_space {
@@ -224,7 +232,7 @@ TEST_CASE_TEMPLATE("faults of any element type", T, float, double) {
   check_found<T>(fault::copies_less, "copy: ");
   check_found<T>(fault::copies_more, "copy: it writes past the end");
   check_found<T>(fault::denies, "can_reach");
-  check_found<T>(fault::pairs, "measure: the space for pairs");
+  check_found<T>(fault::pairs, "measure: the kernels for pairs");
 }
 
 TEST_CASE("faults of one element type") {

@@ -79,7 +79,7 @@ void note(const combination& one, const setting& where, const trial_result& came
 
 /// Rank 0 gets what the others have. @return whether all have the same
 bool same_on_all_ranks(const any_communicator& comm, const std::vector<std::uint64_t>& mine) {
-  const detail::any::host host;
+  const detail::host_space host;
   bool same = true;
   for (int rank = 1; rank < comm.size(); ++rank) {
     if (comm.rank() == rank) {

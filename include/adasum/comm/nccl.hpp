@@ -3,7 +3,6 @@
 
 #include "../core/config.hpp"
 
-#include <cuda_runtime.h>
 #include <nccl.h>
 
 #include <algorithm>
@@ -104,8 +103,8 @@ class nccl_communicator {
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
     staging<Space>& copies = get().template staging_for<Space>();
     const auto sent = bytes_of(out), received = bytes_of(in);
-    copies.reserve(sent + received, space.device());
-    std::byte *const here = copies.host.data(), *const there = copies.device.get();
+    copies.reserve(space, sent + received);
+    std::byte *const here = copies.host.data(), *const there = reinterpret_cast<std::byte*>(copies.device.data());
 
     for_each(out, here, [](const outgoing& message, std::byte* word, std::byte* copy) {
       const std::uint64_t size = message.withheld ? withheld : message.bytes.size();
@@ -212,38 +211,22 @@ class nccl_communicator {
     }
   }
 
-  struct free_device_memory {
-    void operator()(std::byte* memory) const { static_cast<void>(cudaFree(memory)); }
-  };
-
-  /// Not allocated in the order of a stream: these buffers may outlive the space's.
+  /// Kept between calls.
   template <class Space>
   struct staging {
     typename Space::host_memory host{0};
-    std::unique_ptr<std::byte, free_device_memory> device;
+    decltype(std::declval<const Space&>().template allocate<double>(0)) device;  // in no stream's order: it may outlive one
     std::size_t capacity = 0;
     int on = -1;  // which device
 
-    void reserve(std::size_t bytes, int which) {
-      if (bytes <= capacity && on == which) return;
+    void reserve(const Space& space, std::size_t bytes) {
+      if (bytes <= capacity && on == space.device()) return;
       const auto more = std::max({bytes, 2 * capacity, std::size_t{4096}});
       capacity = 0;
-      int before = 0;
-      void* memory = nullptr;
-      check_cuda("cudaGetDevice", cudaGetDevice(&before));
-      check_cuda("cudaSetDevice", cudaSetDevice(which));
-      const auto made = cudaMalloc(&memory, more);
-      check_cuda("cudaSetDevice", cudaSetDevice(before));
-      check_cuda("cudaMalloc", made);
-      device.reset(static_cast<std::byte*>(memory));
+      device = space.template allocate<double>((more + sizeof(double) - 1) / sizeof(double));
       host = typename Space::host_memory(more);
       capacity = more;
-      on = which;
-    }
-    static void check_cuda(const char* call, cudaError_t code) {
-      if (code == cudaSuccess) return;
-      static_cast<void>(cudaGetLastError());
-      throw communication_error({"adasum::nccl_communicator: ", call, " failed: ", cudaGetErrorString(code)});
+      on = space.device();
     }
   };
 
@@ -265,7 +248,7 @@ class nccl_communicator {
     int rank = 0, size = 0;
     communicator_state of_handles;
     detail::ended_exchange ended;
-    std::any staging_of_device;  // kept between calls
+    std::any staging_of_device;
   };
 
   contents& get() const {

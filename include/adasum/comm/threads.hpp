@@ -156,7 +156,6 @@ struct detail::own_memory<thread_communicator::memory> : memory_defaults {
 #include <cstring>
 #include <exception>
 #include <numeric>
-#include <string>
 
 #include "../core/error.hpp"
 #include "../core/joined_threads.hpp"

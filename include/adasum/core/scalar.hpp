@@ -113,6 +113,18 @@ template <>
 struct scalar_traits<decltype(0.0bf16)> : stored_as<number_format::bfloat16> {};
 #endif
 
+/// @cond internal
+namespace detail {
+/// An element of 16 bits that is nothing but its bits.
+template <number_format Format>
+struct half_bits {
+  std::uint16_t bits;
+};
+}  // namespace detail
+template <number_format Format>
+struct scalar_traits<detail::half_bits<Format>> : stored_as<Format> {};
+/// @endcond
+
 /// An element type of a gradient: trivially copyable, with a known bit layout.
 template <class T>
 concept scalar = std::is_trivially_copyable_v<T> && requires {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <span>
 #include <type_traits>
-#include <utility>
 
 #include "concepts.hpp"
 #include "scalar.hpp"
@@ -59,16 +58,21 @@ inline std::size_t segments_of_round(segments_view segments, std::size_t first, 
   return end - first;
 }
 
-/// A space with the same results as one of the library's, for at most two vectors at once: of(space).
+/// A round of at most two vectors. Some of the library's own spaces have kernels for these, with the same
+/// results; what derives from them does without.
 template <class Space>
-struct own_space_for_pairs {
-  static const Space& of(const Space& space) { return space; }
+struct own_pairs {
+  template <scalar T>
+  static void measure(const Space& space, const slice& window, std::span<const T* const> vectors, double* gram,
+                      std::size_t bytes) {
+    measure_round(space, window, vectors, gram, bytes);
+  }
+  template <scalar T>
+  static void mix(const Space& space, const slice& window, std::span<const T* const> vectors, const double* weights,
+                  T* out, std::size_t bytes) {
+    mix_round(space, window, vectors, weights, out, bytes);
+  }
 };
-
-/// Whether there is such a space.
-template <class Space>
-inline constexpr bool has_space_for_pairs =
-    !std::is_reference_v<decltype(own_space_for_pairs<Space>::of(std::declval<const Space&>()))>;
 
 // ── spaces that stand for others ──
 
@@ -85,12 +89,6 @@ decltype(auto) space_of_copies(const Space& space) {
     return for_recombining(space);
   else
     return (space);
-}
-
-/// The space for calls that combine two vectors.
-template <class Space>
-decltype(auto) space_for_pairs(const Space& space) {
-  return own_space_for_pairs<Space>::of(space);
 }
 
 // ── leaving a space ──

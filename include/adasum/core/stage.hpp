@@ -84,6 +84,7 @@ struct stage {
   index_range part() const { return parts[self]; }
   /// How many gradients member i's vector combines.
   std::size_t leaf_count(std::size_t i) const { return leaf_offsets[i + 1] - leaf_offsets[i]; }
+  friend bool operator==(const stage&, const stage&) = default;
 };
 
 /// Whether a rank's stages are one stage of all ranks. The same on all of them.

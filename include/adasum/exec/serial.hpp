@@ -4,5 +4,4 @@
 #include "../core/config.hpp"
 
 #include "serial/double_space.hpp"  // IWYU pragma: export
-#include "serial/pair_space.hpp"    // IWYU pragma: export
 #include "serial/space.hpp"         // IWYU pragma: export

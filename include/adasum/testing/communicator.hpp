@@ -9,12 +9,14 @@
 #include <exception>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/message.hpp"
+#include "../core/optional_members.hpp"
+#include "../detail/references/communicator_ref.hpp"
+#include "../detail/references/erased.hpp"
 #include "sample_messages.hpp"
 #include "shared_window.hpp"
 #include "taken_members.hpp"
@@ -22,23 +24,14 @@
 namespace adasum {
 namespace detail {
 
-/// An exchange in flight; nothing where none can be posted.
-template <class Comm, class Space>
-struct pending_of {
-  struct type {};
-};
-template <class Comm, class Space>
-  requires posting_communicator<Comm, Space>
-struct pending_of<Comm, Space> {
-  using type = typename Comm::pending;
-};
-
 /// What check_communicator does with messages. A rank that finds something goes on, so that no other waits for it.
 template <scalar T, class Comm, class Space>
 class message_check {
  public:
   message_check(const Comm& comm, const Space& space)
-      : comm_(comm), space_(space), rank_(comm.rank()), size_(comm.size()) {}
+      : comm_(comm), space_(space), rank_(comm.rank()), size_(comm.size()), ref_(ref_to_communicator(space, comm)) {
+    if (ref_.can_post()) pending_ = ref_.make_pending();
+  }
 
   /// @return what is wrong first, seen from this rank; empty if nothing is
   std::string run() {
@@ -49,7 +42,7 @@ class message_check {
       if (&copy.state() != &comm_.state()) return "state() of a copy is another object";
     if (size_ == 1) return {};
     check_all(way::exchange);
-    if constexpr (posting_communicator<Comm, Space>) {
+    if (ref_.can_post()) {
       for (const auto how : {way::test, way::wait, way::some_post}) check_all(how);
       check_test_returns();
     }
@@ -79,16 +72,14 @@ class message_check {
   /// @return whether a communication_error was thrown
   bool carry(exchange_type& messages, way how) {
     try {
-      if constexpr (posting_communicator<Comm, Space>) {
-        if (how == way::test || how == way::wait || (how == way::some_post && rank_ % 2 == 1)) {
-          post(messages);
-          if (how == way::test)
-            while (!pending_.test()) std::this_thread::yield();
-          pending_.wait();
-          return false;
-        }
+      if (how == way::exchange || (how == way::some_post && rank_ % 2 == 0)) {
+        ref_.exchange(messages.out(), messages.in());
+        return false;
       }
-      comm_.exchange(space_, messages.out(), messages.in());
+      post(messages);
+      if (how == way::test)
+        while (!ref_.test(pending_.get())) std::this_thread::yield();
+      ref_.wait(pending_.get());
     } catch (const communication_error&) {
       return true;
     } catch (const std::exception& other) {
@@ -100,7 +91,7 @@ class message_check {
   void post(const exchange_type& messages) {
     const std::vector<outgoing> out(messages.out().begin(), messages.out().end());
     const std::vector<incoming> in(messages.in().begin(), messages.in().end());
-    comm_.post(space_, out, in, pending_);
+    ref_.post(out, in, pending_.get());
   }
   void carry_well(exchange_type& messages, way how, const std::string& what) {
     if (carry(messages, how))
@@ -193,8 +184,8 @@ class message_check {
         };
         try {
           timed([&] { return post(question), false; });
-          while (!timed([&] { return pending_.test(); })) std::this_thread::yield();
-          pending_.wait();
+          while (!timed([&] { return ref_.test(pending_.get()); })) std::this_thread::yield();
+          ref_.wait(pending_.get());
         } catch (const std::exception& problem) {
           note(std::string("post() or test() throws: ") + problem.what());
         }
@@ -215,7 +206,8 @@ class message_check {
   const Space& space_;
   int rank_, size_;
   std::string problem_;
-  typename pending_of<Comm, Space>::type pending_{};
+  communicator_ref ref_;
+  owned_object pending_ = no_object();
 };
 
 }  // namespace detail
@@ -239,7 +231,7 @@ template <scalar T = float, execution_space<T> Space, communicator_for<Space> Co
 std::vector<std::string> check_communicator(const Comm& comm, const Space& space) {
   auto problem = detail::message_check<T, Comm, Space>(comm, space).run();
   if constexpr (shared_memory_communicator<Comm>) {
-    const auto of_memory = detail::shared_window_check<T, Comm, Space>(comm, space).run();
+    const auto of_memory = detail::shared_window_check<Comm, Space>(comm, space).run();
     if (problem.empty()) problem = of_memory;
   }
   if (!problem.empty()) throw bad_input({"adasum::check_communicator: rank ", comm.rank(), ": ", problem});

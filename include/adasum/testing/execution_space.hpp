@@ -8,7 +8,6 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>

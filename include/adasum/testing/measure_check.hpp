@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -47,15 +46,25 @@ class measure_check {
     refuse_space(space_.name, (InDouble ? "measure_in_double: " : "measure: ") + what);
   }
 
-  template <class AnySpace>
-  static gram_list measured_by(const AnySpace& space, const placed_vectors<T, Space>& at, const slice& window) {
+  static gram_list measured_by(const Space& space, const placed_vectors<T, Space>& at, const slice& window) {
+    return written_by(space, at, window, [&](double* gram) {
+      if constexpr (InDouble)
+        space.measure_in_double(window, at.all(), gram);
+      else
+        space.measure(window, at.all(), gram);
+    });
+  }
+  /// Gram matrices, and a number behind them.
+  template <class Measure>
+  static gram_list written_by(const Space& space, const placed_vectors<T, Space>& at, const slice& window,
+                              const Measure& measure) {
     gram_list gram(window.segments.size() * packed_size(at.all().size()) + 1, 1e99);
-    if constexpr (InDouble)
-      space.measure_in_double(window, at.all(), gram.data());
-    else
-      space.measure(window, at.all(), gram.data());
+    measure(gram.data());
     space.fence();
     return gram;
+  }
+  static bool same_bits(const gram_list& a, const gram_list& b) {
+    return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
   }
 
   /// Each entry against long double.
@@ -66,15 +75,16 @@ class measure_check {
     if (gram.back() != 1e99) refuse("it writes past the last Gram matrix");
     check_values(vectors, window, gram, "");
     if constexpr (!InDouble && own_round_bytes<Space> != 0) {
-      auto told = gram_list(gram.size(), 1e99);
-      measure_round(space_, window, at.all(), told.data(), std::size_t{1} << 30);
-      space_.fence();
+      const auto told = written_by(space_, at, window, [&](double* to) {
+        measure_round(space_, window, at.all(), to, std::size_t{1} << 30);
+      });
       check_values(vectors, window, told, ", told that they are part of more");
+      if (n > 2) return;
+      const auto as_pair = written_by(space_, at, window, [&](double* to) {
+        own_pairs<Space>::measure(space_, window, at.all(), to, 0);
+      });
+      if (!same_bits(as_pair, gram)) refuse("the kernels for pairs have other results");
     }
-    if constexpr (!InDouble && has_space_for_pairs<Space>)
-      if (n <= 2 && std::memcmp(measured_by(space_for_pairs(space_), at, window).data(), gram.data(),
-                                gram.size() * sizeof(double)) != 0)
-        refuse("the space for pairs has other results");
   }
 
   void check_values(const host_vectors<T>& vectors, const slice& window, const gram_list& gram,
@@ -97,8 +107,8 @@ class measure_check {
           }
           const double found = gram[k * packed_size(n) + packed_index(i, j)];
           if (!(std::abs(found - sum) <= accuracy * mass))
-            refuse(joined({"entry (", i, ", ", j, ") of segment ", k, " is ", text_of(found), " instead of ",
-                           text_of(static_cast<double>(sum)), how, " (", counted(n, "vector"), "; ",
+            refuse(joined({"entry (", i, ", ", j, ") of segment ", k, " is ", found, " instead of ",
+                           static_cast<double>(sum), how, " (", counted(n, "vector"), "; ",
                            sample_windows::describe(window), ")"}));
         }
   }
@@ -136,7 +146,7 @@ class measure_check {
         for (std::size_t padding = 1; padding <= 9; ++padding)
           for (const std::size_t step : {0u, 1u}) {
             const auto moved = measured_by(space_, {space_, vectors, whole(cut), padding, step}, whole(cut));
-            if (std::memcmp(moved.data(), expected.data(), expected.size() * sizeof(double)) != 0)
+            if (!same_bits(moved, expected))
               refuse(joined({"the same vectors at other addresses give other bits (", counted(n, "vector"), " of ",
                              length, ")"}));
           }
@@ -148,8 +158,7 @@ class measure_check {
     const segments cut{500};
     const placed_vectors<T, Space> at(space_, vectors, whole(cut));
     const Space copy = space_;
-    const auto expected = measured_by(space_, at, whole(cut)), found = measured_by(copy, at, whole(cut));
-    if (std::memcmp(found.data(), expected.data(), expected.size() * sizeof(double)) != 0)
+    if (!same_bits(measured_by(copy, at, whole(cut)), measured_by(space_, at, whole(cut))))
       refuse("a copy of the space gives other bits");
   }
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -31,58 +31,22 @@ struct rule_claims {
 
 namespace detail {
 
-/// The vectors that a rule is tried on, by their inner products.
-class sample_gram {
- public:
-  /// @param dimensions  of the vectors; fewer than n make them linearly dependent
-  sample_gram(std::size_t n, std::size_t dimensions, std::uint32_t seed) : n_(n), packed_(packed_size(n)) {
-    std::mt19937 bits(seed);  // the same numbers on every machine, unlike those of distributions
-    std::vector<std::vector<double>> vectors(n, std::vector<double>(dimensions));
-    for (auto& vector : vectors)
-      for (double& x : vector) x = static_cast<double>(bits()) / 0x1p31 - 0.9;
-    set(vectors);
-  }
-  explicit sample_gram(const std::vector<std::vector<double>>& vectors) : n_(vectors.size()), packed_(packed_size(n_)) {
-    set(vectors);
-  }
+/// The vectors that a rule is tried on.
+using rule_sample = std::vector<std::vector<double>>;
 
-  std::size_t size() const { return n_; }
-  gram_view view() const { return {packed_.data(), n_}; }
-  double operator()(std::size_t i, std::size_t j) const { return packed_[packed_index(i, j)]; }
-
-  /// Of the vectors times a factor.
-  sample_gram times(double factor) const {
-    auto scaled = *this;
-    for (double& x : scaled.packed_) x *= factor * factor;
-    return scaled;
-  }
-  /// Of the vectors in reverse order.
-  sample_gram reversed() const {
-    auto turned = *this;
-    for (std::size_t i = 0; i < n_; ++i)
-      for (std::size_t j = 0; j <= i; ++j) turned.packed_[packed_index(i, j)] = (*this)(n_ - 1 - i, n_ - 1 - j);
-    return turned;
-  }
-  /// With a zero vector in the place of one.
-  sample_gram without(std::size_t one) const {
-    auto rest = *this;
-    for (std::size_t i = 0; i < n_; ++i) rest.packed_[packed_index(i, one)] = 0;
-    return rest;
-  }
-
- private:
-  void set(const std::vector<std::vector<double>>& vectors) {
-    for (std::size_t i = 0; i < n_; ++i)
-      for (std::size_t j = 0; j <= i; ++j) {
-        double sum = 0;
-        for (std::size_t x = 0; x < vectors[i].size(); ++x) sum += vectors[i][x] * vectors[j][x];
-        packed_[packed_index(i, j)] = sum;
-      }
-  }
-
-  std::size_t n_;
-  std::vector<double> packed_;
-};
+/// @param dimensions  fewer than n make them linearly dependent
+inline rule_sample sample_for_rule(std::size_t n, std::size_t dimensions, std::uint32_t seed) {
+  std::mt19937 bits(seed);  // the same numbers on every machine, unlike those of distributions
+  rule_sample vectors(n, std::vector<double>(dimensions));
+  for (auto& vector : vectors)
+    for (double& x : vector) x = static_cast<double>(bits()) / 0x1p31 - 0.9;
+  return vectors;
+}
+inline rule_sample times(rule_sample vectors, double factor) {
+  for (auto& vector : vectors)
+    for (double& x : vector) x *= factor;
+  return vectors;
+}
 
 template <class Rule>
 class rule_check {
@@ -92,13 +56,13 @@ class rule_check {
   /// @param n  vectors at once; two for a pairwise rule
   void run(std::size_t n) const {
     require(!std::string_view(rule_.name).empty(), "its name is empty");
-    const sample_gram usual(n, 40, 1);
+    const auto usual = sample_for_rule(n, 40, 1);
     check_same_again(usual);
     check_finite(n);
     check_scale(usual);
     if (!needs_gram<Rule>)
-      require(is_near(weights_of(usual), weights_of(usual.times(0)), 0) &&
-                  is_near(weights_of(usual), weights_of(sample_gram(n, 40, 2)), 0),
+      require(is_near(weights_of(usual), weights_of(times(usual, 0)), 0) &&
+                  is_near(weights_of(usual), weights_of(sample_for_rule(n, 40, 2)), 0),
               "the weights depend on the inner products, though the rule says that it needs none");
     if (claims_.symmetric) check_symmetric(usual);
   }
@@ -111,22 +75,28 @@ class rule_check {
   }
 
   /// By a copy of the rule, as each rank has one.
-  list weights_of(const sample_gram& gram, std::size_t leaves_a = 1, std::size_t leaves_b = 1) const {
+  list weights_of(const rule_sample& vectors, std::size_t leaves_a = 1, std::size_t leaves_b = 1) const {
     Rule rule(rule_);
-    return weights_by(rule, gram, leaves_a, leaves_b);
+    return weights_by(rule, vectors, leaves_a, leaves_b);
   }
-  list weights_by(Rule& rule, const sample_gram& gram, std::size_t leaves_a = 1, std::size_t leaves_b = 1) const {
+  list weights_by(Rule& rule, const rule_sample& vectors, std::size_t leaves_a = 1, std::size_t leaves_b = 1) const {
+    const auto n = vectors.size();
+    list packed;
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j <= i; ++j)
+        packed.push_back(std::inner_product(vectors[i].begin(), vectors[i].end(), vectors[j].begin(), 0.0));
     if constexpr (pairwise_rule<Rule>) {
-      const pair_weights found = rule(pair_gram{gram(0, 0), gram(1, 0), gram(1, 1), leaves_a, leaves_b});
+      const pair_weights found = rule(pair_gram{packed[0], packed[1], packed[2], leaves_a, leaves_b});
       return {found.a, found.b};
     } else {
       constexpr double untouched = 12345.678;
-      list weights(gram.size() + 1, untouched);
-      const auto room = std::span(weights).first(gram.size());
-      if constexpr (requires { rule(gram.view(), room, std::size_t{}); })
-        rule(gram.view(), room, std::size_t{});
+      const gram_view gram(packed.data(), n);
+      list weights(n + 1, untouched);
+      const auto room = std::span(weights).first(n);
+      if constexpr (requires { rule(gram, room, std::size_t{}); })
+        rule(gram, room, std::size_t{});
       else
-        rule(gram.view(), room);
+        rule(gram, room);
       require(weights.back() == untouched, "it writes past the end of the weights");
       weights.pop_back();
       require(std::ranges::find(weights, untouched) == weights.end(), "it does not write every weight");
@@ -143,45 +113,49 @@ class rule_check {
   }
 
   /// Ranks hold copies, and must end with the same bits; also rules with a state, run after run.
-  void check_same_again(const sample_gram& gram) const {
+  void check_same_again(const rule_sample& vectors) const {
     Rule first(rule_), second(rule_);
     for (int run = 0; run < 3; ++run) {
-      const auto a = weights_by(first, gram.times(1 + run)), b = weights_by(second, gram.times(1 + run));
+      const auto a = weights_by(first, times(vectors, 1 + run)), b = weights_by(second, times(vectors, 1 + run));
       for (std::size_t i = 0; i < a.size(); ++i)
         require(magnitude_bits(a[i]) == magnitude_bits(b[i]) && std::signbit(a[i]) == std::signbit(b[i]),
                 "two copies of it give different weights for the same inner products");
     }
   }
 
-  void require_finite(const sample_gram& gram, const std::string& what) const {
+  void require_finite(const rule_sample& vectors, const std::string& what) const {
     for (const std::size_t leaves : {1u, 3u})
-      for (const double weight : weights_of(gram, leaves, 2))
+      for (const double weight : weights_of(vectors, leaves, 2))
         require(is_finite(weight), "a weight is not finite for " + what);
   }
   void check_finite(std::size_t n) const {
-    const sample_gram usual(n, 40, 3);
+    const auto usual = sample_for_rule(n, 40, 3);
     require_finite(usual, "vectors at any angles");
-    require_finite(usual.times(0), "vectors that are all zero");
-    for (std::size_t i = 0; i < n; ++i) require_finite(usual.without(i), "a vector that is zero among others");
-    require_finite(sample_gram(n, 1, 4), "vectors along one line");
-    std::vector<std::vector<double>> axes(n, list(n)), equal(n, list{1, 2, 3}), opposed = equal;
+    require_finite(times(usual, 0), "vectors that are all zero");
+    for (std::size_t i = 0; i < n; ++i) {
+      auto vectors = usual;
+      vectors[i].assign(vectors[i].size(), 0);
+      require_finite(vectors, "a vector that is zero among others");
+    }
+    require_finite(sample_for_rule(n, 1, 4), "vectors along one line");
+    rule_sample axes(n, list(n)), equal(n, list{1, 2, 3}), opposed = equal;
     for (std::size_t i = 0; i < n; ++i) {
       axes[i][i] = static_cast<double>(i + 1);
       if (i % 2 == 1) opposed[i] = {-1, -2, -3};
     }
-    require_finite(sample_gram(axes), "orthogonal vectors");
-    require_finite(sample_gram(equal), "equal vectors");
-    require_finite(sample_gram(opposed), "opposite vectors");
+    require_finite(axes, "orthogonal vectors");
+    require_finite(equal, "equal vectors");
+    require_finite(opposed, "opposite vectors");
     // As far as squares go without being rescaled by the library first.
-    require_finite(usual.times(0x1p-399), "tiny vectors");
-    require_finite(usual.times(0x1p+396), "huge vectors");
+    require_finite(times(usual, 0x1p-399), "tiny vectors");
+    require_finite(times(usual, 0x1p+396), "huge vectors");
   }
 
-  void check_scale(const sample_gram& usual) const {
+  void check_scale(const rule_sample& usual) const {
     const int degree = degree_of(rule_);
     const auto expected = weights_of(usual);
     for (const double scale : {0.25, 4.0, 64.0}) {
-      auto weights = weights_of(usual.times(scale));
+      auto weights = weights_of(times(usual, scale));
       for (double& weight : weights) weight *= std::pow(scale, 1 - degree);
       require(is_near(expected, weights, claims_.accuracy),
               "where all vectors are multiplied by " + std::to_string(scale) +
@@ -190,9 +164,10 @@ class rule_check {
     }
   }
 
-  void check_symmetric(const sample_gram& usual) const {
+  void check_symmetric(const rule_sample& usual) const {
+    const rule_sample reversed(usual.rbegin(), usual.rend());
     for (const std::size_t leaves : {1u, 3u}) {
-      auto turned = weights_of(usual.reversed(), 2, leaves);
+      auto turned = weights_of(reversed, 2, leaves);
       std::ranges::reverse(turned);
       require(is_near(weights_of(usual, leaves, 2), turned, claims_.accuracy),
               "the weights depend on the order of the vectors");

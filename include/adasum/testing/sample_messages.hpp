@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "../core/concepts.hpp"
@@ -49,14 +49,12 @@ class sample_exchange {
   explicit sample_exchange(const Space& space, memory_kind where = memory_kind::host) : space_(space), where_(where) {}
 
   void send(const sample_message& message, bool withheld = false) {
-    const auto bytes = place(message.contents());
-    out_.push_back({message.to, bytes, where_, withheld});
+    out_.push_back({message.to, place(message.contents()), where_, withheld});
   }
   /// @param arrives  whether it will; otherwise the buffer may hold anything
   void receive(const sample_message& message, bool arrives = true) {
-    const auto bytes = place(std::vector<std::byte>(message.bytes));
-    in_.push_back({message.from, bytes, where_});
-    expected_.push_back({message, arrives});
+    in_.push_back({message.from, place(std::vector<std::byte>(message.bytes)), where_});
+    expected_.push_back({message, arrives, &buffers_.back()});
   }
 
   std::span<const outgoing> out() const { return out_; }
@@ -64,25 +62,27 @@ class sample_exchange {
 
   /// What is wrong with what was received; empty if nothing is.
   std::string problem() {
-    for (std::size_t i = 0; i < expected_.size(); ++i) {
-      const auto& [message, arrives] = expected_[i];
-      const auto [found, behind] = received(in_[i]);
+    for (const auto& [message, arrives, buffer] : expected_) {
+      const auto elements = buffer->of_space ? buffer->of_space->read() : buffer->of_host;
+      const auto found = std::as_bytes(std::span(elements));
       const auto wanted = message.contents();
-      if (behind) return joined({"something is written past the end of the buffer of ", message.described()});
-      if (arrives && !wanted.empty() && std::memcmp(found.data(), wanted.data(), wanted.size()) != 0)
+      if (std::ranges::any_of(found.subspan(wanted.size()), [](std::byte one) { return one != mark; }))
+        return joined({"something is written past the end of the buffer of ", message.described()});
+      if (arrives && !std::ranges::equal(found.first(wanted.size()), wanted))
         return joined({message.described(), " arrives with other contents"});
     }
     return {};
   }
 
  private:
+  struct buffer {
+    std::vector<T> of_host;
+    std::optional<space_array<T, Space>> of_space;
+  };
   struct expectation {
     sample_message message;
     bool arrives;
-  };
-  struct contents {
-    std::vector<std::byte> bytes;
-    bool behind;  ///< whether what follows has changed
+    buffer* where;
   };
   static constexpr auto mark = std::byte{0x5a};
   static constexpr std::size_t guard = 64;
@@ -91,37 +91,16 @@ class sample_exchange {
   std::span<std::byte> place(std::vector<std::byte> bytes) {
     const auto count = bytes.size();
     bytes.resize((count + sizeof(T) - 1) / sizeof(T) * sizeof(T) + guard, mark);
-    std::ranges::fill(std::span(bytes).subspan(count), mark);
-    if (where_ == memory_kind::host) {
-      on_host_.push_back(std::move(bytes));
-      return std::span(on_host_.back()).first(count);
-    }
-    std::vector<T> elements(bytes.size() / sizeof(T), from_double<T>(0));
-    std::memcpy(static_cast<void*>(elements.data()), bytes.data(), bytes.size());
-    in_space_.emplace_back(space_, elements);
-    return {reinterpret_cast<std::byte*>(in_space_.back().at(0)), count};
-  }
-
-  contents received(const incoming& buffer) {
-    std::vector<std::byte> all;
-    for (const auto& memory : on_host_)
-      if (memory.data() == buffer.bytes.data()) all = memory;
-    for (auto& memory : in_space_)
-      if (reinterpret_cast<std::byte*>(memory.at(0)) == buffer.bytes.data()) {
-        const auto elements = memory.read();
-        const auto bytes = std::as_bytes(std::span(elements));
-        all.assign(bytes.begin(), bytes.end());
-      }
-    const auto rest = std::span(all).subspan(buffer.bytes.size());
-    const bool behind = std::ranges::any_of(rest, [](std::byte one) { return one != mark; });
-    all.resize(buffer.bytes.size());
-    return {std::move(all), behind};
+    auto& made = buffers_.emplace_back();
+    made.of_host.resize(bytes.size() / sizeof(T), from_double<T>(0));
+    std::memcpy(static_cast<void*>(made.of_host.data()), bytes.data(), bytes.size());
+    if (where_ == memory_kind::space) made.of_space.emplace(space_, made.of_host);
+    return {reinterpret_cast<std::byte*>(made.of_space ? made.of_space->at(0) : made.of_host.data()), count};
   }
 
   const Space& space_;
   memory_kind where_;
-  std::deque<std::vector<std::byte>> on_host_;
-  std::deque<space_array<T, Space>> in_space_;
+  std::deque<buffer> buffers_;
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
   std::vector<expectation> expected_;

@@ -22,13 +22,14 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/optional_members.hpp"
+#include "../detail/references/shared_window_ref.hpp"
 #include "sample_messages.hpp"
 
 namespace adasum::detail {
 
 /// What check_communicator does with memory that ranks share. Whatever a rank finds, it makes the same exchanges and calls
 /// of share() as the others, so that none waits for it; but it looks at no memory that has turned out to be wrong.
-template <scalar T, shared_memory_communicator Comm, class Space>
+template <shared_memory_communicator Comm, class Space>
 class shared_window_check {
  public:
   shared_window_check(const Comm& comm, const Space& space) : comm_(comm), space_(space) {}
@@ -51,8 +52,6 @@ class shared_window_check {
   }
 
  private:
-  using window = decltype(std::declval<const Comm&>().share(std::size_t{}));
-
   void note(const std::string& problem) {
     if (problem_.empty()) problem_ = "share: " + problem;
   }
@@ -64,9 +63,11 @@ class shared_window_check {
         note(wrong.what());
       }
   }
-  std::optional<window> share(std::size_t bytes) {
+  std::optional<any_window> share(std::size_t bytes) {
     try {
-      return comm_.share(bytes);
+      auto shared = comm_.share(bytes);
+      constexpr bool shares_addresses = decltype(shared)::same_address_space;
+      return any_window(std::move(shared), bytes, shares_addresses);
     } catch (const std::exception& wrong) {
       note(std::string("an exception: ") + wrong.what());
       return {};
@@ -97,12 +98,12 @@ class shared_window_check {
     return std::ranges::count(found, std::byte{0}) == comm_.size();
   }
 
-  static std::size_t self(const window& memory, int rank) {
+  static std::size_t self(const any_window& memory, int rank) {
     const std::span<const int> ranks = memory.ranks();
     return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
   }
 
-  void check_ranks(const window& memory) {
+  void check_ranks(const any_window& memory) {
     const std::span<const int> ranks = memory.ranks();
     if (std::ranges::adjacent_find(ranks, std::ranges::greater_equal{}) != ranks.end())
       note("ranks() are not in ascending order");
@@ -117,13 +118,12 @@ class shared_window_check {
     } else if (ranks.size() != static_cast<std::size_t>(comm_.size())) {
       note("ranks() lack a rank, and there are no nodes()");
     }
-    if constexpr (requires { memory.has_left(std::size_t{}); })
-      for (std::size_t i = 0; i < ranks.size(); ++i)
-        if (memory.has_left(i)) note("has_left() is true for a rank that is there");
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (memory.has_left(i)) note("has_left() is true for a rank that is there");
   }
 
-  void check_zero(const window& memory, std::size_t bytes) {
-    for (std::size_t i = 0; i < std::size(memory.ranks()); ++i) {
+  void check_zero(const any_window& memory, std::size_t bytes) {
+    for (std::size_t i = 0; i < memory.ranks().size(); ++i) {
       const auto* const at = memory.of(i);
       if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % 64 != 0)
         throw bad_input("the memory of a rank is not aligned to 64 bytes");
@@ -135,11 +135,11 @@ class shared_window_check {
   static std::vector<std::byte> contents(int rank, std::size_t bytes, unsigned number) {
     return sample_message{rank, rank, bytes, number}.contents();
   }
-  void fill(const window& memory, std::size_t bytes, unsigned number) {
+  void fill(const any_window& memory, std::size_t bytes, unsigned number) {
     const auto mine = contents(comm_.rank(), bytes, number);
     std::ranges::copy(mine, memory.of(self(memory, comm_.rank())));
   }
-  void check_filled(const window& memory, std::size_t bytes, unsigned number) {
+  void check_filled(const any_window& memory, std::size_t bytes, unsigned number) {
     const std::span<const int> ranks = memory.ranks();
     for (std::size_t i = 0; i < ranks.size(); ++i)
       if (std::memcmp(memory.of(i), contents(ranks[i], bytes, number).data(), bytes) != 0)
@@ -153,7 +153,7 @@ class shared_window_check {
   };
 
   /// Ranks go in step, and see what the others wrote before each step.
-  void check_atomics(const window& memory) {
+  void check_atomics(const any_window& memory) {
     const auto cell_of = [&](std::size_t i) -> cell& { return *std::launder(reinterpret_cast<cell*>(memory.of(i))); };
     auto& mine = cell_of(self(memory, comm_.rank()));
     own_value_ = 1000 + static_cast<std::uint64_t>(comm_.rank());
@@ -163,25 +163,24 @@ class shared_window_check {
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
       if (step % 2 == 1) mine.value = step;
       mine.step.store(step, std::memory_order_release);
-      for (std::size_t i = 0; i < std::size(memory.ranks()) && in_step; ++i) {
+      for (std::size_t i = 0; i < memory.ranks().size() && in_step; ++i) {
         while (in_step && cell_of(i).step.load(std::memory_order_acquire) < step) {
           in_step = std::chrono::steady_clock::now() < deadline;
           std::this_thread::yield();
-          if constexpr (requires { memory.progress(); }) memory.progress();
+          memory.progress();
         }
         if (in_step && step % 2 == 1 && cell_of(i).value != step) note("a rank does not see what another has written");
       }
     }
     if (!in_step) note("a rank does not see the atomics of another");
-    if constexpr (window::same_address_space)
-      if (in_step)
-        for (std::size_t i = 0; i < std::size(memory.ranks()); ++i) {
-          const auto address = cell_of(i).address.load(std::memory_order_relaxed);
-          std::uint64_t found = 0;
-          std::memcpy(&found, address, sizeof found);
-          if (found != 1000 + static_cast<std::uint64_t>(std::span<const int>(memory.ranks())[i]))
-            note("same_address_space: an address of another rank is not valid here");
-        }
+    if (!in_step || !memory.shares_addresses()) return;
+    for (std::size_t i = 0; i < memory.ranks().size(); ++i) {
+      const auto address = cell_of(i).address.load(std::memory_order_relaxed);
+      std::uint64_t found = 0;
+      std::memcpy(&found, address, sizeof found);
+      if (found != 1000 + static_cast<std::uint64_t>(memory.ranks()[i]))
+        note("same_address_space: an address of another rank is not valid here");
+    }
   }
 
   const Comm& comm_;

@@ -3,14 +3,11 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"

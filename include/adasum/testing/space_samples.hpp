@@ -3,11 +3,8 @@
 
 #include "../core/config.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -20,101 +17,25 @@
 #include "../core/concepts.hpp"
 #include "../core/error.hpp"
 #include "../core/scalar.hpp"
+#include "../core/scalar_value.hpp"
 #include "../core/segments.hpp"
 
 /// What the checks of measure and mix have in common: vectors of the host's, and the same in memory of a space.
 namespace adasum::detail {
 
-// ── elements of any scalar as numbers of the host ──
-// By the meaning of their bits. Slow, and independent of the kernels' conversions.
-
-/// Fraction bits, and the exponent of the smallest normal number.
-struct number_layout {
-  int fraction;
-  int least_exponent;
-};
-constexpr number_layout layout_of(number_format format) {
-  switch (format) {
-    case number_format::binary64: return {52, -1022};
-    case number_format::binary32: return {23, -126};
-    case number_format::binary16: return {10, -14};
-    case number_format::bfloat16: return {7, -126};
-  }
-  return {};
-}
-
-template <scalar T>
-double to_double(T element) {
-  if constexpr (sizeof(T) == sizeof(double)) {
-    double value;
-    std::memcpy(&value, &element, sizeof value);
-    return value;
-  } else if constexpr (sizeof(T) == sizeof(float)) {
-    float value;
-    std::memcpy(&value, &element, sizeof value);
-    return static_cast<double>(value);
-  } else {
-    constexpr auto layout = layout_of(format_of<T>);
-    constexpr int most = (1 << (15 - layout.fraction)) - 1;
-    std::uint16_t bits;
-    std::memcpy(&bits, &element, sizeof bits);
-    const int exponent = (bits & 0x7fff) >> layout.fraction, fraction = bits & ((1 << layout.fraction) - 1);
-    double value = std::ldexp(exponent == 0 ? fraction : fraction + (1 << layout.fraction),
-                              (exponent == 0 ? 0 : exponent - 1) + layout.least_exponent - layout.fraction);
-    if (exponent == most)
-      value = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-    return bits & 0x8000 ? -value : value;
-  }
-}
-
-/// Rounded to nearest even.
-template <scalar T>
-T from_double(double value) {
-  T element;
-  if constexpr (sizeof(T) == sizeof(double)) {
-    std::memcpy(static_cast<void*>(&element), &value, sizeof value);
-  } else if constexpr (sizeof(T) == sizeof(float)) {
-    const auto narrow = static_cast<float>(value);
-    std::memcpy(static_cast<void*>(&element), &narrow, sizeof narrow);
-  } else {
-    constexpr auto layout = layout_of(format_of<T>);
-    constexpr int infinite = 0x7fff >> layout.fraction << layout.fraction;
-    int magnitude = 0;
-    if (is_nan(value)) {
-      magnitude = infinite | 1 << (layout.fraction - 1);
-    } else if (is_infinite(value)) {
-      magnitude = infinite;
-    } else if (!is_zero(value)) {
-      const int exponent = std::max(std::ilogb(value), layout.least_exponent);
-      const auto units = static_cast<int>(std::nearbyint(std::ldexp(std::abs(value), layout.fraction - exponent)));
-      // Carries into the exponent where rounding goes up to the next power of two.
-      magnitude = std::min(units + ((exponent - layout.least_exponent) << layout.fraction), infinite);
-      if (exponent - layout.least_exponent > (infinite >> layout.fraction)) magnitude = infinite;
-    }
-    const auto bits = static_cast<std::uint16_t>(magnitude | (std::signbit(value) ? 0x8000 : 0));
-    std::memcpy(static_cast<void*>(&element), &bits, sizeof bits);
-  }
-  return element;
-}
-
 /// The smallest positive number of T.
 template <scalar T>
 constexpr double smallest_of() {
-  double value = 1;
-  for (int i = layout_of(format_of<T>).fraction - layout_of(format_of<T>).least_exponent; i > 0; --i) value /= 2;
-  return value;
+  if constexpr (sizeof(T) == 2)
+    return decode<format_of<T>>(1);
+  else if constexpr (sizeof(T) == sizeof(float))
+    return std::numeric_limits<float>::denorm_min();
+  else
+    return std::numeric_limits<double>::denorm_min();
 }
-
-// ── vectors ──
 
 [[noreturn]] inline void refuse_space(std::string_view name, const std::string& what) {
   throw bad_input({"adasum::check_execution_space: ", name, ": ", what});
-}
-
-/// In six digits, however large or small.
-inline std::string text_of(double number) {
-  char text[32];
-  return {text, static_cast<std::size_t>(std::snprintf(text, sizeof text, "%g", number))};
 }
 
 /// Elements in memory of a space, written and read by the host.
@@ -133,7 +54,6 @@ class space_array {
   }
 
   T* at(std::size_t i) { return memory_.data() + i; }
-  std::size_t size() const { return count_; }
 
   std::vector<T> read() {
     std::vector<T> elements(count_, from_double<T>(0));

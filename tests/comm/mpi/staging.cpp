@@ -28,8 +28,8 @@ constexpr auto on_device = adasum::memory_kind::space;
 
 namespace {
 staging buffers_for(const cuda_space& exec) {
-  auto device = std::make_unique<adasum::detail::mpi::device_of<cuda_space>>();
-  device->space = &exec;
+  auto device = adasum::detail::mpi::device_of<cuda_space>::make();
+  device->use(&exec);
   return staging(std::move(device));
 }
 }  // namespace

@@ -52,7 +52,7 @@ class opposed_pairs {
   std::uniform_int_distribution<int> exponent_;
 };
 
-/// For which the library knows no other space, neither for pairs nor for copies in double.
+/// For which the library knows neither kernels for pairs nor a space for copies in double.
 struct derived_space : serial_space {
   friend bool operator==(const derived_space&, const derived_space&) = default;
 };

@@ -4,10 +4,8 @@
 #include <adasum/testing/execution_space.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -153,31 +151,6 @@ TEST_CASE_TEMPLATE("measure and mix of windows that begin and end inside segment
       CHECK(std::abs(to_double(mixed[x]) - to_double(as_expected[x])) <=
             2 * unit * std::abs(to_double(as_expected[x])) + 0x1p-24 * unit);
   }
-}
-
-TEST_CASE_TEMPLATE("16-bit numbers by their bits: every one is read, and found again; between two, the even one", T,
-                   Eigen::half, Eigen::bfloat16) {
-  constexpr auto format = format_of<T>;
-  for (unsigned bits = 0; bits < 65536; ++bits) {
-    const auto mine = static_cast<std::uint16_t>(bits);
-    const double value = detail::kokkos::decode<format>(mine), expected = to_double(std::bit_cast<T>(mine));
-    if (std::isnan(expected)) {
-      CHECK(std::isnan(value));
-      CHECK(std::isnan(detail::kokkos::decode<format>(detail::kokkos::encode<format>(value))));
-      continue;
-    }
-    CHECK(std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(expected));
-    CHECK(detail::kokkos::encode<format>(value) == mine);
-    const auto next = static_cast<std::uint16_t>(bits + 1);
-    const double above = detail::kokkos::decode<format>(next);
-    if ((mine ^ next) >> 15 || !std::isfinite(above) || std::isinf(value)) continue;
-    const double middle = (value + above) / 2;
-    CHECK(detail::kokkos::encode<format>(middle) == (mine % 2 == 0 ? mine : next));
-    CHECK(detail::kokkos::encode<format>(std::nextafter(middle, value)) == mine);
-    CHECK(detail::kokkos::encode<format>(std::nextafter(middle, above)) == next);
-  }
-  CHECK(std::isinf(detail::kokkos::decode<format>(detail::kokkos::encode<format>(1e300))));
-  CHECK(detail::kokkos::encode<format>(-1e-300) == 0x8000);
 }
 
 TEST_CASE("a reduction by the kernels for devices, whose memory goes through the host") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The 16-bit conversions of the vector kernels, over all 16-bit patterns and the floats around them.
+// The 16-bit conversions of the vector kernels, and those of single numbers, over all 16-bit patterns and the floats around them.
+#include <adasum/core/scalar_value.hpp>
 #include <adasum/exec/serial/elements.hpp>
 #include <adasum/exec/serial/instruction_set.hpp>
 
@@ -180,6 +181,32 @@ TEST_CASE_TEMPLATE("every storage type has the layout that its trait names", T, 
   } else {
     CHECK(sizeof(T) == (format_of<T> == number_format::binary64 ? 8 : 4));
   }
+}
+
+// core/scalar_value.hpp
+TEST_CASE_TEMPLATE("16-bit numbers one by one: each is read, and found again; between two, the even one", T, half_bits,
+                   bfloat16_bits) {
+  constexpr auto format = format_of<T>;
+  for (unsigned bits = 0; bits < 65536; ++bits) {
+    const auto mine = static_cast<std::uint16_t>(bits);
+    const double value = detail::decode<format>(mine), expected = decoded<T>(mine);
+    if (std::isnan(expected)) {
+      CHECK(std::isnan(value));
+      CHECK(std::isnan(detail::decode<format>(detail::encode<format>(value))));
+      continue;
+    }
+    CHECK(std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(expected));
+    CHECK(detail::encode<format>(value) == mine);
+    const auto next = static_cast<std::uint16_t>(bits + 1);
+    const double above = detail::decode<format>(next);
+    if ((mine ^ next) >> 15 || !std::isfinite(above) || std::isinf(value)) continue;
+    const double middle = (value + above) / 2;
+    CHECK(detail::encode<format>(middle) == (mine % 2 == 0 ? mine : next));
+    CHECK(detail::encode<format>(std::nextafter(middle, value)) == mine);
+    CHECK(detail::encode<format>(std::nextafter(middle, above)) == next);
+  }
+  CHECK(std::isinf(detail::decode<format>(detail::encode<format>(1e300))));
+  CHECK(detail::encode<format>(-1e-300) == 0x8000);
 }
 
 }  // namespace test_of_exec_serial_elements

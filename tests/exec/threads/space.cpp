@@ -51,7 +51,7 @@ std::vector<double> measured(const Space& space, const slice& window, const std:
                              bool in_double) {
   std::vector<double> gram(window.segments.size() * packed_size(g.size()), 1e99);
   const auto at = pointers(g, window.origin);
-  if constexpr (detail::measures_in_double<Space, T>)  // a space for pairs does not
+  if constexpr (detail::measures_in_double<Space, T>)  // not every space does
     if (in_double) return space.template measure_in_double<T>(window, at, gram.data()), with_one_nan(gram);
   space.template measure<T>(window, at, gram.data());
   return with_one_nan(gram);

@@ -152,16 +152,10 @@ class mpi_communicator {
   /// the stream.
   template <class Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
-    if constexpr (device_space<Space>) {
-      using device = detail::mpi::device_of<Space>;
-      const auto& kind = detail::mpi::kind_of_device<Space>;
-      auto* kept = static_cast<device*>(kept_device(&kind));
-      if (kept == nullptr) keep(kept = new device, &kind);
-      kept->space = &space;
-      exchange_with_device(out, in);
-    } else {
+    if constexpr (device_space<Space>)
+      exchange_with_device(&space, detail::mpi::device_of<Space>::make, out, in);
+    else
       exchange_on_host(out, in);
-    }
   }
 
   /// Memory for exchanges of so many messages each way, of at most so many bytes each, by exchange() or by post() with
@@ -181,11 +175,9 @@ class mpi_communicator {
 
   void exchange_on_host(std::span<const outgoing> out, std::span<const incoming> in) const;
   void post_on_host(std::span<const outgoing> out, std::span<const incoming> in, pending& exchange) const;
-  /// What exchanges with this kind of device have kept; null if the last device was of another kind, or there was none.
-  detail::mpi::device* kept_device(const char* kind) const;
-  /// @param made  is owned from now on
-  void keep(detail::mpi::device* made, const char* kind) const;
-  void exchange_with_device(std::span<const outgoing> out, std::span<const incoming> in) const;
+  /// @param make  makes what an exchange needs of such a device; it is kept until there is one of another kind
+  void exchange_with_device(const void* space, std::unique_ptr<detail::mpi::device> (*make)(),
+                            std::span<const outgoing> out, std::span<const incoming> in) const;
 
   std::shared_ptr<detail::mpi::state> state_;
 };
@@ -193,9 +185,6 @@ class mpi_communicator {
 }  // namespace adasum
 
 #if ADASUM_MPI_DEFINITIONS
-#include <string>
-#include <utility>
-
 #include "../../core/waiting.hpp"
 #include "device_exchange.hpp"
 #include "error.hpp"
@@ -305,19 +294,17 @@ ADASUM_MPI_INLINE void mpi_communicator::post_on_host(std::span<const outgoing> 
   get().post(out, in, exchange.messages());
 }
 
-ADASUM_MPI_INLINE detail::mpi::device* mpi_communicator::kept_device(const char* kind) const {
-  auto& here = get();
-  here.wait.require_not_given_up();
-  return here.buffers.kind == kind ? &here.buffers.copies->device() : nullptr;
-}
-ADASUM_MPI_INLINE void mpi_communicator::keep(detail::mpi::device* made, const char* kind) const {
-  auto& buffers = get().buffers;
-  buffers.copies = std::make_unique<detail::mpi::staging>(std::unique_ptr<detail::mpi::device>(made));
-  buffers.kind = kind;
-}
-ADASUM_MPI_INLINE void mpi_communicator::exchange_with_device(std::span<const outgoing> out,
+ADASUM_MPI_INLINE void mpi_communicator::exchange_with_device(const void* space,
+                                                              std::unique_ptr<detail::mpi::device> (*make)(),
+                                                              std::span<const outgoing> out,
                                                               std::span<const incoming> in) const {
   auto& here = get();
+  here.wait.require_not_given_up();
+  if (here.buffers.make != make) {
+    here.buffers.copies = std::make_unique<detail::mpi::staging>(make());
+    here.buffers.make = make;
+  }
+  here.buffers.copies->device().use(space);
   detail::mpi::device_exchange(here.stages, here.piece_limit, here.blocking, here.buffers)
       .run(here.comm, here.wait, out, in);
 }

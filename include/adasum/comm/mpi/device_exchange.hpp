@@ -21,8 +21,8 @@ namespace adasum::detail::mpi {
 
 /// What exchanges of elements in memory of a device keep between them.
 struct device_buffers {
-  const char* kind = nullptr;              // of the device in use: its kind_of_device
-  std::unique_ptr<staging> copies;         // and its staging buffers
+  std::unique_ptr<device> (*make)() = nullptr;  // what has made the device in use
+  std::unique_ptr<staging> copies;              // and its staging buffers
   std::vector<std::byte> discarded_bytes;  // takes what arrives and is thrown away
   ended_exchange ended;
 };

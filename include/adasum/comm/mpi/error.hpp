@@ -6,6 +6,7 @@
 #include "mpi_h.hpp"
 
 #include <mutex>
+#include <optional>
 
 #include "../../core/error.hpp"
 
@@ -36,12 +37,6 @@ inline void check(const char* call, int code) {
   if (code != MPI_SUCCESS) throw mpi_error(call, code);
 }
 
-}  // namespace detail::mpi
-
-}  // namespace adasum
-
-namespace adasum::detail::mpi {
-
 /// While this object lives, errors on `comm` come back as codes.
 class errors_returned {
  public:
@@ -69,25 +64,20 @@ class request_errors_returned {
  public:
   request_errors_returned() {
     const std::scoped_lock lock(mutex_);
-    if (count_ == 0) {
-      check("MPI_Comm_get_errhandler", MPI_Comm_get_errhandler(MPI_COMM_WORLD, &callers_));
-      check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    }
+    if (count_ == 0) world_.emplace(MPI_COMM_WORLD);
     ++count_;
   }
   request_errors_returned(const request_errors_returned&) = delete;
   request_errors_returned& operator=(const request_errors_returned&) = delete;
   ~request_errors_returned() {
     const std::scoped_lock lock(mutex_);
-    if (--count_ > 0) return;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, callers_);
-    MPI_Errhandler_free(&callers_);
+    if (--count_ == 0) world_.reset();
   }
 
  private:
   inline static std::mutex mutex_;
   inline static int count_ = 0;
-  inline static MPI_Errhandler callers_ = MPI_ERRHANDLER_NULL;
+  inline static std::optional<errors_returned> world_;
 };
 #else
 struct request_errors_returned {
@@ -95,7 +85,8 @@ struct request_errors_returned {
 };
 #endif
 
-}  // namespace adasum::detail::mpi
+}  // namespace detail::mpi
+}  // namespace adasum
 
 #if ADASUM_MPI_DEFINITIONS
 #include <array>

@@ -94,7 +94,7 @@ class pending_messages {
       if (requests_[ended_] == MPI_REQUEST_NULL) continue;
       MPI_Status status;
       int code = MPI_SUCCESS;
-      if (!has_ended(requests_[ended_], code, status)) return false;
+      if (!has_ended(requests_[ended_], code, &status)) return false;
       finish(ended_, "MPI_Test", code, status);
     }
     ended_exchange_.report([&] { failure_.rethrow(); });
@@ -112,7 +112,7 @@ class pending_messages {
       int code = MPI_SUCCESS;
       if (!is_limited) {
         code = MPI_Wait(&requests_[ended_], &status);
-      } else if (!waiting_->until([&] { return has_ended(requests_[ended_], code, status); })) {
+      } else if (!waiting_->until([&] { return has_ended(requests_[ended_], code, &status); })) {
         give_up();
         break;
       }
@@ -163,13 +163,6 @@ class pending_messages {
   }
   std::byte* new_copy() { return copies_.emplace_back().data(); }
 
-  /// @return whether the request has ended, well or not
-  static bool has_ended(MPI_Request& request, int& code, MPI_Status& status) {
-    int flag = 0;
-    code = MPI_Test(&request, &flag, &status);
-    return code != MPI_SUCCESS || flag;
-  }
-
   /// Takes back what MPI lets be taken back, mostly all that has not begun to arrive, and leaves the rest to it.
   void give_up() {
     while (ended_ < requests_.size() && requests_[ended_] == MPI_REQUEST_NULL)
@@ -179,7 +172,7 @@ class pending_messages {
       if (requests_[i] == MPI_REQUEST_NULL || MPI_Cancel(&requests_[i]) != MPI_SUCCESS) continue;
       int code = MPI_SUCCESS;
       MPI_Status status;
-      for (int turns = 0; turns < 100 && !has_ended(requests_[i], code, status);) ++turns;
+      for (int turns = 0; turns < 100 && !has_ended(requests_[i], code, &status);) ++turns;
     }
     new (std::nothrow) std::vector<short_copy>(std::move(copies_));
     ended_ = requests_.size();

@@ -21,6 +21,8 @@ class device {
  public:
   virtual ~device() = default;
 
+  /// @param space  of the exchange that begins
+  virtual void use(const void* space) = 0;
   virtual void fence() = 0;
   /// Pinned memory of so many bytes, in place of what it has.
   virtual std::byte* host_memory(std::size_t bytes) = 0;
@@ -36,32 +38,32 @@ class device {
 template <class Space>
 class device_of final : public device {
  public:
-  device_of() { stay_loaded(); }  // the communicator may be another library's, and destroy it later
+  /// Its address tells kinds of devices apart.
+  static std::unique_ptr<device> make() {
+    stay_loaded();  // the communicator may be another library's, and destroy it later
+    return std::make_unique<device_of>();
+  }
 
-  void fence() override { space->fence(); }
+  void use(const void* space) override { space_ = static_cast<const Space*>(space); }
+  void fence() override { space_->fence(); }
   std::byte* host_memory(std::size_t bytes) override {
     memory_ = typename Space::host_memory(bytes);
     return memory_.data();
   }
-  void download(const std::byte* from, std::byte* to, std::size_t bytes) override { space->download(from, to, bytes); }
-  void upload(const std::byte* from, std::byte* to, std::size_t bytes) override { space->upload(from, to, bytes); }
+  void download(const std::byte* from, std::byte* to, std::size_t bytes) override { space_->download(from, to, bytes); }
+  void upload(const std::byte* from, std::byte* to, std::size_t bytes) override { space_->upload(from, to, bytes); }
   void reserve(std::size_t moments) override { moments_.reserve(moments); }
   void record(std::size_t moment) override {
     while (moments_.size() <= moment) moments_.emplace_back();
-    space->record(moments_[moment]);
+    space_->record(moments_[moment]);
   }
   void wait(std::size_t moment) override { moments_[moment].wait(); }
 
-  const Space* space = nullptr;  ///< of the exchange in progress
-
  private:
+  const Space* space_ = nullptr;
   typename Space::host_memory memory_{0};
   std::vector<typename Space::event> moments_;
 };
-
-/// Its address tells kinds of devices apart; not const, or linkers might merge those of two.
-template <class Space>
-inline char kind_of_device = 0;
 
 /// Copies elements between memory of a device and buffers in pinned memory of the host, for one exchange at a time:
 ///

@@ -17,6 +17,13 @@
 
 namespace adasum::detail::mpi {
 
+/// @return whether the request has ended, well or not
+inline bool has_ended(MPI_Request& request, int& code, MPI_Status* status) {
+  int flag = 0;
+  code = MPI_Test(&request, &flag, status);
+  return code != MPI_SUCCESS || flag;
+}
+
 /// How long a rank waits for messages of one communicator, and whether it has given up. MPI cannot take back what has been
 /// posted: a message that was given up may still arrive, and one that was sent may still be read. So whoever gives up
 /// leaves the memory of its messages to MPI for good, and sends and receives no more on that communicator.
@@ -73,12 +80,7 @@ class waiting {
   void await(const char* call, MPI_Request& request) {
     if (!is_limited()) return check(call, MPI_Wait(&request, MPI_STATUS_IGNORE));
     int code = MPI_SUCCESS;
-    const bool has_ended = until([&] {
-      int flag = 0;
-      code = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
-      return code != MPI_SUCCESS || flag;
-    });
-    if (has_ended) return check(call, code);
+    if (until([&] { return has_ended(request, code, MPI_STATUS_IGNORE); })) return check(call, code);
     give_up(-1);
     throw_error();
   }

@@ -160,18 +160,21 @@ class exact_pair {
     for (int step; exponent != 0; exponent -= step) {
       step = std::clamp(exponent, -1000, 1000);
       const double factor = std::ldexp(1.0, step);
-      space_.mix(whole(segments_view{offsets}), std::span<const element* const>(in), &factor, copy(i));
+      own_pairs<space_type>::mix(space_, whole(segments_view{offsets}), std::span<const element* const>(in), &factor,
+                                 copy(i), 0);
     }
   }
   void mix(std::size_t n, const double* weights) const {
     const std::size_t offsets[] = {0, length_};
     const element* const in[] = {copy(0), copy(1)};
-    space_.mix(whole(segments_view{offsets}), std::span<const element* const>(in, n), weights, copy(0));
+    own_pairs<space_type>::mix(space_, whole(segments_view{offsets}), std::span<const element* const>(in, n), weights,
+                               copy(0), 0);
   }
   void measure(std::size_t n) {
     const std::size_t offsets[] = {0, length_};
     const element* const in[] = {copy(0), copy(1)};
-    space_.measure(whole(segments_view{offsets}), std::span<const element* const>(in, n), static_cast<double*>(gram_));
+    own_pairs<space_type>::measure(space_, whole(segments_view{offsets}), std::span<const element* const>(in, n),
+                                   static_cast<double*>(gram_), 0);
     space_.fence();
   }
 
@@ -252,7 +255,7 @@ class pair_combination {
     const slice window = whole(some);
     const std::span<const T* const> vectors(vectors_);
     // Each window is short, but all of them together may be more than the caches hold.
-    measure_round(space_, window, vectors, gram, bytes_);
+    own_pairs<Space>::measure(space_, window, vectors, gram, bytes_);
     space_.fence();
   }
 
@@ -261,7 +264,7 @@ class pair_combination {
     if (first == last) return;
     const slice window = whole(some.part(first, last - first));
     const std::span<const T* const> vectors(vectors_);
-    mix_round(space_, window, vectors, weights + 2 * first, out_, bytes_);
+    own_pairs<Space>::mix(space_, window, vectors, weights + 2 * first, out_, bytes_);
   }
 
   const Space& space_;

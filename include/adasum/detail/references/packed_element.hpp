@@ -5,29 +5,14 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 
 #include "../../core/scalar.hpp"
 
 namespace adasum::detail {
 
-/// 16-bit elements as they travel.
-template <number_format Format>
-struct packed_element {
-  std::uint16_t bits;
-};
-
-using packed_bfloat16 = packed_element<number_format::bfloat16>;
-using packed_binary16 = packed_element<number_format::binary16>;
-
-}  // namespace adasum::detail
-
-namespace adasum {
-template <number_format Format>
-struct scalar_traits<detail::packed_element<Format>> : stored_as<Format> {};
-}  // namespace adasum
-
-namespace adasum::detail {
+// 16-bit elements as they travel.
+using packed_bfloat16 = half_bits<number_format::bfloat16>;
+using packed_binary16 = half_bits<number_format::binary16>;
 
 /// Whether a space can round elements of T for messages.
 template <class Space, class T>

@@ -41,11 +41,6 @@ inline void check(const char* call, cudaError_t code) {
   throw cuda_error(call, code);
 }
 
-}  // namespace detail::cuda
-}  // namespace adasum
-
-namespace adasum::detail::cuda {
-
 inline int current_device() {
   int device = 0;
   check("cudaGetDevice", cudaGetDevice(&device));
@@ -120,4 +115,5 @@ void launch(const char* name, void (*kernel)(Parameters...), const launch_shape&
   check(name, try_launch(kernel, shape, stream, std::forward<Arguments>(arguments)...));
 }
 
-}  // namespace adasum::detail::cuda
+}  // namespace detail::cuda
+}  // namespace adasum

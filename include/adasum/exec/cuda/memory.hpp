@@ -6,10 +6,12 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <utility>
+#include <memory>
+#include <type_traits>
 
 #include "device.hpp"
 
+/// Memory and events, freed with their last owner. What fails then cannot be reported: the device has failed before.
 namespace adasum::detail::cuda {
 
 /// Memory of a device in the order of a stream: uninitialised, allocated and freed without waiting (cudaMallocAsync).
@@ -19,45 +21,38 @@ class buffer {
  public:
   buffer() = default;
   /// @throws cuda_error
-  buffer(std::size_t count, cudaStream_t stream, int device) : count_(count), stream_(stream), device_(device) {
+  buffer(std::size_t count, cudaStream_t stream, int device) : data_(nullptr, freed_in_order{stream, device}), count_(count) {
     if (count == 0) return;
     const device_scope here(device);
     void* memory = nullptr;
     check("cudaMallocAsync", cudaMallocAsync(&memory, count * sizeof(T), stream));
-    data_ = static_cast<T*>(memory);
-  }
-  buffer(buffer&& other) noexcept { swap(other); }
-  buffer& operator=(buffer&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~buffer() {
-    int before = 0;
-    if (!data_ || cudaGetDevice(&before) != cudaSuccess) return;  // at the end of the program there may be no runtime
-    if (before != device_) static_cast<void>(cudaSetDevice(device_));
-    if (cudaFreeAsync(data_, stream_) != cudaSuccess) static_cast<void>(cudaGetLastError());
-    if (before != device_) static_cast<void>(cudaSetDevice(before));
+    data_.reset(static_cast<T*>(memory));
   }
 
-  T* data() const { return data_; }
+  T* data() const { return data_.get(); }
   std::size_t size() const { return count_; }
 
  private:
-  void swap(buffer& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    std::swap(stream_, other.stream_);
-    std::swap(device_, other.device_);
-  }
+  struct freed_in_order {
+    cudaStream_t stream;
+    int device;
 
-  T* data_ = nullptr;
+    void operator()(T* memory) const {
+      int before = 0;
+      if (cudaGetDevice(&before) != cudaSuccess) return;  // at the end of the program there may be no runtime
+      if (before != device) static_cast<void>(cudaSetDevice(device));
+      if (cudaFreeAsync(memory, stream) != cudaSuccess) static_cast<void>(cudaGetLastError());
+      if (before != device) static_cast<void>(cudaSetDevice(before));
+    }
+  };
+
+  std::unique_ptr<T, freed_in_order> data_;
   std::size_t count_ = 0;
-  cudaStream_t stream_ = nullptr;
-  int device_ = 0;
 };
 
-/// Memory in no stream's order. @tparam Memory  static allocate(void**, bytes) and free(void*), of the CUDA runtime
-template <class T, class Memory>
+/// Memory in no stream's order: of the current device, such that message layers can share it between processes; or of the
+/// host, page-locked, so that a device copies from and to it by itself.
+template <class T, bool OfHost>
 class unordered_buffer {
  public:
   unordered_buffer() = default;
@@ -65,72 +60,56 @@ class unordered_buffer {
   explicit unordered_buffer(std::size_t count) : count_(count) {
     if (count == 0) return;
     void* memory = nullptr;
-    check(Memory::name, Memory::allocate(&memory, count * sizeof(T)));
-    data_ = static_cast<T*>(memory);
-  }
-  unordered_buffer(unordered_buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
-  unordered_buffer& operator=(unordered_buffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    return *this;
-  }
-  ~unordered_buffer() {
-    if (data_ && Memory::free(data_) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    if constexpr (OfHost)
+      check("cudaMallocHost", cudaMallocHost(&memory, count * sizeof(T)));
+    else
+      check("cudaMalloc", cudaMalloc(&memory, count * sizeof(T)));
+    data_.reset(static_cast<T*>(memory));
   }
 
-  T* data() const { return data_; }
+  T* data() const { return data_.get(); }
   std::size_t size() const { return count_; }
 
  private:
-  T* data_ = nullptr;
+  struct freed {
+    void operator()(T* memory) const {
+      if ((OfHost ? cudaFreeHost(memory) : cudaFree(memory)) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    }
+  };
+
+  std::unique_ptr<T, freed> data_;
   std::size_t count_ = 0;
 };
-
-/// Of the current device, such that message layers can share it between processes.
-struct device_memory {
-  static constexpr const char* name = "cudaMalloc";
-  static cudaError_t allocate(void** memory, std::size_t bytes) { return cudaMalloc(memory, bytes); }
-  static cudaError_t free(void* memory) { return cudaFree(memory); }
-};
 template <class T>
-using shareable_buffer = unordered_buffer<T, device_memory>;
-
-/// Of the host, page-locked: a device copies from and to it by itself.
-struct pinned_memory {
-  static constexpr const char* name = "cudaMallocHost";
-  static cudaError_t allocate(void** memory, std::size_t bytes) { return cudaMallocHost(memory, bytes); }
-  static cudaError_t free(void* memory) { return cudaFreeHost(memory); }
-};
+using shareable_buffer = unordered_buffer<T, false>;
 template <class T>
-using pinned_buffer = unordered_buffer<T, pinned_memory>;
+using pinned_buffer = unordered_buffer<T, true>;
 
 /// A moment on a stream, for which the host can wait. Made when it is recorded first, on the device that is current
 /// then.
 class event {
  public:
-  event() = default;
-  event(event&& other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
-  event& operator=(event&& other) noexcept {
-    std::swap(native_, other.native_);
-    return *this;
-  }
-  ~event() {
-    if (native_ && cudaEventDestroy(native_) != cudaSuccess) static_cast<void>(cudaGetLastError());
-  }
-
   /// @throws cuda_error
   void record(cudaStream_t stream) {
-    if (!native_) check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&native_, cudaEventDisableTiming));
-    check("cudaEventRecord", cudaEventRecord(native_, stream));
+    if (!native_) {
+      cudaEvent_t made = nullptr;
+      check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&made, cudaEventDisableTiming));
+      native_.reset(made);
+    }
+    check("cudaEventRecord", cudaEventRecord(native_.get(), stream));
   }
   /// Blocks until all that stood before the moment has ended; not at all if it was never recorded.
   void wait() const {
-    if (native_) check("cudaEventSynchronize", cudaEventSynchronize(native_));
+    if (native_) check("cudaEventSynchronize", cudaEventSynchronize(native_.get()));
   }
 
  private:
-  cudaEvent_t native_ = nullptr;
+  struct destroyed {
+    void operator()(cudaEvent_t native) const {
+      if (cudaEventDestroy(native) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    }
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, destroyed> native_;
 };
 
 }  // namespace adasum::detail::cuda

@@ -12,6 +12,7 @@
 
 #include "../../core/gram.hpp"
 #include "../../core/scalar.hpp"
+#include "../../core/scalar_value.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
 #include "../tiles.hpp"
@@ -84,8 +85,8 @@ void measure_tiles(const ExecutionSpace& instance, const Tiles& tiles, std::size
                   double a[Width], b[Width];
                   for (std::size_t v = 0; v < Width; ++v) {
                     const std::size_t i = i0 + v, j = j0 + v;
-                    a[v] = i < n ? widen(element_of<T>(vectors(i), element)) : 0;
-                    b[v] = j < n ? widen(element_of<T>(vectors(j), element)) : 0;
+                    a[v] = i < n ? to_double(element_of<T>(vectors(i), element)) : 0;
+                    b[v] = j < n ? to_double(element_of<T>(vectors(j), element)) : 0;
                   }
                   for (std::size_t v = 0; v < Width; ++v)
                     for (std::size_t w = 0; w < Width; ++w) mine.at[v * Width + w] += a[v] * b[w];

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "../../core/scalar.hpp"
+#include "../../core/scalar_value.hpp"
 #include "../../core/segments.hpp"
 #include "../serial.hpp"
 #include "../tiles.hpp"
@@ -52,9 +54,9 @@ void mix_by_teams(const ExecutionSpace& instance, workspace<ExecutionSpace>& mem
           double sum = 0;
           for (std::size_t i = 0; i < n; ++i) {
             const double w = weight(one.segment * n + i);
-            if (w != 0) sum += w * widen(element_of<T>(pointers(i), element));
+            if (w != 0) sum += w * to_double(element_of<T>(pointers(i), element));
           }
-          narrow(sum, out[element]);
+          out[element] = from_double<T>(sum);
         });
       });
   instance.fence();
@@ -71,13 +73,21 @@ void copy_on_host(const ExecutionSpace& instance, const serial_space& serial, co
   instance.fence();
 }
 
+template <scalar To, scalar From>
+KOKKOS_INLINE_FUNCTION To converted(const From& from) {
+  if constexpr (std::is_same_v<From, To>)
+    return from;
+  else
+    return from_double<To>(to_double(from));
+}
+
 /// to[x] = from[x] on a device, only enqueued.
 template <scalar From, scalar To, class ExecutionSpace>
 void copy_on_device(const ExecutionSpace& instance, const From* from, To* to, std::size_t count) {
   if (count == 0) return;
   Kokkos::parallel_for(
       "adasum::copy", Kokkos::RangePolicy<ExecutionSpace>(instance, 0, count),
-      KOKKOS_LAMBDA(const std::size_t x) { assign(from[x], to[x]); });
+      KOKKOS_LAMBDA(const std::size_t x) { to[x] = converted<To>(from[x]); });
 }
 
 }  // namespace adasum::detail::kokkos

@@ -5,7 +5,6 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>

@@ -10,7 +10,6 @@
 
 #include "../../core/scalar.hpp"
 #include "../../core/segments.hpp"
-#include "pair_space.hpp"
 #include "space.hpp"
 
 namespace adasum {
@@ -34,33 +33,29 @@ class serial_double_space {
   void measure(const slice& window, std::span<const double* const> vectors, double* gram) const;
   void mix(const slice& window, std::span<const double* const> vectors, const double* weights, double* out) const;
 
-  void copy(const double* from, double* to, std::size_t count) const;
-  void copy(const float* from, double* to, std::size_t count) const;
-  /// Rounded to nearest even.
-  void copy(const double* from, float* to, std::size_t count) const;
-  /// Between double and a 16-bit type, by way of float: ties are rounded twice.
+  /// Rounded to nearest even; from and to a 16-bit type by way of float, so that ties are rounded twice.
   template <scalar From, scalar To>
-    requires(sizeof(From) == 2 || sizeof(To) == 2)
   void copy(const From* from, To* to, std::size_t count) const {
-    constexpr std::size_t at_once = 256;
-    float some[at_once];
-    for (std::size_t x = 0, length = 0; x < count; x += length) {
-      length = count - x < at_once ? count - x : at_once;
-      copy_floats(from + x, static_cast<float*>(some), length);
-      copy_floats(static_cast<const float*>(some), to + x, length);
+    if constexpr (sizeof(From) != 2 && sizeof(To) != 2) {
+      for (std::size_t x = 0; x < count; ++x) to[x] = static_cast<To>(from[x]);
+    } else {
+      constexpr std::size_t at_once = 256;
+      float some[at_once];
+      for (std::size_t x = 0, length = 0; x < count; x += length) {
+        length = count - x < at_once ? count - x : at_once;
+        if constexpr (sizeof(From) == 2) {
+          space_.copy(from + x, static_cast<float*>(some), length);
+          copy(static_cast<const float*>(some), to + x, length);
+        } else {
+          copy(from + x, static_cast<float*>(some), length);
+          space_.copy(static_cast<const float*>(some), to + x, length);
+        }
+      }
     }
   }
   void fence() const {}
 
  private:
-  template <class From, class To>
-  void copy_floats(const From* from, To* to, std::size_t count) const {
-    if constexpr (sizeof(From) == 2 || sizeof(To) == 2)
-      space_.copy(from, to, count);
-    else
-      copy(from, to, count);
-  }
-
   serial_space space_;
 };
 
@@ -70,9 +65,6 @@ class serial_double_space {
 /// See core/concepts.hpp. A class derived from serial_space may have replaced some of it, so it has no such space.
 template <std::same_as<serial_space> Space>
 detail::serial_double_space for_recombining(const Space& space) {
-  return detail::serial_double_space(space);
-}
-inline detail::serial_double_space for_recombining(const detail::serial_pair_space& space) {
   return detail::serial_double_space(space);
 }
 /// @endcond
@@ -122,16 +114,6 @@ ADASUM_INLINE void serial_double_space::mix(const slice& window, std::span<const
       out[x] = sum;
     }
   }
-}
-
-ADASUM_INLINE void serial_double_space::copy(const double* from, double* to, std::size_t count) const {
-  for (std::size_t x = 0; x < count; ++x) to[x] = from[x];
-}
-ADASUM_INLINE void serial_double_space::copy(const float* from, double* to, std::size_t count) const {
-  for (std::size_t x = 0; x < count; ++x) to[x] = from[x];
-}
-ADASUM_INLINE void serial_double_space::copy(const double* from, float* to, std::size_t count) const {
-  for (std::size_t x = 0; x < count; ++x) to[x] = static_cast<float>(from[x]);
 }
 
 }  // namespace adasum::detail

@@ -12,26 +12,12 @@
 #include "simd.hpp"
 
 /// How kernels read and write elements: as vectors of the type in which they are multiplied.
-namespace adasum {
-namespace detail::serial {
-
-/// The bits of a 16-bit element.
-template <number_format Format>
-struct half_bits {
-  std::uint16_t bits;
-};
+namespace adasum::detail::serial {
 
 /// What kernels take elements of a format for, whatever their type is. (They read and write memory by its bytes.)
 template <number_format Format>
 using element = std::conditional_t<Format == number_format::binary64, double,
                                    std::conditional_t<Format == number_format::binary32, float, half_bits<Format>>>;
-
-}  // namespace detail::serial
-
-template <number_format Format>
-struct scalar_traits<detail::serial::half_bits<Format>> : stored_as<Format> {};
-
-namespace detail::serial {
 
 // Conversions that aarch64 makes in one instruction, where GCC 12 takes vectors of 8 bytes apart into their elements.
 // (<arm_neon.h> has names for these instructions, but is larger than what it would serve.)
@@ -320,5 +306,4 @@ template <std::size_t Most, std::size_t Least>
   if constexpr (half > Least) copy_fewer<half, Least>(to, from, bytes);
 }
 
-}  // namespace detail::serial
-}  // namespace adasum
+}  // namespace adasum::detail::serial

@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 /// Vectors of a chosen number of bytes, by the vector extension of GCC and clang: explicit vectors on every target,

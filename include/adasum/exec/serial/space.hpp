@@ -85,15 +85,12 @@ class serial_space {
     return detail::serial::buffer<T>(count);
   }
 
+  /// @param bytes  of all vectors together, if the window is a part of a larger one, else 0: those that most likely come from
+  ///               memory are fetched ahead
   template <scalar T>
-  void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
-    measure(window, vectors, gram, bytes_of<T>(window, vectors.size()));
-  }
-  /// For a part of a larger window, whose vectors have so many bytes together: those that most likely come from memory
-  /// are fetched ahead.
-  template <scalar T>
-  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
-    windows::measure(kernels<T>(), window, detail::serial::untyped(vectors), vectors.size(), false, bytes, gram);
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes = 0) const {
+    windows::measure(kernels<T>(), window, detail::serial::untyped(vectors), vectors.size(), false,
+                     bytes != 0 ? bytes : bytes_of<T>(window, vectors.size()), gram);
   }
   /// Every product and sum in double, also those of one or two vectors of narrower elements.
   template <scalar T>
@@ -145,10 +142,14 @@ class serial_space {
   friend std::string_view rounding_of(detail::own_type, const serial_space& space) {
     return to_string(space.instructions_);
   }
-  /// What measures and mixes vectors of T.
+  /// What measures and mixes vectors of T; and two of them.
   template <scalar T>
   detail::serial::kernels kernels() const {
-    return {&tables<T>::pairs[place()], &tables<T>::lists[place()]};
+    return {&pairs<T>(), &tables<T>::lists[place()]};
+  }
+  template <scalar T>
+  const detail::serial::pair_kernels& pairs() const {
+    return tables<T>::pairs[place()];
   }
   /// What mixes them in double.
   template <scalar From, scalar To>
@@ -172,13 +173,12 @@ class serial_space {
   }
   /// @endcond
 
- protected:
+ private:
   using windows = detail::serial::windows;
   template <scalar T>
   using tables = detail::serial::kernel_tables<format_of<T>>;
   std::size_t place() const { return detail::serial::place_of(instructions_); }
 
- private:
   instruction_set instructions_ = best_instruction_set();
 };
 
@@ -186,6 +186,21 @@ class serial_space {
 /// What has been measured is still in the second-level cache when it is mixed.
 template <>
 inline constexpr std::size_t detail::own_round_bytes<serial_space> = std::size_t{256} << 10;
+
+/// The same results, by the kernels for pairs: a program that adds only pairs holds half as many.
+template <>
+struct detail::own_pairs<serial_space> {
+  template <scalar T>
+  static void measure(const serial_space& space, const slice& window, std::span<const T* const> vectors, double* gram,
+                      std::size_t bytes) {
+    serial::windows::measure_pair(space.pairs<T>(), window, serial::untyped(vectors), vectors.size(), bytes, gram);
+  }
+  template <scalar T>
+  static void mix(const serial_space& space, const slice& window, std::span<const T* const> vectors,
+                  const double* weights, T* out, std::size_t bytes) {
+    serial::windows::mix_pair(space.pairs<T>(), window, serial::untyped(vectors), vectors.size(), weights, bytes, out);
+  }
+};
 /// @endcond
 
 }  // namespace adasum

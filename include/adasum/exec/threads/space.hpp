@@ -93,15 +93,12 @@ class threads_space {
     return serial_.template allocate<T>(count);
   }
 
+  /// @param bytes  of all vectors together, if the window is a part of a larger one, else 0
   template <scalar T>
-  void measure(const slice& window, std::span<const T* const> vectors, double* gram) const {
-    measure(window, vectors, gram, serial_space::bytes_of<T>(window, vectors.size()));
-  }
-  /// For a part of a larger window, whose vectors have so many bytes together.
-  template <scalar T>
-  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes) const {
+  void measure(const slice& window, std::span<const T* const> vectors, double* gram, std::size_t bytes = 0) const {
     detail::threads_backend::measure(*team_, serial_.template kernels<T>(), false, window,
-                                     detail::serial::untyped(vectors), vectors.size(), bytes, gram);
+                                     detail::serial::untyped(vectors), vectors.size(),
+                                     bytes != 0 ? bytes : serial_space::bytes_of<T>(window, vectors.size()), gram);
   }
   /// Every product and sum in double, also those of one or two vectors of narrower elements.
   template <scalar T>
@@ -165,8 +162,6 @@ detail::serial_double_space for_recombining(const Space& space) {
 }  // namespace adasum
 
 #if ADASUM_DEFINITIONS
-#include <string>
-
 #include "../../core/error.hpp"
 #include "team.hpp"
 

@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <mutex>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -49,33 +46,27 @@ class idle_wait {
         pause_between_looks();
         continue;
       }
-      std::unique_lock lock(mutex_);
       // Either this thread sees what has come, or notify() sees that it sleeps: all four accesses are in one order.
-      asleep_.store(true, std::memory_order_seq_cst);
-      awoken_.wait(lock, has_come);
-      asleep_.store(false, std::memory_order_relaxed);
-      break;
+      asleep_.store(1, std::memory_order_seq_cst);
+      if (!has_come()) asleep_.wait(1, std::memory_order_relaxed);
+      asleep_.store(0, std::memory_order_relaxed);
     }
     spin_.ended();
   }
 
   /// Whether the worker sleeps, so that it takes a system call to wake it, and some ten microseconds until it runs.
-  bool is_asleep() const { return asleep_.load(std::memory_order_seq_cst); }
+  bool is_asleep() const { return asleep_.load(std::memory_order_seq_cst) != 0; }
 
   /// To be called after what is waited for has been made true by a sequentially consistent store.
   void notify() {
     if (!is_asleep()) return;
-    {
-      const std::lock_guard lock(mutex_);
-    }  // if it has looked in vain, it waits by now
-    awoken_.notify_one();
+    asleep_.store(0, std::memory_order_relaxed);
+    asleep_.notify_one();
   }
 
  private:
-  std::atomic<bool> asleep_{false};
+  std::atomic<unsigned> asleep_{0};
   spinning spin_{most_looks};  // the worker's own
-  std::mutex mutex_;
-  std::condition_variable awoken_;
 };
 
 /// Threads that help the one that calls. They are started when they are first needed, and joined by the destructor.

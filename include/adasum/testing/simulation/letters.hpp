@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "../../core/message.hpp"
 #include "../../core/text.hpp"
@@ -33,30 +32,9 @@ struct letter {
 };
 
 /// Letters from one rank to another, in the order of sending.
-class letter_queue {
- public:
-  bool empty() const { return waiting_.empty(); }
-  const letter& front() const { return *waiting_.front(); }
-  /// When the last one arrives: none that follows comes earlier.
-  std::uint64_t last_arrival() const { return last_arrival_; }
-
-  void push(letter* one) {
-    waiting_.push_back(one);
-    last_arrival_ = one->arrives;
-  }
-  letter* pop() {
-    auto* const one = waiting_.front();
-    waiting_.erase(waiting_.begin());
-    return one;
-  }
-  /// Drops those that lie in the memory of a sender that is gone.
-  void drop_uncopied() {
-    std::erase_if(waiting_, [](const letter* one) { return !one->is_copied; });
-  }
-
- private:
-  list<letter*> waiting_;  // few at a time
-  std::uint64_t last_arrival_ = 0;
+struct letter_queue {
+  list<letter*> waiting;           // few at a time
+  std::uint64_t last_arrival = 0;  // none that follows comes earlier
 };
 
 /// All letters of a simulation, between any two of its ranks. They stay until its end, without what was written in them.
@@ -78,8 +56,10 @@ class mail {
     one.bytes = is_copied ? std::span<const std::byte>(one.copy) : bytes;
     return &one;
   }
+  /// Drops letters that lie in the memory of a sender that is gone.
   void drop_uncopied_of(int from) {
-    for (std::size_t to = 0; to < ranks_; ++to) queue(from, static_cast<int>(to)).drop_uncopied();
+    for (std::size_t to = 0; to < ranks_; ++to)
+      std::erase_if(queue(from, static_cast<int>(to)).waiting, [](const letter* one) { return !one->is_copied; });
   }
 
  private:

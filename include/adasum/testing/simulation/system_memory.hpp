@@ -70,28 +70,11 @@ class guarded_block {
   list<line> lines_;
 };
 
-/// Those that ranks of a node have made together.
-class shared_blocks_of_nodes {
- public:
-  /// The block of a node's share() number `number`.
-  std::shared_ptr<guarded_block> get(std::size_t number, int node, std::size_t ranks, std::size_t bytes) {
-    for (const auto& one : all_)
-      if (one.number == number && one.node == node) return one.memory;
-    all_.push_back(
-        {number, node, std::allocate_shared<guarded_block>(system_allocator<guarded_block>{}, ranks, bytes)});
-    return all_.back().memory;
-  }
-  bool are_whole() const {
-    return std::ranges::all_of(all_, [](const entry& one) { return one.memory->is_whole(); });
-  }
-
- private:
-  struct entry {
-    std::size_t number;
-    int node;
-    std::shared_ptr<guarded_block> memory;
-  };
-  list<entry> all_;
+/// What the ranks of a node have made together, by their share() number `number`.
+struct shared_block {
+  std::size_t number;
+  int node;
+  std::shared_ptr<guarded_block> memory;
 };
 
 }  // namespace adasum::detail::simulated

@@ -45,8 +45,7 @@ class world {
     copied_in_4_ = random_.below(5);
     scribbles_ = random_.one_in(2);
   }
-  world(const world&) = delete;
-  world& operator=(const world&) = delete;
+  world& operator=(world&&) = delete;
 
   int size() const { return static_cast<int>(ranks_.size()); }
   const simulation_settings& settings() const { return settings_; }
@@ -170,10 +169,9 @@ class world {
       return false;
     }
     one.has_ended = true;
-    if (one.what != exchange::problem::nothing) {
-      ++of(one.rank).failed_exchanges;
-      ended_.report([&] { throw communication_error(one.text()); });
-    }
+    if (one.what == exchange::problem::nothing) return true;
+    ++of(one.rank).failed_exchanges;
+    ended_.report([&] { throw communication_error(one.text()); });
     return true;
   }
 
@@ -187,7 +185,11 @@ class world {
       fault_came_ = true;
       throw shared_memory_error("adasum::simulated_communicator: a simulated lack of shared memory");
     }
-    return blocks_.get(number, node_of(rank), ranks, bytes);
+    for (const auto& one : blocks_)
+      if (one.number == number && one.node == node_of(rank)) return one.memory;
+    const system_allocator<guarded_block> system;
+    blocks_.push_back({number, node_of(rank), std::allocate_shared<guarded_block>(system, ranks, bytes)});
+    return blocks_.back().memory;
   }
   int node_of(int rank) const { return settings_.nodes[index(rank)]; }
 
@@ -198,10 +200,10 @@ class world {
     run.turns = static_cast<std::size_t>(now_);
     run.trace = trace_;
     if (is_dead_) run.deadlock = who_waits_for_whom(at_death_) + "; seed " + std::to_string(settings_.seed);
-    run.waits_unscheduled = std::ranges::any_of(at_death_, [](const rank_state& one) {
-      return one.doing != state::gone && one.activity == reduction_activity::unscheduled;
-    });
-    if (!blocks_.are_whole()) run.damage = "memory that ranks share was written to outside of their parts";
+    for (const auto& one : at_death_)
+      if (one.doing != state::gone && one.activity == reduction_activity::unscheduled) run.waits_unscheduled = true;
+    for (const auto& one : blocks_)
+      if (!one.memory->is_whole()) run.damage = "memory that ranks share was written to outside of their parts";
   }
 
  private:
@@ -246,16 +248,17 @@ class world {
         mail_.make(message.peer, message.bytes.first(message.withheld || emptied ? 0 : message.bytes.size()),
                    random_.below(4) < copied_in_4_ || is_lost);
     auto& queue = mail_.queue(rank, message.peer);
-    made->arrives = std::max(queue.last_arrival(), now_ + (delay_ > 0 ? random_.below(delay_ + 1) : 0));
-    if (!is_lost) queue.push(made);
+    queue.last_arrival = std::max(queue.last_arrival, now_ + (delay_ > 0 ? random_.below(delay_ + 1) : 0));
+    made->arrives = queue.last_arrival;
+    if (!is_lost) queue.waiting.push_back(made);
     one.sent.push_back(made);
     note(made->bytes.size());
   }
 
   bool has_come(const exchange& one) const {
     const int peer = one.awaited();
-    const auto& queue = mail_.queue(peer, one.rank);
-    return queue.empty() ? of(peer).has_left : queue.front().arrives <= now_;
+    const auto& waiting = mail_.queue(peer, one.rank).waiting;
+    return waiting.empty() ? of(peer).has_left : waiting.front()->arrives <= now_;
   }
   bool has_gone(const exchange& one) const {
     const auto& sent = *one.sent[one.taken];
@@ -277,15 +280,17 @@ class world {
   }
   void receive(exchange& one) {
     const auto& buffer = one.expected[one.received];
-    auto& queue = mail_.queue(buffer.peer, one.rank);
+    auto& waiting = mail_.queue(buffer.peer, one.rank).waiting;
     ++events_;
-    if (queue.empty() || queue.front().bytes.size() != buffer.bytes.size()) {
-      one.what = queue.empty() ? exchange::problem::has_left : exchange::problem::other_size;
+    if (waiting.empty() || waiting.front()->bytes.size() != buffer.bytes.size()) {
+      one.what = waiting.empty() ? exchange::problem::has_left : exchange::problem::other_size;
       one.problem_of = buffer.peer;
     } else if (!buffer.bytes.empty()) {
-      std::memcpy(buffer.bytes.data(), queue.front().bytes.data(), buffer.bytes.size());
+      std::memcpy(buffer.bytes.data(), waiting.front()->bytes.data(), buffer.bytes.size());
     }
-    if (!queue.empty()) queue.pop()->take();
+    if (waiting.empty()) return;
+    waiting.front()->take();
+    waiting.erase(waiting.begin());
   }
   void ask_for(exchange& one) {
     try {
@@ -355,8 +360,8 @@ class world {
     for (const auto& one : ranks_) {
       if (one.doing == state::late) first = std::min(first.value_or(one.late_until), one.late_until);
       if (one.doing != state::receives) continue;
-      const auto& queue = mail_.queue(one.in->awaited(), one.in->rank);
-      if (!queue.empty()) first = std::min(first.value_or(queue.front().arrives), queue.front().arrives);
+      const auto& waiting = mail_.queue(one.in->awaited(), one.in->rank).waiting;
+      if (!waiting.empty()) first = std::min(first.value_or(waiting.front()->arrives), waiting.front()->arrives);
     }
     return first;
   }
@@ -382,7 +387,7 @@ class world {
   std::vector<communicator_state> states_;
   mail mail_;
   turns turns_;
-  shared_blocks_of_nodes blocks_;
+  list<shared_block> blocks_;
   list<char> answers_;  // of each meeting
   list<int> able_, busy_;
   ended_exchange ended_;
