@@ -201,7 +201,7 @@ auto options_among(const char* call, const As&... as) {
   const auto require_one = [call](bool another) {
     if (another) throw bad_input({call, ": the options are given twice"});
   };
-  const auto note = [&](const auto& a) {
+  [[maybe_unused]] const auto note = [&](const auto& a) {
     if constexpr (is_unnamed_options<std::remove_cvref_t<decltype(a)>>) {
       if (a == unnamed_options{}) return;
       require_one(std::exchange(has_list, true));

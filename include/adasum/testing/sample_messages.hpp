@@ -62,8 +62,8 @@ class sample_exchange {
 
   /// What is wrong with what was received; empty if nothing is.
   std::string problem() {
-    for (const auto& [message, arrives, buffer] : expected_) {
-      const auto elements = buffer->of_space ? buffer->of_space->read() : buffer->of_host;
+    for (const auto& [message, arrives, where] : expected_) {
+      const auto elements = where->of_space ? where->of_space->read() : where->of_host;
       const auto found = std::as_bytes(std::span(elements));
       const auto wanted = message.contents();
       if (std::ranges::any_of(found.subspan(wanted.size()), [](std::byte one) { return one != mark; }))
