@@ -50,7 +50,7 @@ TEST_CASE("aligned_mtl: dependent gradients, by the smallest singular value that
 
 TEST_CASE("aligned_mtl: floats that are nearly collinear give what doubles of the same numbers give") {
   std::size_t compared = 0;
-  for (unsigned seed = 1; seed <= 40; ++seed)
+  for (unsigned seed = 1; compared < 10 && seed <= 2000; ++seed)
     for (const double angle : {1e-5, 3e-6, 1e-6}) {
       CAPTURE(seed);
       CAPTURE(angle);
@@ -66,7 +66,8 @@ TEST_CASE("aligned_mtl: floats that are nearly collinear give what doubles of th
       vec expected(500);
       const auto found = combine(serial_space{}, g, out, rules::aligned_mtl{});
       const auto of_doubles = combine(serial_space{}, same, expected, rules::aligned_mtl{});
-      // Inner products that are added in another order change the weights of so nearly collinear gradients.
+      // Inner products that are added in another order change the weights of so nearly collinear gradients. How often that
+      // happens depends on the instruction set.
       bool agree = true;
       for (std::size_t i = 0; i < 2; ++i)
         agree = agree && std::abs(found.weight(i, 0) / of_doubles.weight(i, 0) - 1) <= 1e-13;
