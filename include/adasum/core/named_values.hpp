@@ -57,11 +57,14 @@ bool read_number(std::string_view text, Number& number) {
 
 namespace adasum {
 
-/// Which numbers a value may be, both limits among them, and how a message says it.
+/// Which numbers a value may be, and how a message says it.
 struct number_range {
-  double least, most;
-  std::string_view text;
+  double least;           ///< itself among them
+  double most;            ///< likewise
+  std::string_view text;  ///< "a number from 0 to 1"
 };
+
+/// @cond internal
 namespace number_ranges {
 using limits = std::numeric_limits<double>;
 inline constexpr number_range from_0{0, limits::infinity(), "a number that is not negative"},
@@ -69,6 +72,7 @@ inline constexpr number_range from_0{0, limits::infinity(), "a number that is no
     from_0_to_2{0, 2, "a number from 0 to 2"},
     from_0_below_1{0, 1 - limits::epsilon() / 2, "a number from 0 on, but below 1"};
 }  // namespace number_ranges
+/// @endcond
 
 /// Values that a text gives by their names: "radius=2, per_segment=yes". Names may come in any order, each at most once; blanks
 /// around names and values do not count. Whoever reads them says which values there are, by reading all of them, and of
