@@ -60,7 +60,7 @@ report combine_once(const char* call, const Space& space, const Comm& comm, Grad
 /// default schedules::automatic), options and a shard.
 ///
 /// With a shard (core/parts.hpp), i runs over the replicas, and the report is about their whole gradients. All ranks that have
-/// the same shard get the same bits. Such a call sends messages, and keeps no plan.
+/// the same shard get the same bits; others may give other lengths. Such a call sends messages, and keeps no plan.
 ///
 ///     adasum::combine_allreduce(space, comm, gradient, rules::mean{}, segments, {.wire = wire_format::bfloat16});
 ///
@@ -86,7 +86,8 @@ report combine_allreduce(const Space& space, const Comm& comm, Gradient&& gradie
 ///     gradient ← (1 - a·b / (2 a·a)) a + (1 - a·b / (2 b·b)) b
 ///
 /// and for more ranks along the tree. The gradients are contiguous arrays, of the same length and element type on all ranks.
-/// It is combine_allreduce with rules::adasum: see there. Segments, a schedule, options and a shard may follow, in any order.
+/// Collective: returns when the result is there. It is combine_allreduce with rules::adasum: see there. Segments, a schedule,
+/// options and a shard may follow, in any order.
 template <class Space, class Comm, class Gradient, class A = detail::unnamed_options, class B = detail::unnamed_options,
           class C = detail::unnamed_options, class D = detail::unnamed_options>
 report adasum_allreduce(const Space& space, const Comm& comm, Gradient&& gradient, A&& a = {}, B&& b = {}, C&& c = {},

@@ -54,7 +54,8 @@ class reduce_scatter_plan : allreduce_plan<T, Space, Comm, Rule, Schedule> {
 ///
 /// In place: the result lies where the part lies in the whole gradient; the rest of the gradient is then unspecified. This is
 /// combine_allreduce, except that the result is not sent to all ranks: by halving and all_to_all, about half as many bytes
-/// are sent. Under the same schedule, each part has the same bits, and the report is the same: about the whole result.
+/// are sent. Under the same schedule, each part has the same bits, and the report is the same: about the whole result. Collective:
+/// every rank calls it with the same arguments. It returns when this rank's part is there.
 ///
 /// These may follow the gradient, in any order and each at most once: parts (by default as equal as possible:
 /// part_of_rank), segments (which may extend over several parts), a rule, a schedule and options, as for

@@ -67,7 +67,8 @@ struct number_range {
 /// @cond internal
 namespace number_ranges {
 using limits = std::numeric_limits<double>;
-inline constexpr number_range from_0{0, limits::infinity(), "a number that is not negative"},
+inline constexpr number_range any{-limits::infinity(), limits::infinity(), "a number"},
+    from_0{0, limits::infinity(), "a number that is not negative"},
     above_0{limits::denorm_min(), limits::infinity(), "a number above 0"}, from_0_to_1{0, 1, "a number from 0 to 1"},
     from_0_to_2{0, 2, "a number from 0 to 2"},
     from_0_below_1{0, 1 - limits::epsilon() / 2, "a number from 0 on, but below 1"};
@@ -92,21 +93,28 @@ class named_values {
   /// @throws bad_input  something that is not name=value; a name that comes twice
   named_values(std::string owner, std::string_view text, std::string_view takes_rest = {});
 
-  /// A number. @throws bad_input  it is not one
-  template <class Number>
-    requires(std::integral<Number> || std::floating_point<Number>) && (!std::same_as<Number, bool>)
+  /// A whole number. @throws bad_input  it is not one
+  template <std::integral Number>
+    requires(!std::same_as<Number, bool>)
   void read(std::string_view name, Number& value) {
     const auto* const found = ask_for(name);
     if (!found) return;
     Number number{};
-    bool is_number = detail::read_number(found->value, number);
-    if constexpr (std::floating_point<Number>) is_number = is_number && !detail::is_nan(number);
-    if (!is_number) refuse(*found, std::floating_point<Number> ? "a number" : "a whole number that is not negative");
+    if (!detail::read_number(found->value, number)) refuse(*found, "a whole number that is not negative");
     value = number;
   }
 
   /// A number within limits. @throws bad_input  it is not one
-  void read(std::string_view name, double& value, const number_range& allowed);
+  template <std::floating_point Number>
+  void read(std::string_view name, Number& value, const number_range& allowed = number_ranges::any) {
+    const auto* const found = ask_for(name);
+    if (!found) return;
+    Number number{};
+    if (!detail::read_number(found->value, number) || detail::is_nan(number) || number < allowed.least ||
+        number > allowed.most)
+      refuse(*found, std::string(allowed.text));
+    value = number;
+  }
 
   /// A truth value. @throws bad_input  it is not one
   void read(std::string_view name, bool& value);
@@ -183,16 +191,6 @@ ADASUM_INLINE named_values::named_values(std::string owner, std::string_view tex
     more = comma != std::string_view::npos && !takes_all;
     if (more) text.remove_prefix(comma + 1);
   }
-}
-
-ADASUM_INLINE void named_values::read(std::string_view name, double& value, const number_range& allowed) {
-  const auto* const found = ask_for(name);
-  if (!found) return;
-  double number = 0;
-  if (!detail::read_number(found->value, number) || detail::is_nan(number) || number < allowed.least ||
-      number > allowed.most)
-    refuse(*found, std::string(allowed.text));
-  value = number;
 }
 
 ADASUM_INLINE void named_values::read(std::string_view name, bool& value) {
