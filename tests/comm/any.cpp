@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,8 +47,7 @@ std::vector<float> reduced(const Comm& comm, std::size_t length) {
   auto gradient = gradients[static_cast<std::size_t>(comm.rank())];
   auto plan = adasum::plan_allreduce<float>(space, comm, length);
   plan.start(gradient);
-  while (!plan.test()) {
-  }
+  while (!plan.test()) std::this_thread::yield();
   plan.wait();
   return gradient;
 }

@@ -22,6 +22,7 @@ inline constexpr bool is_recorded<detail::any_window> = true;
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -137,8 +138,7 @@ void reduce(const scenario& one, const simulated_communicator& simulated, const 
         continue;
       }
       plan.start(given);
-      while (!plan.test()) {
-      }
+      while (!plan.test()) std::this_thread::yield();
       plan.wait();
     } catch (const std::exception&) {  // what came of it is recorded
     }

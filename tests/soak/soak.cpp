@@ -32,6 +32,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <adasum/adasum.hpp>
@@ -76,8 +77,7 @@ class soak {
       return reduce(one, [&](auto gradient, const auto& order) {
         auto plan = adasum::plan_allreduce<float>(space, *comm_, one.segs, order, one.choices);
         plan.start(gradient);
-        while (!plan.test()) {
-        }
+        while (!plan.test()) std::this_thread::yield();
         plan.wait();
       });
     if (kind < 14)

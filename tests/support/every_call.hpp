@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include <adasum/accumulator.hpp>
@@ -105,8 +106,7 @@ void run_every_collective_call(const Space& space, const Comm& comm, const Rule&
     end();
     begin();
     plan.start(gradient);
-    while (!plan.test()) {
-    }
+    while (!plan.test()) std::this_thread::yield();
     plan.wait();
     end();
   }

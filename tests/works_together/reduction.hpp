@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -90,8 +91,7 @@ class one_reduction {
     auto gradient = mine_.values;
     auto plan = make_plan();
     plan.start(gradient);
-    while (!plan.test()) {
-    }
+    while (!plan.test()) std::this_thread::yield();
     const auto& found = plan.wait();
     return all_of(std::move(gradient), found);
   }

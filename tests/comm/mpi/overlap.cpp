@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,8 +59,7 @@ TEST_CASE("start, test and wait give the bits of the blocking call, short and lo
             auto gradient = input;
             plan.start(gradient);
             if (run == 1)
-              while (!plan.test()) {
-              }
+              while (!plan.test()) std::this_thread::yield();
             if (run == 2 && world_rank() == 0) plan.test();
             CHECK(plan.wait().contributions() == static_cast<std::size_t>(world_size()));
             CHECK(same_bits(gradient, expected));
@@ -81,8 +81,7 @@ TEST_CASE("the same in shared memory") {
       plan();
     } else {
       plan.start();
-      while (!plan.test()) {
-      }
+      while (!plan.test()) std::this_thread::yield();
       plan.wait();
     }
     return std::vector(plan.buffer().begin(), plan.buffer().end());
@@ -192,8 +191,7 @@ TEST_CASE("one rank with bad input, a plan destroyed in flight, a parameter that
       auto gradient = input;
       if (bad) gradient.push_back(0);
       plan.start(gradient);
-      while (!plan.test()) {
-      }
+      while (!plan.test()) std::this_thread::yield();
       const auto end = end_of(std::vector<float>{}, [&](auto&) { plan.wait(); });
       CHECK_MESSAGE(end.how == (bad ? way::bad_input : way::communication_error), to_string(end.how), ": ",
                     end.message);
@@ -235,8 +233,7 @@ TEST_CASE("from the second run on, nothing of ours is allocated") {
       adasum::plan_allreduce<float>(space, comm, adasum::segments{2000, 3000}, adasum::schedules::recursive_halving{});
   const auto run = [&] {
     plan.start(gradient);
-    while (!plan.test()) {
-    }
+    while (!plan.test()) std::this_thread::yield();
     plan.wait();
   };
   run();

@@ -71,6 +71,19 @@ TEST_CASE("the message names every rank with bad input") {
   check_agreement_errors(ranks, "the gradient has 7", 4);
 }
 
+TEST_CASE("one mistake that all ranks have made is told once") {
+  const auto of = [](int size) {
+    return results_of(on_ranks(size, [](const auto& comm) {
+      return end_of(counted(7), [&](auto& g) {
+        adasum::adasum_allreduce(adasum::serial_space{}, comm, g, adasum::segments{10}, checked);
+      });
+    }));
+  };
+  const std::string mistake = "adasum::adasum_allreduce: the segments hold 10 elements in all, the gradient has 7";
+  for (const auto& end : of(3)) CHECK(end.message == "all ranks: " + mistake);
+  CHECK(of(1).front().message == mistake);
+}
+
 namespace {
 
 struct tuned : adasum::rules::adasum {

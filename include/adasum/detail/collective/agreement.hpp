@@ -23,8 +23,11 @@
 /// The check that all ranks are about to do the same thing.
 namespace adasum::detail {
 
-/// What is wrong with the input of some ranks, if anything is.
+/// What is wrong with the input of some ranks, if anything is; once, if it is the same on all of several.
 inline std::string problems_of(std::span<const call_signature> all) {
+  const auto is_first = [&](const call_signature& one) { return one.problem == all[0].problem; };
+  if (all.size() > 1 && all[0].problem[0] != '\0' && std::ranges::all_of(all, is_first))
+    return std::string("all ranks: ") + call_signature::get(all[0].problem);
   std::string problems;
   for (std::size_t r = 0; r < all.size(); ++r)
     if (all[r].problem[0] != '\0')
