@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "combination.hpp"
 #include "findings.hpp"
 
 namespace adasum::test {
 
-/// They are what is committed as found/<program>.txt.
+/// They are what is committed as found/<program>.txt, if all combinations were tried.
 inline void check_findings(const findings& found, const std::string& program) {
+  if (!wanted_combinations().empty()) return;
   const auto difference = found.difference_from(ADASUM_FOUND "/" + program + ".txt");
   CHECK_MESSAGE(difference.empty(), difference);
 }

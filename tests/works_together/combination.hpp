@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdlib>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -153,7 +154,13 @@ inline std::string_view to_string(nonfinite_policy policy) {
                                                : "raise";
 }
 
-/// For messages, and for the list of what was run.
+/// What the text of a combination must contain for it to be tried: to look at one that is wrong.
+inline std::string_view wanted_combinations() {
+  const char* const wanted = std::getenv("ADASUM_COMBINATION");
+  return wanted != nullptr ? wanted : "";
+}
+
+/// Its name, in messages.
 inline std::string to_text(const combination& one) {
   std::string text;
   const auto add = [&](std::string_view word) { (text += text.empty() ? "" : " · ") += word; };
