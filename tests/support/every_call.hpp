@@ -87,9 +87,9 @@ void run_every_collective_call(const Space& space, const Comm& comm, const Rule&
   const auto end = [&] { require_near<T>(gradient, mean); };
 
   adasum_allreduce(space, comm, gradient, call_cut, schedule);
-  for (const bool checked : {true, false})
+  for (const bool compares : {true, false})
     for (const auto policy : {nonfinite_policy::propagate, nonfinite_policy::raise, nonfinite_policy::exclude}) {
-      const options choices{.check_agreement = checked, .nonfinite = policy};
+      const options choices{.check_agreement = compares, .nonfinite = policy};
       begin();
       combine_allreduce(space, comm, gradient, call_cut, rule, schedule, choices);
       end();
