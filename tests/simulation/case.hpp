@@ -89,10 +89,6 @@ struct simulated_case {
            (what() == simulated_trouble::withheld_message && !is_lost_in_run());
   }
 
-  /// Whether those leave as well that throw for Inf or NaN. (All ranks know of it, and go on; unless one lacks a message of
-  /// their meeting, and reduces in vain.)
-  bool ranks_leave_for_nan() const { return throwing_ranks_leave() && what() != simulated_trouble::departure; }
-
   friend bool operator==(const simulated_case&, const simulated_case&) = default;
 };
 

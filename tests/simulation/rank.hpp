@@ -119,8 +119,7 @@ class simulated_rank {
       if (number == runs_with_trouble) comm_.arm(false);
       reduce(number);
       const auto end = record_.runs[number].end;
-      const bool goes_on =
-          end == simulated_end::returned || (end == simulated_end::not_finite && !case_.ranks_leave_for_nan());
+      const bool goes_on = end == simulated_end::returned || end == simulated_end::not_finite;
       if (case_.throwing_ranks_leave() && !goes_on) return;
       if (number == 0 && trouble() == simulated_trouble::abandoned && !set_up_again()) return;
     }

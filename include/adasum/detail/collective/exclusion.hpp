@@ -76,8 +76,7 @@ class exclusion {
   }
 
  private:
-  /// The others throw this, too, and end the run. So a rank that has no memory for the text must throw nothing else: as one
-  /// that fails, it would wait for them.
+  /// The others throw this, too; so does a rank that has no memory for the text.
   [[noreturn]] void throw_nonfinite() const {
     try {
       throw nonfinite_error({"adasum: Inf or NaN in the ", gradients_.are_cut() ? "shard of " : "gradient of ",

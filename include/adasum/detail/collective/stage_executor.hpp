@@ -101,8 +101,6 @@ class stage_executor {
           turn_ = waits_ ? turn_ + 1 : 0;
         }
         return ended();
-      } catch (const nonfinite_error&) {  // on every rank
-        end(std::current_exception());
       } catch (const timeout_error& late) {
         stop(exception_from([&] {
           return timeout_error({late.what(), ", in ", describe(steps_[at_].kind)}, late.rank());
