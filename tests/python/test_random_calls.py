@@ -152,11 +152,12 @@ def test_random_calls(seed):
         comm = None
     given = Arguments(seed)
     worked = failed = 0
-    for _ in range(calls // 4):
+    made = calls // 4
+    for _ in range(made):
         try:
             one_call(given, comm)
             worked += 1
         except (adasum.Error, MemoryError):  # of 2^62 elements
             failed += 1
     print(f"{worked} calls gave a result, {failed} an exception")
-    assert worked > calls / 10 and failed > calls / 20
+    assert worked > made / 10 and failed > made / 20
