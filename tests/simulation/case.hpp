@@ -66,9 +66,11 @@ struct simulated_case {
 
   simulated_trouble what() const { return static_cast<simulated_trouble>(trouble); }
   bool uses_plan() const { return call != static_cast<std::uint64_t>(simulated_call::single); }
-  /// Whether a segment may be combined vector by vector. (Segments of a few elements may cancel by chance.)
+  /// Whether a segment may be combined vector by vector. (Segments of a few elements may cancel by chance; that products
+  /// are not finite does not say why.)
   bool may_recombine() const {
-    return huge != 0 || segments > 1 || length < 16 || kind != static_cast<std::uint64_t>(gradient_kind::independent);
+    return huge != 0 || segments > 1 || length < 16 || not_a_number != 0 ||
+           kind != static_cast<std::uint64_t>(gradient_kind::independent);
   }
   /// Whether a message is lost in the runs of a plan that has been made, where all ranks learn of it. (That is: an empty one
   /// arrives.) A message by which they meet beforehand may be the last: then the one that lacks it knows, and the others do
