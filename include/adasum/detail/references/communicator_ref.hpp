@@ -142,7 +142,10 @@ struct functions_of_communicator {
       posting_communicator<Comm, Space> || device_space<Space> || !requires { typename Comm::pending; },
       "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
 
-  static const Comm& of(const void* comm) { return *static_cast<const Comm*>(comm); }
+  template <class Object>  // see functions_of_space
+  static const Comm& of(const Object* comm) {
+    return *static_cast<const Comm*>(comm);
+  }
   static const Space& space_of(const void* space) { return *static_cast<const Space*>(space); }
 
   static void exchange(const void* comm, const void* space, std::span<const outgoing> out,

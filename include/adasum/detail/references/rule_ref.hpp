@@ -93,13 +93,18 @@ concept weighs_without_failing = requires(Rule& rule, const pair_gram& gram) {
 /// @tparam Object  what the reference points to: the rule itself or, as rules::any_rule, what holds it
 template <rule Rule, class Object = Rule>
 struct functions_of_rule {
-  static Rule& of(void* rule) {
+  template <class Held>  // see functions_of_space
+  requires(!std::is_const_v<Held>)
+  static Rule& of(Held* rule) {
     if constexpr (std::is_same_v<Object, Rule>)
       return *static_cast<Rule*>(rule);
     else
       return static_cast<Object*>(rule)->template held<Rule>();
   }
-  static const Rule& of(const void* rule) { return of(const_cast<void*>(rule)); }
+  template <class Held>
+  static const Rule& of(const Held* rule) {
+    return of(const_cast<Held*>(rule));
+  }
 };
 
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so

@@ -90,7 +90,10 @@ class schedule_ref {
 
 template <schedule Schedule>
 struct functions_of_schedule {
-  static const Schedule& of(const void* schedule) { return *static_cast<const Schedule*>(schedule); }
+  template <class Object>  // see functions_of_space
+  static const Schedule& of(const Object* schedule) {
+    return *static_cast<const Schedule*>(schedule);
+  }
 
   static rule_ref inner(const void* schedule) {
     if constexpr (has_inner_rule<Schedule>) {

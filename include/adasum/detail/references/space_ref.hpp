@@ -179,7 +179,11 @@ concept says_how_it_rounds = requires(const Space& space) { rounding_of(own_type
 
 template <scalar T, class Space>
 struct functions_of_space {
-  static const Space& of(const void* space) { return *static_cast<const Space*>(space); }
+  /// A template, so that nvcc, too, sees that what a generic lambda gives it depends on the lambda's argument.
+  template <class Object>
+  static const Space& of(const Object* space) {
+    return *static_cast<const Space*>(space);
+  }
 
   static space_memory allocate(const void* space, std::size_t count) {
     return space_memory::of(of(space).template allocate<T>(count));
@@ -197,7 +201,7 @@ struct functions_of_space {
   static void fence(const void* space) { of(space).fence(); }
 
   static constexpr bool may_be_kept() {
-    return !device_space<Space> && !requires { must_not_be_kept(own_type{}, of(nullptr)); };
+    return !device_space<Space> && !requires(const Space& space) { must_not_be_kept(own_type{}, space); };
   }
 };
 
