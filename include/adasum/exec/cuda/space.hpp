@@ -154,6 +154,7 @@ class cuda_space {
     double* const partials = scratch_in(workspace_->partials, entries * table.count);
     double* const gram = scratch_in(workspace_->gram, entries * segments);
     const auto over_tiles = [&](auto kernel, const auto& list) {
+      using namespace detail::cuda;  // again: nvcc does not look for it outside of a generic lambda
       launch("measure_tiles", kernel, {table.count, threads_per_block}, stream_,
              static_cast<const detail::tile*>(table.tiles.data()), table.count, list, static_cast<int>(n), partials);
     };
@@ -196,6 +197,7 @@ class cuda_space {
     const auto& table = tiles<T>(window, 1);
     if (table.count == 0) return;
     const auto over_tiles = [&]<class List>(const List& list) {
+      using namespace detail::cuda;  // again, as above
       launch("mix_tiles", mix_tiles<format_of<T>, List>, {table.count, threads_per_block}, stream_,
              static_cast<const detail::tile*>(table.tiles.data()), list, static_cast<int>(vectors.size()), weights,
              stored(out));
