@@ -125,15 +125,13 @@ struct typed_memory_space {
   template <scalar T>
   void mix(const slice& window, std::span<const T* const> vectors, const double* weights, T* out) const {
     require(window, vectors, "mix");
-    const T* const result = out;
-    require(window, std::span(&result, 1), "mix to");
+    require(window, out, "mix to");
     serial.mix(window, vectors, weights, out);
   }
   template <scalar From, scalar To>
   void mix_in_double(const slice& window, std::span<const From* const> vectors, const double* weights, To* out) const {
     require(window, vectors, "mix_in_double");
-    const To* const result = out;
-    require(window, std::span(&result, 1), "mix_in_double to");
+    require(window, out, "mix_in_double to");
     serial.mix_in_double(window, vectors, weights, out);
   }
   template <scalar From, scalar To>
@@ -154,9 +152,12 @@ struct typed_memory_space {
     element_types::of_program().require(first, count * sizeof(T), kind_of_elements<T>(), none_else, use);
   }
   template <class T>
+  void require(const slice& window, const T* one, const char* use) const {
+    if (!window.range.empty()) require(one + (window.range.begin - window.origin), window.range.size(), use);
+  }
+  template <class T>
   void require(const slice& window, std::span<const T* const> vectors, const char* use) const {
-    if (window.range.empty()) return;
-    for (const T* const one : vectors) require(one + (window.range.begin - window.origin), window.range.size(), use);
+    for (const T* const one : vectors) require(window, one, use);
   }
 };
 
