@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include <adasum/comm/c10d.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/communicators/c10d.hpp>
 #include <adasum/plan.hpp>
+#include <adasum/spaces/serial.hpp>
 
 namespace {
 

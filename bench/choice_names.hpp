@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <adasum/schedule/choice.hpp>
+#include <adasum/schedules/choice.hpp>
 
 /// How benchmarks call what `automatic` may choose: recursive_halving{4,16} has radix 4 and at most 16 parts. Where nodes come
 /// first: "by node, levels of 8, shards, recursive_doubling".

@@ -10,7 +10,7 @@
 #include <mpi.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include <cstddef>
 #include <cstdio>

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,7 @@
 #include <adasum/machine_file.hpp>
 #include <adasum/measure_machine.hpp>
 #include <adasum/mpi.hpp>
-#include <adasum/schedule/cheapest.hpp>
+#include <adasum/schedules/cheapest.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 // The adaptive sum of one gradient per MPI rank, in place:  mpirun -n 4 03_mpi_allreduce
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include <cmath>
 #include <iostream>

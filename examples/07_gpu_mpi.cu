@@ -2,8 +2,8 @@
 // The adaptive sum of one gradient per MPI rank, in device memory:  mpirun -n 4 07_gpu_mpi
 // If MPI can send device memory, it is sent directly; otherwise it is staged through the host.
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
-#include <adasum/exec/cuda.hpp>
+#include <adasum/communicators/mpi.hpp>
+#include <adasum/spaces/cuda.hpp>
 
 #include <thrust/host_vector.h>
 

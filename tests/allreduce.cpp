@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/schedule/cost.hpp>
+#include <adasum/schedules/cost.hpp>
 
 #include "support/disagreements.hpp"
 #include "support/random_gradients.hpp"

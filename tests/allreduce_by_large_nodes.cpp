@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/schedule/cost.hpp>
-#include <adasum/schedule/transfers.hpp>
+#include <adasum/schedules/cost.hpp>
+#include <adasum/schedules/transfers.hpp>
 
 #include "support/arrangements.hpp"
 #include "support/bits.hpp"

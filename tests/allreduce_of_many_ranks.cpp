@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/adasum.hpp>
-#include <adasum/schedule/cost.hpp>
+#include <adasum/schedules/cost.hpp>
 
 #include <doctest/doctest.h>
 

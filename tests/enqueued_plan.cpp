@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How plans to be enqueued are made, and that ranks meet then. What they compute is in comm/nccl.cpp.
+// How plans to be enqueued are made, and that ranks meet then. What they compute is in communicators/nccl.cpp.
 #include <adasum/adasum.hpp>
 #include <adasum/enqueued_plan.hpp>
 

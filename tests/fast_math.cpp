@@ -4,11 +4,11 @@
 // and sums are as exact.
 #include <adasum/allreduce.hpp>
 #include <adasum/combine.hpp>
-#include <adasum/comm/threads.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/communicators/threads.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/rules/mean.hpp>
+#include <adasum/spaces/serial.hpp>
 
 #include <bit>
 #include <cmath>

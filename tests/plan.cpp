@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/schedule/cheapest.hpp>
+#include <adasum/schedules/cheapest.hpp>
 
 #include "support/allocations.hpp"
 #include "support/random_gradients.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/schedule/levels.hpp>
+#include <adasum/schedules/levels.hpp>
 #include <adasum/testing.hpp>
 
 #include "support/arrangements.hpp"

@@ -19,7 +19,7 @@
 #include <smpi/smpi.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include <algorithm>
 #include <cmath>

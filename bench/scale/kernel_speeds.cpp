@@ -13,7 +13,7 @@
 // machine does meanwhile is not the kernel's.
 
 #include <adasum/adasum.hpp>
-#include <adasum/detail/local/weigh.hpp>
+#include <adasum/detail/numerics/weigh.hpp>
 
 #include <algorithm>
 #include <chrono>

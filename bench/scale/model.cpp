@@ -3,7 +3,7 @@
 //     adasum_scale_model RANKS BYTES…
 //     adasum_scale_model speeds
 //
-// What the model of schedule/cost.hpp says of the schedules that adasum_scale_allreduce simulates, in the same form,
+// What the model of schedules/cost.hpp says of the schedules that adasum_scale_allreduce simulates, in the same form,
 // and which of them `automatic` chooses:
 //
 //     RANKS BYTES NAME SECONDS
@@ -11,9 +11,9 @@
 //
 // speeds: its constants for arithmetic, in the form in which adasum_scale_kernel_speeds prints measured ones.
 
-#include <adasum/schedule/cheapest.hpp>
-#include <adasum/schedule/choice.hpp>
-#include <adasum/schedule/cost.hpp>
+#include <adasum/schedules/cheapest.hpp>
+#include <adasum/schedules/choice.hpp>
+#include <adasum/schedules/cost.hpp>
 
 #include <cstddef>
 #include <cstdio>

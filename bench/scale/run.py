@@ -136,7 +136,7 @@ def run_all(build, work, seconds):
 
 
 def model(build, ranks_list, sizes):
-    """What include/adasum/schedule/cost.hpp says of the same runs, and what automatic chooses."""
+    """What include/adasum/schedules/cost.hpp says of the same runs, and what automatic chooses."""
     predicted, chosen = [], []
     for ranks in ranks_list:
         command = [build / "adasum_scale_model", *map(str, [ranks, *sizes])]

@@ -3,13 +3,13 @@
 // Prints, as JSON, what the pictures of schedules show: trees, and every rank's stages with what it sends. So these are drawn
 // from the library's own functions; a test compares what is printed with data/stages.json.
 #include <adasum/core/tree_order.hpp>
-#include <adasum/schedule/all_to_all.hpp>
-#include <adasum/schedule/automatic.hpp>
-#include <adasum/schedule/recursive_doubling.hpp>
-#include <adasum/schedule/recursive_halving.hpp>
-#include <adasum/schedule/shard_grid.hpp>
-#include <adasum/schedule/shared_memory.hpp>
-#include <adasum/schedule/transfers.hpp>
+#include <adasum/schedules/all_to_all.hpp>
+#include <adasum/schedules/automatic.hpp>
+#include <adasum/schedules/recursive_doubling.hpp>
+#include <adasum/schedules/recursive_halving.hpp>
+#include <adasum/schedules/shard_grid.hpp>
+#include <adasum/schedules/shared_memory.hpp>
+#include <adasum/schedules/transfers.hpp>
 
 #include <cstddef>
 #include <cstdio>

@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <numeric>

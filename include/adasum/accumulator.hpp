@@ -18,7 +18,7 @@
 #include "core/input_checks.hpp"
 #include "detail/arguments.hpp"
 #include "detail/gradient_arguments.hpp"
-#include "detail/local/combination.hpp"
+#include "detail/numerics/combination.hpp"
 #include "detail/references/space_ref.hpp"
 #include "rules/adasum.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "core/report.hpp"
 #include "detail/arguments.hpp"
-#include "detail/collective/run_once.hpp"
+#include "detail/engine/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 

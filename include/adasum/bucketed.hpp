@@ -14,9 +14,9 @@
 #include "core/report.hpp"
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
-#include "detail/collective/buckets.hpp"
-#include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/run_once.hpp"
+#include "detail/engine/buckets.hpp"
+#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 

@@ -22,7 +22,7 @@
 #include "core/report.hpp"
 #include "detail/arguments.hpp"
 #include "detail/gradient_arguments.hpp"
-#include "detail/local/combination.hpp"
+#include "detail/numerics/combination.hpp"
 #include "detail/references/rule_ref.hpp"
 #include "detail/references/space_ref.hpp"
 #include "detail/references/sums_table.hpp"
@@ -85,7 +85,7 @@ report combine_here(const char* call, const Space& space, Gradients& gradients, 
 ///     out = Σᵢ cᵢ gᵢ,   c = rule(G),   G(i, j) = gᵢ·gⱼ
 ///
 /// The call makes two passes over the gradients, or three over many long gradients under a rule that is applied along the
-/// tree (detail/local/combine_in_groups.hpp). `out` may be one of the gradients. If inner products are measured, Inf or NaN
+/// tree (detail/numerics/combine_in_groups.hpp). `out` may be one of the gradients. If inner products are measured, Inf or NaN
 /// in a segment of any gradient makes that whole segment of `out` NaN, and the report names it; options::nonfinite can choose
 /// otherwise. A segment in which inner products lose too much (by cancellation, or because squares leave the range of double)
 /// is combined vector by vector. It returns when `out` is complete.

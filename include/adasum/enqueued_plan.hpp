@@ -15,9 +15,9 @@
 #include "core/gradient.hpp"
 #include "core/options.hpp"
 #include "detail/arguments.hpp"
-#include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/plan_inputs.hpp"
-#include "detail/collective/stream_engine.hpp"
+#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/plan_inputs.hpp"
+#include "detail/engine/stream_engine.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 #include "rules/adasum.hpp"
@@ -29,7 +29,7 @@ namespace adasum {
 ///
 ///   * there is no report, for the host never learns what was computed;
 ///   * only rules that are applied along the tree can be used; they are copied to the device, and inner products are
-///     always measured (exec/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that
+///     always measured (spaces/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that
 ///     segment NaN on all ranks; there is no other policy;
 ///   * a rank that throws has enqueued nothing, and the other ranks' streams wait for it, as with any NCCL call. With
 ///     options::check_agreement, all ranks compare what they are about to do when the plan is made and before each run,

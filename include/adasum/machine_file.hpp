@@ -9,7 +9,7 @@
 
 #include "core/concepts.hpp"
 #include "detail/references/communicator_ref.hpp"
-#include "schedule/machine.hpp"
+#include "schedules/machine.hpp"
 
 /// Machines as text, so that what measure_machine found in one run serves the next. A line has a key and its numbers; the
 /// first says the version, and # begins a comment:
@@ -87,9 +87,9 @@ requires communicator_for<Comm, Space> std::optional<schedules::machine> machine
 
 #include "core/error.hpp"
 #include "core/named_values.hpp"
-#include "detail/collective/call_signature.hpp"
-#include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/lasting_exchanges.hpp"
+#include "detail/engine/call_signature.hpp"
+#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/lasting_exchanges.hpp"
 
 namespace adasum::detail {
 

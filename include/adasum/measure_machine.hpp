@@ -12,13 +12,13 @@
 
 #include "core/concepts.hpp"
 #include "core/node_groups.hpp"
-#include "detail/collective/call_signature.hpp"
-#include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/lasting_exchanges.hpp"
-#include "detail/collective/machine_times.hpp"
+#include "detail/engine/call_signature.hpp"
+#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/lasting_exchanges.hpp"
+#include "detail/engine/machine_times.hpp"
 #include "plan.hpp"
-#include "schedule/machine.hpp"
-#include "schedule/shared_memory.hpp"
+#include "schedules/machine.hpp"
+#include "schedules/shared_memory.hpp"
 
 namespace adasum {
 namespace detail {

@@ -6,7 +6,7 @@
 #include "core/config.hpp"
 
 #include "adasum.hpp"    // IWYU pragma: export
-#include "comm/mpi.hpp"  // IWYU pragma: export
+#include "communicators/mpi.hpp"  // IWYU pragma: export
 
 #if defined(ADASUM_COMPILED_MPI)  // by the target adasum::compiled_mpi
 namespace adasum::detail {

@@ -18,12 +18,12 @@
 #include "core/report.hpp"
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
-#include "detail/collective/destination.hpp"
-#include "detail/collective/joint_set_up.hpp"
-#include "detail/collective/run_once.hpp"
+#include "detail/engine/destination.hpp"
+#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "rules/adasum.hpp"
-#include "schedule/automatic.hpp"
+#include "schedules/automatic.hpp"
 
 namespace adasum {
 

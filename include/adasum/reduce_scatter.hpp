@@ -9,7 +9,7 @@
 #include "core/parts.hpp"
 #include "detail/arguments.hpp"
 #include "plan.hpp"
-#include "schedule/partition.hpp"
+#include "schedules/partition.hpp"
 
 namespace adasum {
 

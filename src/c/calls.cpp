@@ -8,10 +8,10 @@
 #include <adasum/combine.hpp>
 #include <adasum/compiled_tables.hpp>
 #include <adasum/core/error.hpp>
-#include <adasum/detail/collective/joint_set_up.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/detail/engine/joint_set_up.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedules/automatic.hpp>
+#include <adasum/spaces/serial.hpp>
 
 #include "arguments.hpp"
 

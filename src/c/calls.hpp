@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include <adasum/comm/any.hpp>
+#include <adasum/communicators/any.hpp>
 #include <adasum/core/options.hpp>
 #include <adasum/core/parts.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
-#include <adasum/detail/collective/run_once.hpp>
+#include <adasum/detail/engine/run_once.hpp>
 #include <adasum/detail/references/space_ref.hpp>
 #include <adasum/rules/any_rule.hpp>
 

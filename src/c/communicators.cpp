@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <adasum/comm/mpi/error.hpp>
-#include <adasum/comm/mpi/handle.hpp>
+#include <adasum/communicators/mpi/error.hpp>
+#include <adasum/communicators/mpi/handle.hpp>
 
 namespace adasum::c {
 namespace {

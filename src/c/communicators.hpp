@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <adasum/comm/any.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/any.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 namespace adasum::c {
 

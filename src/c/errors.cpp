@@ -9,7 +9,7 @@
 #include <adasum/core/error.hpp>
 
 #ifndef ADASUM_WITHOUT_MPI
-#include <adasum/comm/mpi/error.hpp>
+#include <adasum/communicators/mpi/error.hpp>
 #endif
 
 namespace adasum::c {

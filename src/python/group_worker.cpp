@@ -6,7 +6,7 @@
 #include <future>
 #include <utility>
 
-#include <adasum/comm/c10d.hpp>
+#include <adasum/communicators/c10d.hpp>
 #include <adasum/core/error.hpp>
 
 namespace adasum::python {

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include <adasum/comm/any.hpp>
+#include <adasum/communicators/any.hpp>
 
 namespace adasum::python {
 

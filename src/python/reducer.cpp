@@ -9,10 +9,10 @@
 #include <utility>
 
 #include <adasum/core/error.hpp>
-#include <adasum/detail/collective/call_signature.hpp>
-#include <adasum/detail/collective/joint_set_up.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/detail/engine/call_signature.hpp>
+#include <adasum/detail/engine/joint_set_up.hpp>
 #include <adasum/report_text.hpp>
+#include <adasum/spaces/serial.hpp>
 #include <adasum/torch_tensor.hpp>
 
 #include "real_numbers.hpp"

@@ -8,10 +8,10 @@
 
 #include <adasum/core/error.hpp>
 #include <adasum/core/message.hpp>
-#include <adasum/detail/collective/call_signature.hpp>
-#include <adasum/detail/collective/joint_set_up.hpp>
-#include <adasum/detail/collective/small_exchanges.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/detail/engine/call_signature.hpp>
+#include <adasum/detail/engine/joint_set_up.hpp>
+#include <adasum/detail/engine/small_exchanges.hpp>
+#include <adasum/spaces/serial.hpp>
 
 #include "real_numbers.hpp"
 

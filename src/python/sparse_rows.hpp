@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <adasum/comm/any.hpp>
+#include <adasum/communicators/any.hpp>
 
 namespace adasum::python {
 

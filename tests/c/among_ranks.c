@@ -270,7 +270,7 @@ static int not_now(void) {
   return 0;
 }
 
-/* A rank that waits asks whether it is to go on. (That it stops if not: tests/comm/mpi/waiting.cpp.) */
+/* A rank that waits asks whether it is to go on. (That it stops if not: tests/communicators/mpi/waiting.cpp.) */
 static void check_interruption(void) {
   float data[length];
   CHECK_OK(adasum_set_interruption(not_now));

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include "support/bits.hpp"
 #include "support/hierarchical_formula.hpp"

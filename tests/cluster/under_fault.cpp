@@ -28,7 +28,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include "support/bits.hpp"
 #include "support/mpi_end.hpp"

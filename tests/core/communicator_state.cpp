@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <adasum/allreduce.hpp>
-#include <adasum/comm/any.hpp>
-#include <adasum/comm/threads.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/communicators/any.hpp>
+#include <adasum/communicators/threads.hpp>
+#include <adasum/spaces/serial.hpp>
 
 #include <chrono>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // From Gram matrices to weights: no buffer, no kernel.
 #include <adasum/core/weigh.hpp>
-#include <adasum/detail/local/weigh.hpp>
+#include <adasum/detail/numerics/weigh.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 //
 // NCCL on one device: a communicator of one rank. More ranks are tested on the emulated one.
 #include <adasum/adasum.hpp>
-#include <adasum/comm/nccl.hpp>
+#include <adasum/communicators/nccl.hpp>
 #include <adasum/enqueued_plan.hpp>
 
 #include "../../examples/12_routed_communicator/routed_communicator.hpp"

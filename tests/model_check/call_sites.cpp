@@ -42,7 +42,7 @@ std::string short_name(std::string whole) {
   return kept.substr(kept.rfind(' ') == std::string::npos ? 0 : kept.rfind(' ') + 1);
 }
 
-constexpr const char* folder = "/detail/collective/transport/";
+constexpr const char* folder = "/detail/engine/transport/";
 
 }  // namespace
 

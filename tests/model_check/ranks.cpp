@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What ranks do, compiled with instrumentation. It follows detail/collective/transport/shared_memory.hpp and
-// detail/collective/stage_actions.hpp, with one element for each slice of a gradient.
+// What ranks do, compiled with instrumentation. It follows detail/engine/transport/shared_memory.hpp and
+// detail/engine/stage_actions.hpp, with one element for each slice of a gradient.
 #include "ranks.hpp"
 
 #include <adasum/core/error.hpp>
-#include <adasum/detail/collective/transport/shared_access.hpp>
+#include <adasum/detail/engine/transport/shared_access.hpp>
 
 #include <array>
 #include <chrono>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <adasum/core/error.hpp>
-#include <adasum/detail/collective/transport/shared_access.hpp>
+#include <adasum/detail/engine/transport/shared_access.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -13,7 +13,7 @@ inline constexpr bool is_recorded<detail::any_window> = true;
 #include <adasum/plan.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/rules/sum.hpp>
-#include <adasum/schedule/shared_memory.hpp>
+#include <adasum/schedules/shared_memory.hpp>
 #include <adasum/testing/simulated_communicator.hpp>
 
 #include <algorithm>

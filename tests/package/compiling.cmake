@@ -22,6 +22,7 @@ if(TARGET adasum::eigen)
   list(APPEND adasum_include_flags ${eigen_folders})
 endif()
 
+set(openmp_flags "")
 if(TARGET adasum_kokkos_library)
   get_target_property(kokkos_folders adasum_kokkos_library INTERFACE_INCLUDE_DIRECTORIES)
   if(kokkos_folders)

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include <adasum/core/node_groups.hpp>
-#include <adasum/exec/serial.hpp>
 #include <adasum/rules/adasum.hpp>
-#include <adasum/schedule/all_to_all.hpp>
-#include <adasum/schedule/automatic.hpp>
-#include <adasum/schedule/by_node.hpp>
-#include <adasum/schedule/recursive_doubling.hpp>
-#include <adasum/schedule/recursive_halving.hpp>
-#include <adasum/schedule/shared_memory.hpp>
+#include <adasum/schedules/all_to_all.hpp>
+#include <adasum/schedules/automatic.hpp>
+#include <adasum/schedules/by_node.hpp>
+#include <adasum/schedules/recursive_doubling.hpp>
+#include <adasum/schedules/recursive_halving.hpp>
+#include <adasum/schedules/shared_memory.hpp>
+#include <adasum/spaces/serial.hpp>
 #include <adasum/testing/simulated_communicator.hpp>
 
 #include "case.hpp"

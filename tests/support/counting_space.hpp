@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include <adasum/exec/serial.hpp>
+#include <adasum/spaces/serial.hpp>
 
 namespace adasum::test {
 

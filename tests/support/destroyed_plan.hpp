@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include <adasum/comm/threads.hpp>
+#include <adasum/communicators/threads.hpp>
 #include <adasum/core/error.hpp>
 
 #include "ranks.hpp"

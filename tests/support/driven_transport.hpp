@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <adasum/core/report_writer.hpp>
-#include <adasum/detail/collective/transport/transport.hpp>
-#include <adasum/schedule/transfers.hpp>
+#include <adasum/detail/engine/transport/transport.hpp>
+#include <adasum/schedules/transfers.hpp>
 
 /// What tests of transports share: one stage, driven as the engine would.
 namespace adasum::test {

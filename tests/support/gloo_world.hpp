@@ -10,7 +10,7 @@
 #include <chrono>
 #include <string>
 
-#include <adasum/comm/c10d.hpp>
+#include <adasum/communicators/c10d.hpp>
 
 /// What the tests of several processes that talk by gloo share; gloo_main.cpp starts them. Checks never leave a test case
 /// early in one process alone: the others would wait.

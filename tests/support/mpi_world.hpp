@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 /// What the MPI tests share. Checks never leave a test case early on one rank alone: the others would wait.
 namespace adasum::test {

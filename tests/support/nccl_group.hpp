@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <adasum/comm/nccl.hpp>
+#include <adasum/communicators/nccl.hpp>
 #include <adasum/core/options.hpp>
-#include <adasum/exec/cuda.hpp>
+#include <adasum/spaces/cuda.hpp>
 
 #include <cstddef>
 #include <vector>

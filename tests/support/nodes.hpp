@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <adasum/comm/threads.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/communicators/threads.hpp>
+#include <adasum/spaces/serial.hpp>
 
 namespace adasum::test {
 

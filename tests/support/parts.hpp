@@ -15,7 +15,7 @@
 #include <adasum/core/parts.hpp>
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
-#include <adasum/schedule/partition.hpp>
+#include <adasum/schedules/partition.hpp>
 
 #include "random_gradients.hpp"
 #include "thread_reduction.hpp"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <adasum/comm/threads.hpp>
+#include <adasum/communicators/threads.hpp>
 
 #include "kept_threads.hpp"
 

@@ -4,11 +4,11 @@
 #include <functional>
 #include <string>
 
-#include <adasum/schedule/all_to_all.hpp>
-#include <adasum/schedule/automatic.hpp>
-#include <adasum/schedule/recursive_doubling.hpp>
-#include <adasum/schedule/recursive_halving.hpp>
-#include <adasum/schedule/shared_memory.hpp>
+#include <adasum/schedules/all_to_all.hpp>
+#include <adasum/schedules/automatic.hpp>
+#include <adasum/schedules/recursive_doubling.hpp>
+#include <adasum/schedules/recursive_halving.hpp>
+#include <adasum/schedules/shared_memory.hpp>
 
 #include "any_schedule.hpp"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <stdexcept>
 
-#include <adasum/exec/serial.hpp>
+#include <adasum/spaces/serial.hpp>
 
 namespace adasum::test {
 

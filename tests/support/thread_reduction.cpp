@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "thread_reduction.hpp"
 
-#include <adasum/comm/threads.hpp>
-#include <adasum/detail/collective/run_once.hpp>
+#include <adasum/communicators/threads.hpp>
+#include <adasum/detail/engine/run_once.hpp>
 
 namespace adasum::test {
 

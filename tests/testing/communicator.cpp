@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// check_communicator takes communicators that are right (mpi_communicator: tests/comm/mpi/), and finds planted faults.
+// check_communicator takes communicators that are right (mpi_communicator: tests/communicators/mpi/), and finds planted faults.
 #include <doctest/doctest.h>
 
-#include <adasum/comm/self.hpp>
-#include <adasum/comm/threads.hpp>
+#include <adasum/communicators/self.hpp>
+#include <adasum/communicators/threads.hpp>
 #include <adasum/core/communicator_state.hpp>
-#include <adasum/exec/serial.hpp>
+#include <adasum/spaces/serial.hpp>
 #include <adasum/testing.hpp>
 
 #include <algorithm>

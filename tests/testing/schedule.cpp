@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// check_schedule takes schedules that are right (those of the library: tests/schedule/), and finds planted faults.
+// check_schedule takes schedules that are right (those of the library: tests/schedules/), and finds planted faults.
 #include <doctest/doctest.h>
 
-#include <adasum/schedule/all_to_all.hpp>
-#include <adasum/schedule/recursive_doubling.hpp>
-#include <adasum/schedule/recursive_halving.hpp>
+#include <adasum/schedules/all_to_all.hpp>
+#include <adasum/schedules/recursive_doubling.hpp>
+#include <adasum/schedules/recursive_halving.hpp>
 #include <adasum/testing.hpp>
 
 #include <functional>

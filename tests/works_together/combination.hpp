@@ -11,11 +11,11 @@
 
 #include <adasum/core/named_values.hpp>
 #include <adasum/core/options.hpp>
-#include <adasum/schedule/all_to_all.hpp>
-#include <adasum/schedule/automatic.hpp>
-#include <adasum/schedule/recursive_doubling.hpp>
-#include <adasum/schedule/recursive_halving.hpp>
-#include <adasum/schedule/shared_memory.hpp>
+#include <adasum/schedules/all_to_all.hpp>
+#include <adasum/schedules/automatic.hpp>
+#include <adasum/schedules/recursive_doubling.hpp>
+#include <adasum/schedules/recursive_halving.hpp>
+#include <adasum/schedules/shared_memory.hpp>
 
 #include "support/forwarded_schedule.hpp"
 

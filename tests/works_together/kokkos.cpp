@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <adasum/exec/kokkos.hpp>
+#include <adasum/spaces/kokkos.hpp>
 
 #include "check_findings.hpp"
 #include "one_process.hpp"

@@ -3,8 +3,8 @@
 // Ranks that are processes of MPI.
 #include <doctest/doctest.h>
 
-#include <adasum/comm/any.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/any.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include "check_findings.hpp"
 #include "combinations.hpp"

@@ -11,7 +11,7 @@
 
 #include <adasum/allreduce.hpp>
 #include <adasum/bucketed.hpp>
-#include <adasum/comm/any.hpp>
+#include <adasum/communicators/any.hpp>
 #include <adasum/delta.hpp>
 #include <adasum/plan.hpp>
 #include <adasum/reduce_scatter.hpp>

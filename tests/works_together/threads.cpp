@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <adasum/comm/any.hpp>
-#include <adasum/comm/self.hpp>
-#include <adasum/comm/threads.hpp>
+#include <adasum/communicators/any.hpp>
+#include <adasum/communicators/self.hpp>
+#include <adasum/communicators/threads.hpp>
 #include <adasum/testing/simulated_communicator.hpp>
 
 #include "check_findings.hpp"

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include <adasum/comm/any.hpp>
+#include <adasum/communicators/any.hpp>
 #include <adasum/core/error.hpp>
 #include <adasum/core/optional_members.hpp>
-#include <adasum/schedule/hierarchical.hpp>
+#include <adasum/schedules/hierarchical.hpp>
 
 #include "combination.hpp"
 #include "definition.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <adasum/comm/any.hpp>
+#include <adasum/communicators/any.hpp>
 #include <adasum/rules/any_rule.hpp>
 
 #include "combination.hpp"

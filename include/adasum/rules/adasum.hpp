@@ -17,7 +17,7 @@ namespace adasum::rules {
 ///
 /// The error of the result, relative to Σ|cᵢ|‖gᵢ‖, is about 1e-15 times the sum of Σ|cᵢ|‖gᵢ‖/‖node‖ over the nodes of the
 /// tree, and grows with the ratio of lengths where a node is shorter than its partner. A node that is shorter than 2⁻¹² of
-/// its terms is combined from the vectors themselves, in double (detail/local/recombine.hpp).
+/// its terms is combined from the vectors themselves, in double (detail/numerics/recombine.hpp).
 struct adasum {
   static constexpr std::string_view name = "adasum";
 

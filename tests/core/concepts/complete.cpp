@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <adasum/core/space_members.hpp>
-#include <adasum/schedule/automatic.hpp>
+#include <adasum/schedules/automatic.hpp>
 
 #include <initializer_list>
 #include <memory>

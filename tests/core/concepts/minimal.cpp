@@ -3,8 +3,8 @@
 // compile here, or does not end.
 #include <doctest/doctest.h>
 
-#include <adasum/schedule/automatic.hpp>
-#include <adasum/schedule/shared_memory.hpp>
+#include <adasum/schedules/automatic.hpp>
+#include <adasum/schedules/shared_memory.hpp>
 
 #include <vector>
 

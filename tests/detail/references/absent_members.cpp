@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/detail/collective/run_once.hpp>
+#include <adasum/detail/engine/run_once.hpp>
 
 #include "support/hierarchical_formula.hpp"
 #include "support/nodes.hpp"

@@ -6,11 +6,11 @@
 #include <thrust/device_vector.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/comm/nccl.hpp>
+#include <adasum/communicators/nccl.hpp>
 #include <adasum/enqueued_plan.hpp>
-#include <adasum/exec/cuda.hpp>
+#include <adasum/spaces/cuda.hpp>
 #ifdef ADASUM_TEST_MPI
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 #endif
 
 /// Calls on a device, which is the emulated one of tests/emulated_cuda: for tools that look at templates only where they

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: this call takes no parts; reduce_scatter does
 #include <adasum/allreduce.hpp>
-#include <adasum/comm/self.hpp>
+#include <adasum/communicators/self.hpp>
 #include <adasum/core/parts.hpp>
-#include <adasum/exec/serial.hpp>
 #include <adasum/reduce_scatter.hpp>
+#include <adasum/spaces/serial.hpp>
 
 /// All ranks get all of the result.
 void use(std::vector<float>& gradient) {

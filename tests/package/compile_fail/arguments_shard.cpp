@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: this call takes no shard; adasum_allreduce, combine_allreduce and plan_allreduce do
 #include <adasum/allreduce.hpp>
-#include <adasum/comm/self.hpp>
+#include <adasum/communicators/self.hpp>
 #include <adasum/core/parts.hpp>
-#include <adasum/exec/serial.hpp>
 #include <adasum/reduce_scatter.hpp>
+#include <adasum/spaces/serial.hpp>
 
 /// A shard of the result cannot be dealt out further.
 void use(std::vector<float>& gradient) {

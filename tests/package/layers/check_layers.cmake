@@ -6,17 +6,17 @@
 cmake_minimum_required(VERSION 3.25)
 
 # A layer comes after those whose folders hold its own.
-set(layers core rules schedule exec comm testing detail detail/references detail/local detail/collective)
+set(layers core rules schedules spaces communicators testing detail detail/references detail/numerics detail/engine)
 foreach(layer IN LISTS layers)
   set(${layer}_may_include ${layer} core)
 endforeach()
 list(APPEND detail_may_include rules)
-list(APPEND comm_may_include detail/references)
+list(APPEND communicators_may_include detail/references)
 list(APPEND testing_may_include detail/references)
 list(APPEND rules_may_include detail/references)
-list(APPEND schedule_may_include detail/references)
-list(APPEND detail/local_may_include rules detail/references)
-list(APPEND detail/collective_may_include schedule detail/references detail/local)
+list(APPEND schedules_may_include detail/references)
+list(APPEND detail/numerics_may_include rules detail/references)
+list(APPEND detail/engine_may_include schedules detail/references detail/numerics)
 
 # The layer that a header belongs to: the folder of that name, however deep the header lies in it. Empty for the root.
 function(layer_of header result)

@@ -6,5 +6,5 @@
 #include <adasum/core/config.hpp>
 
 #include <adasum/adasum.hpp>  // IWYU pragma: export
-#include "comm/c10d.hpp"      // IWYU pragma: export
+#include "communicators/c10d.hpp"      // IWYU pragma: export
 #include "torch_tensor.hpp"   // IWYU pragma: export

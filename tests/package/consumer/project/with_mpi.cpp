@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/adasum.hpp>
-#include <adasum/comm/mpi.hpp>
+#include <adasum/communicators/mpi.hpp>
 
 #include "expected.hpp"
 

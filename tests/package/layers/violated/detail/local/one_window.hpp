@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Never compiled: stands for a header that its own layer and detail/collective/ may see.
-#pragma once

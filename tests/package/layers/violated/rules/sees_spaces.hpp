@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Never compiled: check_layers.cmake must object to both includes.
+#pragma once
+
+#include <adasum/plan.hpp>
+#include "../spaces/space.hpp"
