@@ -15,7 +15,7 @@
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
 #include "detail/engine/buckets.hpp"
-#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/collective_setup.hpp"
 #include "detail/engine/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
@@ -51,7 +51,7 @@ class bucketed {
   /// @cond internal
   /// What plan_bucketed makes.
   bucketed(const Space& space, std::span<const segments> parameters, std::size_t bucket_bytes,
-           const detail::plan_arguments& given, detail::joint_set_up& together)
+           const detail::plan_arguments& given, detail::collective_setup& together)
       : space_(space), buckets_(detail::ref_to_space<T>(space_)) {
     buckets_.set_up(together, parameters, bucket_bytes, given);
   }
@@ -128,8 +128,8 @@ auto plan_bucketed(const Space& space, const Comm& comm, const Parameters& param
     if constexpr (detail::are_arguments<taken, A, B, C>()) {
       const auto given =
           detail::arguments_among<T, taken>("adasum::plan_bucketed", space, comm, segments_view{}, a, b, c);
-      return detail::joint_set_up(given.call, given.comm, given.choices.check_agreement)
-          .run([&](detail::joint_set_up& together) {
+      return detail::collective_setup(given.call, given.comm, given.choices.check_agreement)
+          .run([&](detail::collective_setup& together) {
             return bucketed<T, Space>(space, detail::segments_of_each(parameters), bucket_bytes, given, together);
           });
     }

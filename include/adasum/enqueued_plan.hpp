@@ -15,9 +15,9 @@
 #include "core/gradient.hpp"
 #include "core/options.hpp"
 #include "detail/arguments.hpp"
-#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/collective_setup.hpp"
+#include "detail/engine/enqueued_reduction.hpp"
 #include "detail/engine/plan_inputs.hpp"
-#include "detail/engine/stream_engine.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "plan.hpp"
 #include "rules/adasum.hpp"
@@ -48,7 +48,7 @@ class enqueued_allreduce_plan {
   /// What plan_enqueued_allreduce makes.
   enqueued_allreduce_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
                           const Rule& rule, const Schedule& schedule, const basic_options<true>& choices,
-                          detail::plan_purpose purpose, detail::joint_set_up& together)
+                          detail::plan_purpose purpose, detail::collective_setup& together)
       : space_(space),
         comm_(comm),
         rule_(rule),
@@ -105,7 +105,9 @@ class enqueued_allreduce_plan {
   Rule rule_;
   Schedule schedule_;
   detail::plan_inputs inputs_;
-  detail::stream_engine<T, Space, Comm, Rule, decltype(detail::copy_of_inner_rule(std::declval<const Schedule&>()))> engine_;
+  detail::enqueued_reduction<T, Space, Comm, Rule,
+                             decltype(detail::copy_of_inner_rule(std::declval<const Schedule&>()))>
+      engine_;
 };
 
 namespace detail {
@@ -115,7 +117,7 @@ namespace detail {
 /// @throws bad_input  a plan is in flight on this communicator; nothing has been sent
 template <class Space, class Comm, class SetUp>
 auto set_up_enqueued(const char* call, const Space& space, const Comm& comm, bool compares, SetUp&& set_up) {
-  joint_set_up together(call, ref_to_communicator(space, comm), compares);
+  collective_setup together(call, ref_to_communicator(space, comm), compares);
   if (compares) return together.run(set_up);
   return set_up(together);
 }
@@ -125,7 +127,7 @@ template <scalar T, class Space, class Comm, class... As>
 auto make_enqueued_plan(const char* call, const Space& space, const Comm& comm, segments_view segments,
                         plan_purpose purpose, const As&... as) {
   const auto choices = options_of_plan(options_among(call, as...));
-  return set_up_enqueued(call, space, comm, choices.check_agreement, [&](joint_set_up& together) {
+  return set_up_enqueued(call, space, comm, choices.check_agreement, [&](collective_setup& together) {
     return enqueued_allreduce_plan<T, Space, Comm, rule_among<const As...>, schedule_among<const As...>>(
         call, space, comm, segments, argument_or<argument::rule>(usual_rule, as...),
         argument_or<argument::schedule>(usual_schedule, as...), choices, purpose, together);
@@ -175,7 +177,7 @@ void enqueue_adasum_allreduce(const Space& space, const Comm& comm, Gradient&& g
       const std::array<std::size_t, 2> whole{0, elements.size()};
       const auto cut = detail::segments_or(segments_view{whole}, a, b, c);
       const bool compares = detail::options_among(call, a, b, c).check_agreement;
-      detail::set_up_enqueued(call, space, comm, compares, [&](detail::joint_set_up& together) {
+      detail::set_up_enqueued(call, space, comm, compares, [&](detail::collective_setup& together) {
         detail::refuse_bad_gradient(together, call, detail::ref_to_space<element_t<Gradient>>(space),
                                     reinterpret_cast<const std::byte*>(elements.data()), elements.size(), cut);
       });

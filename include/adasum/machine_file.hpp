@@ -88,7 +88,7 @@ requires communicator_for<Comm, Space> std::optional<schedules::machine> machine
 #include "core/error.hpp"
 #include "core/named_values.hpp"
 #include "detail/engine/call_signature.hpp"
-#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/collective_setup.hpp"
 #include "detail/engine/lasting_exchanges.hpp"
 
 namespace adasum::detail {
@@ -164,10 +164,10 @@ ADASUM_INLINE std::optional<schedules::machine> machine_of_first(const char* cal
   };
   using block = block_of<answer>;
   std::optional<block> mine(std::in_place);
-  left_to_messages<std::vector<block>> kept(ranks);
+  leak_if_in_flight<std::vector<block>> kept(ranks);
   auto& all = kept.memory;
   std::optional<lasting_exchanges> exchanges;
-  joint_set_up(call, ranks, true).run([&](auto& together) {
+  collective_setup(call, ranks, true).run([&](auto& together) {
     all.resize(static_cast<std::size_t>(ranks.size()));
     exchanges.emplace(ranks, 1);
     if (ranks.rank() == 0) {

@@ -13,7 +13,7 @@
 #include "core/concepts.hpp"
 #include "core/node_groups.hpp"
 #include "detail/engine/call_signature.hpp"
-#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/collective_setup.hpp"
 #include "detail/engine/lasting_exchanges.hpp"
 #include "detail/engine/machine_times.hpp"
 #include "plan.hpp"
@@ -88,7 +88,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   for (const auto bytes : schedules::rate::lengths)
     if (longest == 0 || bytes * ranks <= most_bytes) longest = bytes;
   const auto among = detail::ref_to_communicator(space, comm);
-  detail::left_to_messages<sent_and_received> kept(among);
+  detail::leak_if_in_flight<sent_and_received> kept(among);
   auto& from = kept.memory.from;
   auto& to = kept.memory.to;
   auto& times = kept.memory.times;
@@ -98,7 +98,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   std::vector<int> mates, first_of_nodes;
 
   // Whatever one rank alone may fail at comes first, so that the others can be told.
-  detail::joint_set_up(call, among, true).run([&](auto& together) {
+  detail::collective_setup(call, among, true).run([&](auto& together) {
     from = detail::allocate_ones<T>(space, 2 * longest / sizeof(T));
     for (std::size_t i = 0; i < schedules::rate::lengths.size(); ++i)
       if (const auto bytes = schedules::rate::lengths[i]; bytes <= longest)

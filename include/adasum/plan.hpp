@@ -18,8 +18,8 @@
 #include "core/report.hpp"
 #include "core/segments.hpp"
 #include "detail/arguments.hpp"
-#include "detail/engine/destination.hpp"
-#include "detail/engine/joint_set_up.hpp"
+#include "detail/engine/collective_setup.hpp"
+#include "detail/engine/result_layout.hpp"
 #include "detail/engine/run_once.hpp"
 #include "detail/gradient_arguments.hpp"
 #include "rules/adasum.hpp"
@@ -124,7 +124,7 @@ class allreduce_plan {
 
   /// @cond internal
   /// For bucketed: as a part of a larger set-up.
-  std::span<T> buffer(detail::joint_set_up& together) { return elements_at(engine("buffer").buffer(together)); }
+  std::span<T> buffer(detail::collective_setup& together) { return elements_at(engine("buffer").buffer(together)); }
   /// @endcond
 
   /// How many elements a gradient has.
@@ -185,7 +185,7 @@ class allreduce_plan {
   }
 
   detail::plan_ptr held_;
-  bool in_parts_ = false;  // see destination
+  bool in_parts_ = false;  // see result_layout
 };
 
 namespace detail {
@@ -221,7 +221,7 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
       if constexpr (is_communicator_argument<Comm, Space>()) {
         auto given = arguments_among<T, Taken>(call, space, comm, segments_view{}, as...);
         plan_ptr made;
-        joint_set_up(call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
+        collective_setup(call, given.comm, given.choices.check_agreement).run([&](collective_setup& together) {
           segments.visit([&](segments_view cut) {
             given.segments = cut;
             made.reset(new plan(given, together));

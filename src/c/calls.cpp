@@ -8,7 +8,7 @@
 #include <adasum/combine.hpp>
 #include <adasum/compiled_tables.hpp>
 #include <adasum/core/error.hpp>
-#include <adasum/detail/engine/joint_set_up.hpp>
+#include <adasum/detail/engine/collective_setup.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/schedules/automatic.hpp>
 #include <adasum/spaces/serial.hpp>
@@ -83,8 +83,8 @@ const element_type& element_type_of(int type, const char* call) {
 }
 
 void fail_among_ranks(const any_communicator& comm, const call_arguments& given) {
-  adasum::detail::joint_set_up(given.call, adasum::detail::ref_to_communicator(space(), comm),
-                               asks_for_agreement(given.options))
+  adasum::detail::collective_setup(given.call, adasum::detail::ref_to_communicator(space(), comm),
+                                   asks_for_agreement(given.options))
       .run([](auto&) { throw; });
   throw;
 }
@@ -101,8 +101,8 @@ void any_plan::make(const any_communicator& comm, const element_type& type, cons
   const schedules::automatic schedule;
   auto given = arguments_of(comm, type, asked, schedule);
   if (asked.part) given.mine = &*asked.part;
-  adasum::detail::joint_set_up(given.call, given.comm, given.choices.check_agreement)
-      .run([&](adasum::detail::joint_set_up& together) { held_.reset(new adasum::detail::plan(given, together)); });
+  adasum::detail::collective_setup(given.call, given.comm, given.choices.check_agreement)
+      .run([&](adasum::detail::collective_setup& together) { held_.reset(new adasum::detail::plan(given, together)); });
 }
 
 const report& any_plan::run(void* data, std::size_t count) {

@@ -10,7 +10,7 @@
 
 #include <adasum/core/error.hpp>
 #include <adasum/detail/engine/call_signature.hpp>
-#include <adasum/detail/engine/joint_set_up.hpp>
+#include <adasum/detail/engine/collective_setup.hpp>
 #include <adasum/report_text.hpp>
 #include <adasum/spaces/serial.hpp>
 #include <adasum/torch_tensor.hpp>
@@ -90,7 +90,7 @@ reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, 
     const serial_space space;
     const auto& comm = worker_->comm();
     const auto ranks = adasum::detail::ref_to_communicator(space, comm);
-    adasum::detail::joint_set_up(call, ranks, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
+    adasum::detail::collective_setup(call, ranks, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
       if (!problem.empty()) throw bad_input(problem);
       asked_ = asked_of(rule, options_);
       asked_.part = std::move(part);

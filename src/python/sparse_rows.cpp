@@ -9,7 +9,7 @@
 #include <adasum/core/error.hpp>
 #include <adasum/core/message.hpp>
 #include <adasum/detail/engine/call_signature.hpp>
-#include <adasum/detail/engine/joint_set_up.hpp>
+#include <adasum/detail/engine/collective_setup.hpp>
 #include <adasum/detail/engine/small_exchanges.hpp>
 #include <adasum/spaces/serial.hpp>
 
@@ -58,29 +58,30 @@ sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm,
   std::vector<outgoing> out;
   std::vector<incoming> in;
   const serial_space space;
-  adasum::detail::joint_set_up(call, adasum::detail::ref_to_communicator(space, comm), compares).run([&](auto& ranks) {
-    const in_place_changes here(tensor);
-    const auto coalesced = tensor.coalesce();
-    mine_ = row_numbers(coalesced);
-    values_ = coalesced.values().contiguous();
+  adasum::detail::collective_setup(call, adasum::detail::ref_to_communicator(space, comm), compares)
+      .run([&](auto& ranks) {
+        const in_place_changes here(tensor);
+        const auto coalesced = tensor.coalesce();
+        mine_ = row_numbers(coalesced);
+        values_ = coalesced.values().contiguous();
 
-    adasum::detail::call_signature doing;
-    doing.set(doing.activity, "reducing sparse rows");
-    doing.set(doing.scalar, c10::toString(tensor.scalar_type()));
-    doing.length = static_cast<std::uint64_t>(tensor.numel());
-    doing.parts_hash = adasum::detail::hash(tensor.sizes());
-    adasum::detail::agreement_memory memory(comm.size());
-    const std::size_t none[] = {0};
-    block = 2 + ranks.meet(doing, segments_view{none}, memory, mine_.size());
-    mine = {static_cast<std::int64_t>(mine_.size()), tensor.sparse_dim()};
-    mine.insert(mine.end(), mine_.begin(), mine_.end());
-    mine.resize(block);
-    of_ranks.resize(static_cast<std::size_t>(comm.size()) * block);
-    all_.reserve(of_ranks.size());
-    out.reserve(1);
-    in.reserve(1);
-    ranks.meet(doing, segments_view{none}, memory);
-  });
+        adasum::detail::call_signature doing;
+        doing.set(doing.activity, "reducing sparse rows");
+        doing.set(doing.scalar, c10::toString(tensor.scalar_type()));
+        doing.length = static_cast<std::uint64_t>(tensor.numel());
+        doing.parts_hash = adasum::detail::hash(tensor.sizes());
+        adasum::detail::agreement_memory memory(comm.size());
+        const std::size_t none[] = {0};
+        block = 2 + ranks.meet(doing, segments_view{none}, memory, mine_.size());
+        mine = {static_cast<std::int64_t>(mine_.size()), tensor.sparse_dim()};
+        mine.insert(mine.end(), mine_.begin(), mine_.end());
+        mine.resize(block);
+        of_ranks.resize(static_cast<std::size_t>(comm.size()) * block);
+        all_.reserve(of_ranks.size());
+        out.reserve(1);
+        in.reserve(1);
+        ranks.meet(doing, segments_view{none}, memory);
+      });
   adasum::detail::allgather rounds(std::as_bytes(std::span(mine)), comm.rank(), comm.size(),
                                    std::as_writable_bytes(std::span(of_ranks)));
   for (; rounds.next(out, in); out.clear(), in.clear()) comm.exchange(space, out, in);

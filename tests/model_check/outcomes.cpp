@@ -35,7 +35,7 @@ const char* find_wrong_outcome(const scenario& one) {
       if (run > each.run && one.gives_up_leaving) may_fail = true;
       if (run != each.run) continue;
       may_fail = true;
-      // Who gives up after having come to the last meeting may be the only one to fail. So may who fails after it.
+      // Who gives up after having come to the last barrier may be the only one to fail. So may who fails after it.
       const bool is_last =
           each.where == point::impatient_last || (one.what == work::copies && each.where == point::after_first) ||
           (one.what == work::levels && each.where == point::before_last) ||  // other groups need it no more

@@ -5,7 +5,7 @@
 #include "ranks.hpp"
 
 #include <adasum/core/error.hpp>
-#include <adasum/detail/engine/transport/shared_access.hpp>
+#include <adasum/detail/engine/transport/shared_barriers.hpp>
 
 #include <array>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace adasum::test::model {
 
 namespace {
 
-using adasum::detail::meeting;
+using adasum::detail::barrier_pattern;
 using adasum::detail::shared_sizes;
 using adasum::detail::time_limit;
 
@@ -28,7 +28,7 @@ double element_of(std::size_t run, std::size_t rank, std::size_t i) {
 
 template <bool one_address_space>
 class rank_in_model {
-  using access_type = adasum::detail::shared_access<window<one_address_space>>;
+  using access_type = adasum::detail::shared_barriers<window<one_address_space>>;
 
  public:
   rank_in_model(const scenario& one, std::size_t self)
@@ -40,8 +40,8 @@ class rank_in_model {
         all_(everybody(), self, one.radix) {
     if (one.what != work::behind) return;
     const std::array<std::size_t, 2> near{self / 2 * 2, self / 2 * 2 + 1}, far{0, 2};
-    near_ = meeting(near, self % 2, 8);
-    if (self % 2 == 0) far_ = meeting(far, self / 2, 8);
+    near_ = barrier_pattern(near, self % 2, 8);
+    if (self % 2 == 0) far_ = barrier_pattern(far, self / 2, 8);
   }
 
   void run() {
@@ -164,7 +164,7 @@ class rank_in_model {
     }
     return true;
   }
-  bool meet(const meeting& with, unsigned place, point impatient) {
+  bool meet(const barrier_pattern& with, unsigned place, point impatient) {
     access_.arrive(with);
     do {
       reach(place++);
@@ -173,8 +173,8 @@ class rank_in_model {
     reach(place);
     return true;
   }
-  /// Adds what each rank of the meeting knows.
-  bool add(const meeting& with, double mine, unsigned place, point impatient) {
+  /// Adds what each rank of the barrier knows.
+  bool add(const barrier_pattern& with, double mine, unsigned place, point impatient) {
     std::array<double, 1> sum{mine};
     double expected = 0;
     for (const auto rank : with.ranks()) expected += mine - static_cast<double>(self_) + static_cast<double>(rank);
@@ -188,7 +188,7 @@ class rank_in_model {
     return true;
   }
   /// Where vectors nearly cancel, they are combined one by one: that takes more sums.
-  bool add_twice(const meeting& with, unsigned place) {
+  bool add_twice(const barrier_pattern& with, unsigned place) {
     return add(with, mine_of(place), place, point::none) && add(with, mine_of(place + 3), place + 3, point::none);
   }
   double mine_of(unsigned place) const { return static_cast<double>(1000 * run_ + 10 * place + self_); }
@@ -255,7 +255,7 @@ class rank_in_model {
     const std::size_t neighbour = self_ ^ 1, other = self_ ^ 2, bit = self_ & 1;
     const std::array<std::size_t, 2> first{std::min(self_, neighbour), std::max(self_, neighbour)},
         second{std::min(self_, other), std::max(self_, other)};
-    const meeting first_group(first, bit, 8), second_group(second, self_ >> 1, 8);
+    const barrier_pattern first_group(first, bit, 8), second_group(second, self_ >> 1, 8);
     const std::size_t element = 2 * bit + (self_ >> 1);
 
     access_.publish(own());
@@ -346,7 +346,7 @@ class rank_in_model {
   const scenario& one_;
   std::size_t self_, elements_;
   mutable access_type access_;
-  meeting all_, near_, far_;
+  barrier_pattern all_, near_, far_;
   std::size_t run_ = 0;
   std::uint64_t history_ = 1;
   unsigned place_ = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <adasum/core/error.hpp>
-#include <adasum/detail/engine/transport/shared_access.hpp>
+#include <adasum/detail/engine/transport/shared_barriers.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace adasum::test::model {
 
-/// Of which memory of ranks the use is recorded: to be specialised ahead of shared_access.
+/// Of which memory of ranks the use is recorded: to be specialised ahead of shared_barriers.
 template <class Memory>
 inline constexpr bool is_recorded = false;
-/// The same memory for the library's own shared_access.
+/// The same memory for the library's own shared_barriers.
 template <class Memory>
 struct not_recorded : Memory {};
 
@@ -30,19 +30,19 @@ namespace adasum::detail {
 /// to call must be written here, too, or this does not compile.
 template <class Memory>
   requires test::model::is_recorded<Memory>
-class shared_access<Memory> {
+class shared_barriers<Memory> {
   using recording = test::model::recording;
   using inside = recording::inside;
 
  public:
-  shared_access(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
-                std::chrono::duration<double> timeout, const communicator_state* state = nullptr)
+  shared_barriers(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
+                  std::chrono::duration<double> timeout, const communicator_state* state = nullptr)
       : own_({std::move(memory)}, rank, sizes, signature, timeout, state) {
     record().call("makes its plan");
   }
-  shared_access(const shared_access&) = delete;
-  shared_access& operator=(const shared_access&) = delete;
-  ~shared_access() { record().drop_plan(); }
+  shared_barriers(const shared_barriers&) = delete;
+  shared_barriers& operator=(const shared_barriers&) = delete;
+  ~shared_barriers() { record().drop_plan(); }
 
   // What does not change while the plan is there.
   std::span<const int> ranks() const { return own_.ranks(); }
@@ -86,7 +86,7 @@ class shared_access<Memory> {
     return found;
   }
 
-  void arrive(const meeting& with) {
+  void arrive(const barrier_pattern& with) {
     call("arrives where there meet" + text_of(with), [&] { own_.arrive(with); });
   }
   bool next_round() {
@@ -143,7 +143,7 @@ class shared_access<Memory> {
     return own_.records_of(i);
   }
 
-  void contribute(std::span<const double> values, const meeting& with) {
+  void contribute(std::span<const double> values, const barrier_pattern& with) {
     call("contributes to the sum of" + text_of(with), [&] { own_.contribute(values, with); });
   }
   bool add_round(std::span<double> values) {
@@ -161,13 +161,13 @@ class shared_access<Memory> {
     const inside now(record());
     make();
   }
-  std::string text_of(const meeting& with) const {
+  std::string text_of(const barrier_pattern& with) const {
     std::string text;
     for (const auto rank : with.ranks()) text += " " + std::to_string(rank);
     return text;
   }
 
-  shared_access<test::model::not_recorded<Memory>> own_;
+  shared_barriers<test::model::not_recorded<Memory>> own_;
   bool was_asked_ = false;
 };
 

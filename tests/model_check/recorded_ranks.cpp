@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ranks of the model once more, with a shared_access whose calls are recorded.
+// The ranks of the model once more, with a shared_barriers whose calls are recorded.
 #include "recorded_access.hpp"
 #include "window.hpp"
 

@@ -9,12 +9,12 @@
 
 namespace adasum::test::model {
 
-/// What one rank does: a line for each call of shared_access (recorded_access.hpp), and before it one for each thing
+/// What one rank does: a line for each call of shared_barriers (recorded_access.hpp), and before it one for each thing
 /// that the rank has read or written since the last call. How often it looks while it waits is left out: that depends on
 /// the turns of the ranks.
 class recording {
  public:
-  /// What a call of shared_access does itself is not recorded: it is the same code in the model and in the library.
+  /// What a call of shared_barriers does itself is not recorded: it is the same code in the model and in the library.
   class inside {
    public:
     explicit inside(recording& one) : one_(one), was_(std::exchange(one.is_inside_, true)) {}

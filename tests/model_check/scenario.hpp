@@ -45,7 +45,7 @@ struct departure {
 struct scenario {
   work what = work::in_place;
   std::size_t ranks = 2, runs = 2;
-  std::size_t radix = 8;          ///< of meetings
+  std::size_t radix = 8;          ///< of barriers
   bool one_address_space = true;  ///< ranks are threads; or processes, with gradients in the shared memory
   bool blocking = false;          ///< how ranks wait
   bool different_plans = false;

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include <adasum/testing/simulation/turns.hpp>
+#include <adasum/testing/simulation/scheduler.hpp>
 
 #include "support/oracle_range.hpp"
 #include "support/random_gradients.hpp"
@@ -184,7 +184,7 @@ inline void repair(simulated_case& one) {
 
 /// The case that follows from a number.
 inline simulated_case generated_case(std::uint64_t seed) {
-  detail::simulated::chance random(detail::simulated::chance::mixed(seed ^ 0xCA5E));
+  detail::simulated::rng random(detail::simulated::rng::mixed(seed ^ 0xCA5E));
   const auto below = [&](auto bound) {
     return static_cast<std::uint64_t>(random.below(static_cast<std::size_t>(bound)));
   };

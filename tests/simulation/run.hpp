@@ -238,7 +238,7 @@ simulated_verdict run_case(const simulated_case& one) {
   for (const auto& rank : ranks)
     for (const auto& step : rank.runs)
       for (const auto byte : std::as_bytes(std::span(step.result)))
-        trace = detail::simulated::chance::mixed(trace ^ static_cast<std::uint64_t>(byte));
+        trace = detail::simulated::rng::mixed(trace ^ static_cast<std::uint64_t>(byte));
   simulated_verdict verdict{judge.problem(), judge.came(), judge.needed_a_timeout(), false, trace};
   verdict.had_errors = judge.had_errors();
   return verdict;

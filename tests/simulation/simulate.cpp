@@ -106,7 +106,7 @@ arguments read(int argc, char** argv) {
 
 /// The n'th case of a seed.
 simulated_case case_number(std::uint64_t seed, std::uint64_t n) {
-  return generated_case(adasum::detail::simulated::chance::mixed(seed) + n);
+  return generated_case(adasum::detail::simulated::rng::mixed(seed) + n);
 }
 
 class progress_bar {

@@ -186,7 +186,7 @@ class shared_window_check {
   const Comm& comm_;
   const Space& space_;
   std::string problem_;
-  std::uint64_t own_value_ = 0;  // others read it until the last meeting
+  std::uint64_t own_value_ = 0;  // others read it until the last barrier
 };
 
 }  // namespace adasum::detail

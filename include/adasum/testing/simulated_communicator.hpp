@@ -14,9 +14,9 @@
 #include "../core/joined_threads.hpp"
 #include "../core/message.hpp"
 #include "../detail/references/shared_window_ref.hpp"
+#include "simulation/scheduler.hpp"
 #include "simulation/settings.hpp"
-#include "simulation/turns.hpp"
-#include "simulation/world.hpp"
+#include "simulation/simulator.hpp"
 
 namespace adasum {
 
@@ -32,67 +32,67 @@ namespace adasum {
 /// A handle to a simulation that has not ended yet: it need not be kept, as a rank leaves when its function ends. For
 /// execution spaces of the host.
 class simulated_communicator {
-  using world = detail::simulated::world;
+  using simulator = detail::simulated::simulator;
 
  public:
   /// @cond internal
-  simulated_communicator(world& all, int rank) : world_(&all), rank_(rank) {}
+  simulated_communicator(simulator& all, int rank) : simulator_(&all), rank_(rank) {}
   /// @endcond
 
   /// The number of this rank, from 0.
   int rank() const { return rank_; }
   /// How many ranks there are.
-  int size() const { return world_->size(); }
+  int size() const { return simulator_->size(); }
 
   // ── for what runs in a simulation ──
 
   /// Another rank may run here. For rules and execution spaces of a test: call it where they may be interrupted.
   /// @throws simulated_failure  where the simulation's fault says so
-  void point() const { world_->point(rank_); }
+  void point() const { simulator_->point(rank_); }
   /// Waits for all other ranks that have not ended, without a message. @return whether all of them said true
-  bool all(bool mine) const { return world_->meet(rank_, mine); }
+  bool all(bool mine) const { return simulator_->meet(rank_, mine); }
   /// Says whether the simulation's fault may come on this rank from here on; at first it may. What the fault counts, it
   /// counts only while it may come.
-  void arm(bool armed) const { world_->arm(rank_, armed); }
+  void arm(bool armed) const { simulator_->arm(rank_, armed); }
 
   /// Whether the simulation's fault has come, on whichever rank.
-  bool fault_came() const { return world_->fault_came(); }
+  bool fault_came() const { return simulator_->fault_came(); }
   /// How many exchanges of this rank have ended with an error, as those do in which another rank says that it has failed.
-  std::size_t failed_exchanges() const { return world_->failed_exchanges(rank_); }
+  std::size_t failed_exchanges() const { return simulator_->failed_exchanges(rank_); }
   /// Called by reductions, see simulated_run::waits_unscheduled.
-  void note_activity(detail::reduction_activity activity) const { world_->note_activity(rank_, activity); }
+  void note_activity(detail::reduction_activity activity) const { simulator_->note_activity(rank_, activity); }
 
   // ── the concept communicator_for, and what is optional there ──
 
-  communicator_state& state() const { return world_->state_of(rank_); }
-  std::span<const int> nodes() const { return world_->settings().nodes; }
+  communicator_state& state() const { return simulator_->state_of(rank_); }
+  std::span<const int> nodes() const { return simulator_->settings().nodes; }
 
   template <class Space>
     requires(!device_space<Space>)
   void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
     detail::simulated::exchange one;
-    world_->start(rank_, out, in, one);
-    world_->go_on(one, true);
+    simulator_->start(rank_, out, in, one);
+    simulator_->go_on(one, true);
   }
 
   /// See the concept pending_exchange.
   class pending {
    public:
-    bool test() { return world_ == nullptr || world_->go_on(exchange_, false); }
+    bool test() { return simulator_ == nullptr || simulator_->go_on(exchange_, false); }
     void wait() {
-      if (world_ != nullptr) world_->go_on(exchange_, true);
+      if (simulator_ != nullptr) simulator_->go_on(exchange_, true);
     }
 
    private:
     friend simulated_communicator;
-    world* world_ = nullptr;
+    simulator* simulator_ = nullptr;
     detail::simulated::exchange exchange_;
   };
   template <class Space>
     requires(!device_space<Space>)
   void post(const Space&, std::span<const outgoing> out, std::span<const incoming> in, pending& one) const {
-    one.world_ = world_;
-    world_->start(rank_, out, in, one.exchange_);
+    one.simulator_ = simulator_;
+    simulator_->start(rank_, out, in, one.exchange_);
   }
 
   /// See the concept shared_window.
@@ -103,30 +103,30 @@ class simulated_communicator {
     std::byte* of(std::size_t index) const { return block_->of(index); }
     /// How many each rank has.
     std::size_t bytes() const { return block_->bytes(); }
-    bool has_left(std::size_t index) const { return world_->has_left(ranks_[index]); }
+    bool has_left(std::size_t index) const { return simulator_->has_left(ranks_[index]); }
     /// @throws simulated_deadlock  nobody can go on
     /// @throws timeout_error       this rank leaves, as the simulation's fault says
-    void progress() const { world_->look(rank_); }
+    void progress() const { simulator_->look(rank_); }
 
    private:
     friend simulated_communicator;
-    world* world_ = nullptr;
+    simulator* simulator_ = nullptr;
     int rank_ = 0;
     detail::simulated::list<int> ranks_;
     std::shared_ptr<detail::simulated::guarded_block> block_;
   };
   memory share(std::size_t bytes) const {
     memory shared;
-    shared.world_ = world_;
+    shared.simulator_ = simulator_;
     shared.rank_ = rank_;
     for (int rank = 0; rank < size(); ++rank)
-      if (world_->node_of(rank) == world_->node_of(rank_)) shared.ranks_.push_back(rank);
-    shared.block_ = world_->share(rank_, shared.ranks_.size(), bytes);
+      if (simulator_->node_of(rank) == simulator_->node_of(rank_)) shared.ranks_.push_back(rank);
+    shared.block_ = simulator_->share(rank_, shared.ranks_.size(), bytes);
     return shared;
   }
 
  private:
-  world* world_;
+  simulator* simulator_;
   int rank_;
 };
 
@@ -160,7 +160,7 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
   if (settings.fault.rank < 0 || settings.fault.rank >= size)
     throw bad_input({"adasum::simulate: the fault is for rank ", settings.fault.rank, ", but the communicator has ",
                      detail::counted(size, "rank")});
-  detail::simulated::world world(size, settings);
+  detail::simulated::simulator all(size, settings);
   simulated_run run;
   run.thrown.resize(static_cast<std::size_t>(size));
   {
@@ -169,21 +169,21 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
     try {
       for (int rank = 0; rank < size; ++rank)
         threads.start([&, rank] {
-          if (!world.await_first_turn(rank)) return;
+          if (!all.await_first_turn(rank)) return;
           try {
-            function(simulated_communicator(world, rank));
+            function(simulated_communicator(all, rank));
           } catch (...) {
             run.thrown[static_cast<std::size_t>(rank)] = std::current_exception();
           }
-          world.end(rank);
+          all.end(rank);
         });
     } catch (...) {  // the system has no more threads
-      world.cancel(threads.size());
+      all.cancel(threads.size());
       throw;
     }
-    world.run();
+    all.run();
   }
-  world.describe(run);
+  all.describe(run);
   return run;
 }
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/detail/engine/transport/shared_access.hpp>
-#include <adasum/detail/engine/transport/shared_blocks.hpp>
+#include <adasum/detail/engine/transport/shared_barriers.hpp>
+#include <adasum/detail/engine/transport/shared_memory_layout.hpp>
 
 #include "support/disagreements.hpp"
 #include "support/random_gradients.hpp"
@@ -343,10 +343,10 @@ TEST_CASE("unchecked: plans that differ are an error on all ranks, before memory
 
 namespace {
 
-using shared_access = adasum::detail::shared_access<adasum::thread_communicator::memory>;
-using shared_blocks = adasum::detail::shared_blocks<adasum::thread_communicator::memory>;
+using shared_barriers = adasum::detail::shared_barriers<adasum::thread_communicator::memory>;
+using shared_memory_layout = adasum::detail::shared_memory_layout<adasum::thread_communicator::memory>;
 
-adasum::detail::meeting all_three(int rank) {
+adasum::detail::barrier_pattern all_three(int rank) {
   const std::size_t ranks[] = {0, 1, 2};
   return {ranks, static_cast<std::size_t>(rank), 8};
 }
@@ -357,7 +357,7 @@ std::vector<ending> endings_in_shared_memory(const Meet& meet) {
   std::atomic<int> shared = 0, ended = 0;
   const auto ranks = on_ranks(3, [&](const adasum::thread_communicator& comm) {
     while (shared < comm.rank()) std::this_thread::yield();
-    auto memory = comm.share(shared_blocks::bytes_for({.sums = comm.rank() == 0 ? 8u : 800u}, 3));
+    auto memory = comm.share(shared_memory_layout::bytes_for({.sums = comm.rank() == 0 ? 8u : 800u}, 3));
     ++shared;
     const auto end = end_of(std::vector<float>{}, [&](auto&) { meet(std::move(memory), comm.rank()); });
     for (++ended; ended < 3;) std::this_thread::yield();  // who waits must not need that another leaves
@@ -372,7 +372,7 @@ std::vector<ending> endings_in_shared_memory(const Meet& meet) {
 
 TEST_CASE("in shared memory, what other plans have made is not written to") {
   const auto differ = endings_in_shared_memory([](auto memory, int rank) {
-    shared_access access(std::move(memory), rank, {.sums = 8}, rank == 2 ? 7 : 5, std::chrono::seconds(30));
+    shared_barriers access(std::move(memory), rank, {.sums = 8}, rank == 2 ? 7 : 5, std::chrono::seconds(30));
     const auto all = all_three(rank);
     access.begin_run();
     access.arrive(all);
@@ -381,7 +381,7 @@ TEST_CASE("in shared memory, what other plans have made is not written to") {
   for (const auto& end : differ)
     CHECK_MESSAGE(end.message.find("made a different plan") != std::string::npos, end.message);
   const auto small = endings_in_shared_memory([](auto memory, int rank) {
-    shared_access access(std::move(memory), rank, {.sums = rank == 0 ? 8u : 800u}, 5, std::chrono::seconds(30));
+    shared_barriers access(std::move(memory), rank, {.sums = rank == 0 ? 8u : 800u}, 5, std::chrono::seconds(30));
     const auto all = all_three(rank);
     access.begin_run();
     if (rank > 0) access.contribute(std::vector<double>(800), all);

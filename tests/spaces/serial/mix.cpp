@@ -112,7 +112,7 @@ TEST_CASE_TEMPLATE("many vectors from memory, in blocks of elements and some vec
         CAPTURE(n);
         CAPTURE(length);
         mixing<T> mix(n, {length}, n + length);
-        REQUIRE(detail::serial::come_from_memory(serial_space::bytes_of<T>(whole(mix.cut), n)));
+        REQUIRE(detail::serial::exceeds_cache(serial_space::bytes_of<T>(whole(mix.cut), n)));
         std::vector<T> expected(length), out(length + 1, from_double<T>(7));
         for (std::size_t begin = 0; begin < length; begin += 999)
           mix.run(set, {mix.cut, {begin, std::min(begin + 999, length)}, begin}, expected.data() + begin);

@@ -125,18 +125,18 @@ class agreement {
   agreement(const call_signature& mine, bool compares, segments_view segments, int rank, int size,
             agreement_memory& memory, std::size_t bytes = 0)
       : mine_(mine), offsets_(segments.offsets()), rank_(rank), size_(size), memory_(&memory) {
-    readiness own{.intent = mine.intent()};
-    own.flags = compares ? readiness::compares : readiness::does_not;
-    if (compares && memory.empty()) own.flags |= readiness::cannot_compare;
-    if (mine.has_problem() || own.has(readiness::cannot_compare)) own.failed = rank;
+    setup_vote own{.intent = mine.intent()};
+    own.flags = compares ? setup_vote::compares : setup_vote::does_not;
+    if (compares && memory.empty()) own.flags |= setup_vote::cannot_compare;
+    if (mine.has_problem() || own.has(setup_vote::cannot_compare)) own.failed = rank;
     own.bytes = bytes;
-    ready_ = readiness_exchange(own, rank, size);
+    ready_ = setup_vote_exchange(own, rank, size);
   }
 
   /// Appends the messages of the next exchange. @return whether there is one
   template <class Out, class In>
   bool next(Out& out, In& in) {
-    if (round_ == round::readiness) {
+    if (round_ == round::setup_vote) {
       if (ready_.next(out, in)) return true;
       if (!begin_comparing()) return false;
     }
@@ -146,7 +146,7 @@ class agreement {
   }
   /// The last exchange did not bring what it should; the others are to be told. @return whether they can be
   bool fail(std::exception_ptr cause) {
-    if (round_ != round::readiness) return false;
+    if (round_ != round::setup_vote) return false;
     if (!cause_) cause_ = std::move(cause);
     ready_.fail();
     return true;
@@ -170,13 +170,13 @@ class agreement {
   std::size_t bytes_to_share() const { return static_cast<std::size_t>(ready_.state().bytes); }
 
  private:
-  enum class round { readiness, signatures, search, show };
+  enum class round { setup_vote, signatures, search, show };
 
-  static std::string describe(const readiness& all) {
-    if (all.failed != readiness::nobody)
+  static std::string describe(const setup_vote& all) {
+    if (all.failed != setup_vote::nobody)
       return joined({"adasum: ", rank_name(all.failed),
                      " has failed before the reduction could begin; it throws what happened"});
-    if (all.has(readiness::compares) && all.has(readiness::does_not))
+    if (all.has(setup_vote::compares) && all.has(setup_vote::does_not))
       return "adasum: the option check_agreement is on for some ranks and off for others";
     return "adasum: the ranks are making different calls; set the option check_agreement to learn how they differ";
   }
@@ -184,7 +184,7 @@ class agreement {
   /// @return whether the ranks find out what is wrong
   bool begin_comparing() {
     const auto& all = ready_.state();
-    if (all.is_good() || all.has(readiness::does_not) || all.has(readiness::cannot_compare)) return false;
+    if (all.is_good() || all.has(setup_vote::does_not) || all.has(setup_vote::cannot_compare)) return false;
     round_ = round::signatures;
     exchange_ = allgather(std::as_bytes(std::span(&mine_, 1)), rank_, size_,
                           std::as_writable_bytes(std::span(memory_->signatures)));
@@ -193,7 +193,7 @@ class agreement {
 
   bool begin_next_round() {
     switch (round_) {
-      case round::readiness: return false;
+      case round::setup_vote: return false;
       case round::signatures: {
         const std::span<const call_signature> all(memory_->signatures);
         problem_ = problems_of(all);
@@ -240,9 +240,9 @@ class agreement {
   std::span<const std::size_t> offsets_;
   int rank_ = 0, size_ = 1;
   agreement_memory* memory_ = nullptr;
-  readiness_exchange ready_;
+  setup_vote_exchange ready_;
   allgather exchange_;
-  round round_ = round::readiness;
+  round round_ = round::setup_vote;
   std::size_t equal_ = 0, different_ = 0;  // boundaries up to here are equal; of those up to there, one is not
   std::uint64_t word_ = 0;
   std::string problem_;

@@ -12,7 +12,7 @@
 #include "../../core/report.hpp"
 #include "../../core/segments.hpp"
 #include "../references/space_ref.hpp"
-#include "joint_set_up.hpp"
+#include "collective_setup.hpp"
 #include "plan.hpp"
 
 namespace adasum::detail {
@@ -36,7 +36,7 @@ class buckets {
 
   /// Once, before all else.
   /// @param given  of the plans, but for their segments. Under a rule that weighs the whole model, there is one bucket
-  void set_up(joint_set_up& together, std::span<const segments> parameters, std::size_t bucket_bytes,
+  void set_up(collective_setup& together, std::span<const segments> parameters, std::size_t bucket_bytes,
               const plan_arguments& given);
 
   std::size_t parameters() const { return parameters_.size(); }
@@ -94,7 +94,7 @@ class buckets {
 
 namespace adasum::detail {
 
-ADASUM_INLINE void buckets::set_up(joint_set_up& together, std::span<const segments> parameters,
+ADASUM_INLINE void buckets::set_up(collective_setup& together, std::span<const segments> parameters,
                                    std::size_t bucket_bytes, const plan_arguments& given) {
   posts_ = given.comm.can_post();
   parameters_.resize(parameters.size());

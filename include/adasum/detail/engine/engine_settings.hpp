@@ -40,7 +40,7 @@ struct parts_of_result {
 };
 
 /// What ranks know of whole gradients, where each has a shard of one (core/parts.hpp).
-struct whole_gradients {
+struct shard_layout {
   std::vector<int> replica_of_rank{};  ///< whose gradient; empty: every rank has one of its own, and all of it
   std::size_t replicas = 0;            ///< how many
   std::vector<std::size_t> lengths{};  ///< of their segments
@@ -69,7 +69,7 @@ struct engine_settings {
   nonfinite_policy nonfinite = nonfinite_policy::propagate;
   transport_settings transport{};
   parts_of_result parts{};
-  whole_gradients gradients{};
+  shard_layout gradients{};
 };
 
 }  // namespace adasum::detail

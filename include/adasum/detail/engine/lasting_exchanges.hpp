@@ -23,11 +23,11 @@ namespace adasum::detail {
 
 /// What messages may still use when this rank has given up waiting for another: it stays for good then.
 template <class Memory>
-struct left_to_messages {
-  explicit left_to_messages(const communicator_ref& which) : comm(which) {}
-  left_to_messages(const left_to_messages&) = delete;
-  left_to_messages& operator=(const left_to_messages&) = delete;
-  ~left_to_messages() {
+struct leak_if_in_flight {
+  explicit leak_if_in_flight(const communicator_ref& which) : comm(which) {}
+  leak_if_in_flight(const leak_if_in_flight&) = delete;
+  leak_if_in_flight& operator=(const leak_if_in_flight&) = delete;
+  ~leak_if_in_flight() {
     if (comm.gave_up()) new (std::nothrow) Memory(std::move(memory));
   }
 

@@ -184,7 +184,7 @@ class local_stages {
   owned_object held_inner_;
   rule_ref inner_;
   bool measures_all_;
-  const whole_gradients& gradients_;
+  const shard_layout& gradients_;
   segments_view segments_;
   std::vector<double> gram_, weights_, norms_, total_;
   std::vector<const void*> vectors_;

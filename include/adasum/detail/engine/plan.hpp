@@ -15,9 +15,9 @@
 #include "../references/communicator_ref.hpp"
 #include "../references/erased.hpp"
 #include "../references/space_ref.hpp"
-#include "destination.hpp"
-#include "joint_set_up.hpp"
+#include "collective_setup.hpp"
 #include "plan_arguments.hpp"
+#include "result_layout.hpp"
 
 namespace adasum::detail {
 
@@ -30,7 +30,7 @@ class stage_executor;
 class plan {
  public:
   /// As a part of a larger set-up. What the arguments refer to need not outlive it. @throws what plan_allreduce throws
-  plan(const plan_arguments& given, joint_set_up& together);
+  plan(const plan_arguments& given, collective_setup& together);
   plan(const plan&) = delete;
   plan& operator=(const plan&) = delete;
   ~plan();
@@ -53,11 +53,11 @@ class plan {
   /// Memory for a gradient. Collective the first time. @param call  for messages
   std::byte* buffer(const char* call);
   /// The same as a part of a larger set-up.
-  std::byte* buffer(joint_set_up& together);
+  std::byte* buffer(collective_setup& together);
   /// Before a run of a plan that is kept: the call's handle to the communicator, which lives until the end of the run.
   void communicate_by(const communicator_ref& comm) { handle_of_call_ = comm.comm(); }
   /// Before a run for one of several calls: the others may mean another plan, or none.
-  void meet(joint_set_up& together) const;
+  void meet(collective_setup& together) const;
 
   /// What is wrong with a gradient; empty if nothing.
   std::string problem_with(const std::byte* elements, std::size_t count) const;
@@ -79,9 +79,9 @@ class plan {
   void require_idle(const char* call) const;
   stage_executor& in_flight(const char* call) const;
   void begin(std::byte* elements, std::size_t count, const std::string& problem, bool posts, const char* call);
-  void make_in_place(shared_memory_use use, joint_set_up& together);
+  void make_in_place(shared_memory_use use, collective_setup& together);
   void require_in_place() const;
-  void make_buffer(joint_set_up& together);
+  void make_buffer(collective_setup& together);
   stage_executor& usual() { return in_place_ ? *in_place_ : *by_messages_; }
   bool is_buffer(const std::byte* elements) const { return buffer_ && elements == *buffer_; }
 
@@ -133,7 +133,7 @@ ADASUM_INLINE plan_arguments plan::of_copies(plan_arguments given) const {
   return given;
 }
 
-ADASUM_INLINE plan::plan(const plan_arguments& given, joint_set_up& together)
+ADASUM_INLINE plan::plan(const plan_arguments& given, collective_setup& together)
     : handle_of_call_(given.comm.comm()),
       space_(given.space.copy_of_space()),
       comm_(given.purpose == plan_purpose::kept ? no_object() : given.comm.copy()),
@@ -173,18 +173,18 @@ ADASUM_INLINE index_range plan::wanted() const { return inputs_->wanted(); }
 ADASUM_INLINE std::byte* plan::buffer(const char* call) {
   if (!buffer_) {
     require_idle(call);
-    joint_set_up(names().buffer, comm(), inputs_->compares()).run([&](joint_set_up& together) {
+    collective_setup(names().buffer, comm(), inputs_->compares()).run([&](collective_setup& together) {
       make_buffer(together);
     });
   }
   return *buffer_;
 }
-ADASUM_INLINE std::byte* plan::buffer(joint_set_up& together) {
+ADASUM_INLINE std::byte* plan::buffer(collective_setup& together) {
   if (!buffer_) make_buffer(together);
   return *buffer_;
 }
 
-ADASUM_INLINE void plan::meet(joint_set_up& together) const {
+ADASUM_INLINE void plan::meet(collective_setup& together) const {
   together.meet(inputs_->signature(), inputs_->segments(), inputs_->memory());
 }
 ADASUM_INLINE std::string plan::problem_with(const std::byte* elements, std::size_t count) const {
@@ -253,7 +253,7 @@ ADASUM_INLINE void plan::begin(std::byte* elements, std::size_t count, const std
   comm().set_reduction_in_flight(true);
 }
 
-ADASUM_INLINE void plan::make_in_place(shared_memory_use use, joint_set_up& together) {
+ADASUM_INLINE void plan::make_in_place(shared_memory_use use, collective_setup& together) {
   if (std::exchange(tried_to_share_, true) || use == shared_memory_use::none || !comm().can_share()) return;
   const bool all_of_them = use == shared_memory_use::preferred || use == shared_memory_use::buffer_if_all;
   if (all_of_them && !inputs_->is_one_node()) return;  // those of a node share memory
@@ -278,7 +278,7 @@ ADASUM_INLINE void plan::require_in_place() const {
 }
 
 /// If it fails, on all ranks, the plan is as it was.
-ADASUM_INLINE void plan::make_buffer(joint_set_up& together) {
+ADASUM_INLINE void plan::make_buffer(collective_setup& together) {
   const bool shared_before = tried_to_share_;
   std::unique_ptr<stage_executor> by_messages;
   try {

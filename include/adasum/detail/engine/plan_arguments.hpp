@@ -13,7 +13,7 @@
 #include "../references/rule_ref.hpp"
 #include "../references/schedule_ref.hpp"
 #include "../references/space_ref.hpp"
-#include "destination.hpp"
+#include "result_layout.hpp"
 
 namespace adasum::detail {
 
@@ -32,7 +32,7 @@ struct plan_arguments {
   segments_view segments;
   basic_options<true> choices;  ///< of one type in builds with NDEBUG and without
   plan_purpose purpose = plan_purpose::of_user;
-  destination to{};             ///< which ranks get the result; for a gradient in shards, all of it every rank
+  result_layout to{};           ///< which ranks get the result; for a gradient in shards, all of it every rank
   const shard* mine = nullptr;  ///< this rank's shard; null if it has a gradient of its own
 };
 

@@ -30,9 +30,9 @@
 #include "../references/space_ref.hpp"
 #include "agreement.hpp"
 #include "call_signature.hpp"
-#include "destination.hpp"
 #include "engine_settings.hpp"
 #include "plan_arguments.hpp"
+#include "result_layout.hpp"
 #include "shard_exchange.hpp"
 
 namespace adasum::detail {
@@ -65,7 +65,7 @@ class plan_inputs {
   plan_purpose purpose() const { return given_.purpose; }
   segments_view segments() const { return segments_view{offsets_}; }
   std::size_t length() const { return offsets_.back(); }
-  destination to() const { return {given_.to.in_parts, part_offsets_}; }
+  result_layout to() const { return {given_.to.in_parts, part_offsets_}; }
   /// What this rank gets of the result.
   index_range wanted() const { return to().wanted_by(static_cast<std::size_t>(comm().rank()), length(), size()); }
   /// Whether a call with these arguments would set up the same.
@@ -88,7 +88,7 @@ class plan_inputs {
     return compares_in_runs() || (is_empty && purpose() == plan_purpose::of_user);
   }
 
-  /// Where gradients are cut: ranks find out who has which shard. Collective. @param meet  meet(): see joint_set_up
+  /// Where gradients are cut: ranks find out who has which shard. Collective. @param meet  meet(): see collective_setup
   /// @throws bad_input  what they say does not fit together: the same on all ranks
   void learn_shards(std::string_view location, function_ref<void()> meet) {
     if (!shard_) return;

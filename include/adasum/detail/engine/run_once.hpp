@@ -8,16 +8,16 @@
 
 #include "../../core/report.hpp"
 #include "../references/space_ref.hpp"
-#include "joint_set_up.hpp"
+#include "collective_setup.hpp"
 #include "plan.hpp"
 #include "plan_arguments.hpp"
 
 namespace adasum::detail {
 
 /// Tells the other ranks of a gradient that cannot be reduced, and of segments that do not fit it, before the ranks act
-/// on their segments: this rank's may differ from theirs. @throws what joint_set_up::refuse throws
-void refuse_bad_gradient(joint_set_up& together, const char* call, const space_ref& space, const std::byte* elements,
-                         std::size_t count, segments_view segments);
+/// on their segments: this rank's may differ from theirs. @throws what collective_setup::refuse throws
+void refuse_bad_gradient(collective_setup& together, const char* call, const space_ref& space,
+                         const std::byte* elements, std::size_t count, segments_view segments);
 
 /// Runs a single call: by a plan that is kept with the communicator, or by one of its own. A plan is kept for calls that can be
 /// told apart and that a plan can outlive: not if it would hold memory of a device, a rule's state or an inner rule.
@@ -35,7 +35,7 @@ report run_once(const plan_arguments& given, std::byte* elements, std::size_t co
 
 namespace adasum::detail {
 
-ADASUM_INLINE void refuse_bad_gradient(joint_set_up& together, const char* call, const space_ref& space,
+ADASUM_INLINE void refuse_bad_gradient(collective_setup& together, const char* call, const space_ref& space,
                                        const std::byte* elements, std::size_t count, segments_view segments) {
   std::string problem;
   try {
@@ -66,7 +66,7 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
                               plan_ptr& made) {
   auto* const kept = can_be_kept(given) ? &given.comm.state()->plans() : nullptr;
   plan* chosen = nullptr;
-  joint_set_up(given.call, given.comm, given.choices.check_agreement).run([&](joint_set_up& together) {
+  collective_setup(given.call, given.comm, given.choices.check_agreement).run([&](collective_setup& together) {
     refuse_bad_gradient(together, given.call, given.space, elements, count, given.segments);
     auto once = given;
     once.purpose = kept ? plan_purpose::kept : plan_purpose::one_call;

@@ -39,7 +39,7 @@ struct shard_entry {
 struct known_shards {
   shard_grid grid{};
   std::size_t longest = 0;  ///< elements of the longest shard
-  whole_gradients whole{};
+  shard_layout whole{};
 };
 
 /// @throws bad_input  segments that are replicated do not ascend, or do not exist
@@ -85,7 +85,7 @@ inline shard_grid grid_of(std::span<const shard_entry> all, const std::string& c
 
 /// Ranks find out who has which shard, and how long the segments of whole gradients are. In two rounds of exchanges, before
 /// each of which all ranks meet: what can fail on one rank alone is done before that. Collective.
-/// @param meet  meet(): see joint_set_up
+/// @param meet  meet(): see collective_setup
 /// @throws bad_input  what require_valid_replicated and grid_of throw
 inline known_shards exchange_shards(const communicator_ref& comm, const shard& mine, segments_view segments,
                                     const std::string& call, function_ref<void()> meet) {
@@ -96,7 +96,7 @@ inline known_shards exchange_shards(const communicator_ref& comm, const shard& m
   };
   require_valid_replicated(mine, segments, call);
   known_shards found;
-  left_to_messages<buffers> kept(comm);
+  leak_if_in_flight<buffers> kept(comm);
   auto& [all, lengths, received] = kept.memory;
   lasting_exchanges exchanges(comm, most_messages);
   all.resize(static_cast<std::size_t>(comm.size()));

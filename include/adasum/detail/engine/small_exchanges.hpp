@@ -67,7 +67,7 @@ class allgather {
 
 /// What a rank knows of itself and others before they set out together: a few bytes, of which none need be allocated,
 /// so that a rank that could not set anything up can still say so.
-struct readiness {
+struct setup_vote {
   static constexpr std::int32_t nobody = std::numeric_limits<std::int32_t>::max();
   enum : std::uint32_t {
     differ = 1,          ///< two ranks have different intents
@@ -84,7 +84,7 @@ struct readiness {
   bool has(std::uint32_t flag) const { return (flags & flag) != 0; }
   bool is_good() const { return failed == nobody && !has(differ) && !(has(compares) && has(does_not)); }
 
-  void learn(const readiness& other) {
+  void learn(const setup_vote& other) {
     flags |= other.flags | (intent == other.intent ? 0u : differ);
     failed = std::min(failed, other.failed);
     bytes = std::max(bytes, other.bytes);
@@ -107,14 +107,14 @@ class at_most_one {
   std::size_t count_ = 0;
 };
 
-/// Every rank's readiness to all ranks, merged, in ⌈log₂P⌉ exchanges of one short message each (dissemination: Hensgen,
+/// Every rank's vote to all ranks, merged, in ⌈log₂P⌉ exchanges of one short message each (dissemination: Hensgen,
 /// Finkel, Manber, 1988). In the exchange of distance d, rank r learns of the ranks [r + d, r + 2d). If two ranks
 /// differ, all find out: a rank that has met no difference knows that the ranks behind it are like itself, and compares
 /// them with the first of the next.
-class readiness_exchange {
+class setup_vote_exchange {
  public:
-  readiness_exchange() = default;
-  readiness_exchange(const readiness& mine, int rank, int size)
+  setup_vote_exchange() = default;
+  setup_vote_exchange(const setup_vote& mine, int rank, int size)
       : state_(mine), self_(static_cast<std::size_t>(rank)), count_(static_cast<std::size_t>(size)) {}
 
   /// Appends the messages of the next exchange. @return whether there is one; otherwise state() is that of all ranks
@@ -134,12 +134,12 @@ class readiness_exchange {
   void fail() {
     received_ = state_;
     state_.failed = std::min(state_.failed, static_cast<std::int32_t>(self_));
-    state_.flags |= readiness::cannot_compare;
+    state_.flags |= setup_vote::cannot_compare;
   }
-  const readiness& state() const { return state_; }
+  const setup_vote& state() const { return state_; }
 
  private:
-  readiness state_, sent_, received_;
+  setup_vote state_, sent_, received_;
   std::size_t self_ = 0, count_ = 1, distance_ = 0;
 };
 

@@ -18,8 +18,8 @@
 #include "agreement.hpp"
 #include "bound_stages.hpp"
 #include "engine_settings.hpp"
-#include "exclusion.hpp"
 #include "local_stages.hpp"
+#include "nonfinite_vote.hpp"
 #include "small_exchanges.hpp"
 
 namespace adasum::detail {
@@ -33,7 +33,7 @@ class stage_actions {
         local_(settings_, most_members(settings_.stages)),
         report_(settings_.gradients.count(settings_.comm.size()), settings_.segments.size(), settings_.rule.name(),
                 settings_.schedule_name),
-        exclusion_(settings_),
+        nonfinite_vote_(settings_),
         stages_(settings_, report_, [&](std::size_t members) { return local_.most_products(members); }) {
     report_.reserve_excluded();
     if (!settings_.leaf_ranks.empty()) report_.reserve_order();
@@ -47,7 +47,7 @@ class stage_actions {
   const report& last_report() const { return report_.get(); }
 
   std::vector<step> steps() const {
-    return stages_.steps(exclusion_.is_decided(), rounds(),
+    return stages_.steps(nonfinite_vote_.is_decided(), rounds(),
                          [&](const bound_stage& stage) { return local_.is_measured(stage); });
   }
 
@@ -173,13 +173,13 @@ class stage_actions {
   /// Ranks that take no part are left out before anything is combined, or written where others read it.
   progress exclude() {
     if (turn_ == 0) {
-      if (!withdrawn_ && !gives_up_) local_.find_nonfinite_segments(data_, exclusion_.mine());
-      flags_ = exclusion_.exchanges(settings_.comm.rank(), settings_.comm.size());
+      if (!withdrawn_ && !gives_up_) local_.find_nonfinite_segments(data_, nonfinite_vote_.mine());
+      flags_ = nonfinite_vote_.exchanges(settings_.comm.rank(), settings_.comm.size());
     }
     if (wait_for(by_message(), by_message().next_of(flags_)) == progress::waits) return progress::waits;
     if (withdrawn_) return progress::done;
-    exclusion_.decide(report_);
-    if (!gives_up_ && !exclusion_.of_rank(settings_.comm.rank())) local_.clear(data_);
+    nonfinite_vote_.decide(report_);
+    if (!gives_up_ && !nonfinite_vote_.of_rank(settings_.comm.rank())) local_.clear(data_);
     return progress::done;
   }
   progress round_result(const bound_stage& stage) {
@@ -200,7 +200,7 @@ class stage_actions {
     if (settings_.has_inner_rule && !measured)
       report_.forget_norms();  // which stages under one of the rules may have measured
     if (!settings_.leaf_ranks.empty()) report_.reorder(settings_.leaf_ranks);
-    report_.finish_excluded(exclusion_.all());
+    report_.finish_excluded(nonfinite_vote_.all());
     report_.set_bytes_sent(by_message().bytes_sent());
     report_.set_fallbacks(settings_.rule.fallbacks() - fallbacks_before_);
     return progress::done;
@@ -211,7 +211,7 @@ class stage_actions {
   progress measure(const bound_stage& stage) {
     if (withdrawn_) return progress::done;
     for (std::size_t i = 0; i < stage.members.size(); ++i)
-      local_.set_vector(i, stage.elements->vector(stage, i, data_), exclusion_.gradients(stage, i));
+      local_.set_vector(i, stage.elements->vector(stage, i, data_), nonfinite_vote_.gradients(stage, i));
     local_.measure(stage);
     return progress::done;
   }
@@ -299,7 +299,7 @@ class stage_actions {
   engine_settings settings_;
   local_stages local_;
   report_writer report_;
-  exclusion exclusion_;
+  nonfinite_vote nonfinite_vote_;
   bound_stages stages_;
   // Of the run that is under way.
   std::size_t fallbacks_before_ = 0;  // of the rule

@@ -19,7 +19,7 @@
 #include "../references/rule_ref.hpp"
 #include "../references/space_ref.hpp"
 #include "combine_window.hpp"
-#include "merging.hpp"
+#include "exact_merge.hpp"
 #include "recombined_segment.hpp"
 
 /// Segments combined on the vectors themselves, where their Gram matrices do not suffice (weighing::needs_vectors):
@@ -38,7 +38,7 @@ class recombination {
  public:
   /// Doubles that advance() needs for so many segments, or for one that stands for so many.
   static std::size_t scratch_size(const rule_ref& rule, std::size_t segments, std::size_t n) {
-    return segments * packed_size(merging::together(rule, n)) + 1;
+    return segments * packed_size(exact_merge::together(rule, n)) + 1;
   }
 
   /// @param segments     which ones; one, if it stands for all
@@ -54,20 +54,20 @@ class recombination {
                 std::span<double> scratch, std::exception_ptr problem = nullptr)
       : space_(space),
         measures_distances_(rule.needs_distances()),
-        merging_(rule, leaf_counts, first_segment, space.copies_are_double() ? number_format::binary64 : space.format(),
-                 space.format()),
+        merge_(rule, leaf_counts, first_segment, space.copies_are_double() ? number_format::binary64 : space.format(),
+               space.format()),
         vectors_(vectors.size()),
         count_(segments.size()),
         parts_(parts),
         sums_(scratch),
         error_(std::move(problem)) {
     guarded([&] {
-      merging_.allocate();
+      merge_.allocate();
       copies_.emplace(space.copies());
       segments_.reserve(count_);
       for (const std::size_t k : segments)
         segments_.emplace_back(space, *copies_, vectors, elements(k), k, leaf_counts,
-                               merging::together(rule, vectors.size()), measures_distances_);
+                               exact_merge::together(rule, vectors.size()), measures_distances_);
     });
   }
   recombination(const recombination&) = delete;
@@ -132,7 +132,7 @@ class recombination {
   void take_phase() {
     switch (phase_) {
       case phase::measure:
-        merging_.select(at_);
+        merge_.select(at_);
         measure(all);
         phase_ = phase::bring_to_range;
         break;
@@ -154,7 +154,7 @@ class recombination {
         read_sums();
         for (auto& one : segments_)
           if (one.is_rescaled)
-            one.scale.find_common(merging_.lift(), one.gram);
+            one.scale.find_common(merge_.lift(), one.gram);
           else
             one.scale.add_parts(one.gram);
         phase_ = phase::combine;
@@ -163,15 +163,15 @@ class recombination {
       case phase::combine:
         if (measures_distances_)
           for_each_sum(
-              [&](recombined_segment& one, const double* from, std::size_t) { merging_.note_differences(one, from); });
-        for (auto& one : segments_) guarded([&] { merging_.combine(one); });
-        phase_ = merging_.is_last() ? phase::measure_root : phase::measure;
+              [&](recombined_segment& one, const double* from, std::size_t) { merge_.note_differences(one, from); });
+        for (auto& one : segments_) guarded([&] { merge_.combine(one); });
+        phase_ = merge_.is_last() ? phase::measure_root : phase::measure;
         ++at_;
         break;
       case phase::measure_root:
         phase_ = phase::ended;
-        if (!merging_.watches_noise() || vectors_ < 2) break;
-        merging_.select_root();
+        if (!merge_.watches_noise() || vectors_ < 2) break;
+        merge_.select_root();
         measure(all);
         phase_ = phase::check_root;
         break;
@@ -185,8 +185,8 @@ class recombination {
   }
 
   void learn_norms(recombined_segment& one) {
-    merging_.note_norms(one);
-    if (merging_.leave_out(one)) guarded([&] { merging_.clear_left_out(one); });
+    merge_.note_norms(one);
+    if (merge_.leave_out(one)) guarded([&] { merge_.clear_left_out(one); });
     one.is_finite = one.scale.is_finite();
     one.is_rescaled = one.is_rescaled && one.is_finite;
     if (one.is_rescaled) one.scale.normalize();
@@ -196,7 +196,7 @@ class recombination {
   /// leaves rounding errors. (Unless the square leaves the range in which it is accurate.)
   void check_root(recombined_segment& one) {
     if (!one.scale.is_finite(0)) return;
-    if (one.scale.norm(0) <= one.noise[0]) return guarded([&] { merging_.clear(one); });
+    if (one.scale.norm(0) <= one.noise[0]) return guarded([&] { merge_.clear(one); });
     for (std::size_t part = 0; part < one.parts.size(); ++part)
       if (one.scale.matrix(part)(0, 0) >= 0x1p-900) one.result_norms[part] = one.scale.norm(part, 0);
   }
@@ -205,23 +205,23 @@ class recombination {
 
   /// Asks for the inner products of the segments for which wanted(segment), of each part.
   void measure(function_ref<bool(const recombined_segment&)> wanted) {
-    const auto size = packed_size(merging_.count());
+    const auto size = packed_size(merge_.count());
     const auto kernel = [&](recombined_segment& one, double* to) {
-      const auto inputs = merging_.inputs_of(one);
+      const auto inputs = merge_.inputs_of(one);
       for (const auto& part : one.parts) one.copies.measure(inputs, part, std::exchange(to, to + size));
     };
-    for (auto& one : segments_) one.scale.select(merging_.inputs());
+    for (auto& one : segments_) one.scale.select(merge_.inputs());
     ask([&](const recombined_segment& one) { return wanted(one) ? one.parts.size() : 0; }, kernel);
   }
   /// Asks for those of the vectors' differences, which distances are made of; one matrix of each segment that needs them.
   void measure_differences() {
-    ask([&](const recombined_segment& one) { return std::size_t{merging_.needs_differences(one)}; },
-        [&](recombined_segment& one, double* to) { merging_.measure_differences(one, to); });
+    ask([&](const recombined_segment& one) { return std::size_t{merge_.needs_differences(one)}; },
+        [&](recombined_segment& one, double* to) { merge_.measure_differences(one, to); });
   }
   /// @param matrices  matrices(segment): how many kernel(segment, to) writes
   void ask(function_ref<std::size_t(const recombined_segment&)> matrices,
            function_ref<void(recombined_segment&, double*)> kernel) {
-    const auto size = packed_size(merging_.count());
+    const auto size = packed_size(merge_.count());
     std::size_t used = 0;
     if (segments_.size() < count_) {  // not set up: then this is the first sum
       used = count_ * parts_ * size;
@@ -241,7 +241,7 @@ class recombination {
 
   void read_sums() {
     for_each_sum([&](recombined_segment& one, const double* from, std::size_t matrices) {
-      one.scale.read({from, matrices * packed_size(merging_.count())});
+      one.scale.read({from, matrices * packed_size(merge_.count())});
     });
   }
   /// visit(segment, sums, how many matrices) for the segments that have been measured.
@@ -251,7 +251,7 @@ class recombination {
       const auto matrices = std::exchange(one.matrices, 0);
       if (matrices == 0) continue;
       visit(one, from, matrices);
-      from += matrices * packed_size(merging_.count());
+      from += matrices * packed_size(merge_.count());
     }
   }
 
@@ -269,8 +269,8 @@ class recombination {
       if (!one.is_rescaled) continue;
       guarded([&] {
         for (std::size_t part = 0; part < one.parts.size(); ++part)
-          for (std::size_t i = 0; i < merging_.count(); ++i)
-            one.copies.scale(merging_.input(one, i), one.parts[part], one.scale.by(part, i));
+          for (std::size_t i = 0; i < merge_.count(); ++i)
+            one.copies.scale(merge_.input(one, i), one.parts[part], one.scale.by(part, i));
       });
       one.scale.note_multiplied();
     }
@@ -278,7 +278,7 @@ class recombination {
 
   space_ref space_;
   bool measures_distances_;
-  merging merging_;
+  exact_merge merge_;
   std::size_t vectors_, count_, parts_;
   std::span<double> sums_;
   std::exception_ptr error_;

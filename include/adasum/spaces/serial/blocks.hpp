@@ -57,7 +57,7 @@ template <std::size_t Bytes, class T>
 }
 
 /// Whether vectors of so many bytes together most likely come from memory, and not from the processor's own caches.
-constexpr bool come_from_memory(std::size_t bytes) { return bytes >= std::size_t{512} << 10; }
+constexpr bool exceeds_cache(std::size_t bytes) { return bytes >= std::size_t{512} << 10; }
 
 /// Whether the result of vectors of so many bytes together, where it is none of them, is written past the caches: then its
 /// cache lines are not read before they are written. Where it is shorter, those who read it next may find it in a cache.

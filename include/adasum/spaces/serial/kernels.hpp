@@ -237,7 +237,7 @@ template <class Mix>
 ADASUM_INLINE void windows::measure_pair(const pair_kernels& use, const slice& window, const void* const* vectors,
                                          std::size_t n, std::size_t bytes, double* gram) {
   const std::size_t packed = packed_size(n);
-  const bool from_memory = come_from_memory(bytes);
+  const bool from_memory = exceeds_cache(bytes);
   std::fill_n(gram, window.segments.size() * packed, 0.0);
   const auto measure_run = [&](index_range* remaining) {
     use.measure_short(vectors[0], vectors[n - 1], packed, &window, remaining, gram);
@@ -257,7 +257,7 @@ ADASUM_INLINE void windows::measure(kernels use, const slice& window, const void
   if (n == 2 && !in_double) return measure_pair(*use.pair, window, vectors, n, bytes, gram);
   struct measuring;
   const std::size_t packed = packed_size(n);
-  const bool from_memory = come_from_memory(bytes);
+  const bool from_memory = exceeds_cache(bytes);
   scratch<measuring, const void*, few_vectors> at(n);
   scratch<measuring, double, few_vectors * few_elements> doubles(n * few_elements);
   std::fill_n(gram, window.segments.size() * packed, 0.0);
@@ -284,7 +284,7 @@ ADASUM_INLINE void windows::measure_piece(kernels use, const void* const* at, st
 ADASUM_INLINE void windows::mix_pair(const pair_kernels& use, const slice& window, const void* const* vectors,
                                      std::size_t n, const double* weights, std::size_t bytes, void* out) {
   const std::size_t size = use.element_bytes;
-  const bool from_memory = come_from_memory(n * window.range.size() * size);
+  const bool from_memory = exceeds_cache(n * window.range.size() * size);
   const bool past_caches = goes_past_caches(vectors, n, bytes, out);
   const auto mix_run = [&](index_range* remaining) { use.mix_short(vectors, n, &window, remaining, weights, out); };
   for_each_piece(window, use.mix_short != nullptr, mix_run,
@@ -308,7 +308,7 @@ ADASUM_INLINE void windows::mix(kernels use, const slice& window, const void* co
                                 const double* weights, std::size_t bytes, void* out) {
   if (n <= 2) return mix_pair(*use.pair, window, vectors, n, weights, bytes, out);
   const std::size_t size = use.pair->element_bytes;
-  const bool from_memory = come_from_memory(n * window.range.size() * size);
+  const bool from_memory = exceeds_cache(n * window.range.size() * size);
   const bool past_caches = goes_past_caches(vectors, n, bytes, out);
   mix_pieces(use.pair->mix_short, window, vectors, n, weights, size, size, out,
              [&](const void* const* at, std::size_t count, const double* w, std::size_t length, void* to) {
@@ -323,7 +323,7 @@ ADASUM_INLINE void windows::mix(kernels use, const slice& window, const void* co
 
 ADASUM_INLINE void windows::mix_in_double(const double_mixing& use, const slice& window, const void* const* vectors,
                                           std::size_t n, const double* weights, void* out) {
-  const bool from_memory = come_from_memory(n * window.range.size() * use.from_bytes);
+  const bool from_memory = exceeds_cache(n * window.range.size() * use.from_bytes);
   mix_pieces(use.of_short, window, vectors, n, weights, use.from_bytes, use.to_bytes, out,
              [&](const void* const* at, std::size_t count, const double* w, std::size_t length, void* to) {
                use.kernel(at, count, length, from_memory, w, to);

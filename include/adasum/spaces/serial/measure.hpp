@@ -21,7 +21,7 @@
 /// |error of gᵢ·gⱼ| <= (chain_length + 1)·2⁻²⁴ · Σ|gᵢ||gⱼ|, that is 3.9e-6 at worst (signs and magnitudes of rounding errors
 /// average out; 1e-8 is usual). Everything else uses double lanes: there products of floats are exact, and
 /// |error| <= (length / lanes + lanes)·2⁻⁵³ · Σ|gᵢ||gⱼ|.
-/// No result depends on where the vectors lie in memory. `from_memory`: see come_from_memory.
+/// No result depends on where the vectors lie in memory. `from_memory`: see exceeds_cache.
 ///
 /// Vectors are measured block by block, and the sums of each block are added to those of the blocks before. Where threads
 /// measure parts of one piece, they keep the sums of each block, so that these can be added in the same order: `apart` is

@@ -14,7 +14,7 @@
 #include "lanes.hpp"
 
 /// The mix kernels: out = Σ wᵢ vᵢ over one contiguous piece. `out` may be one of the vectors.
-/// `from_memory`: see come_from_memory.
+/// `from_memory`: see exceeds_cache.
 namespace adasum::detail::serial {
 
 /// Any number of vectors of T, added in double lanes and rounded to Out at the end (if that has 16 bits, by way of float).

@@ -69,7 +69,7 @@ class measurement {
   std::size_t element_bytes() const { return kernels_.pair->element_bytes; }
   std::size_t bytes_of(const slice& window) const { return n_ * window.range.size() * element_bytes(); }
   bool is_few() const { return n_ <= 2 && !in_double_; }
-  bool from_memory() const { return serial::come_from_memory(bytes_); }
+  bool from_memory() const { return serial::exceeds_cache(bytes_); }
 
   /// Elements of each vector whose sums the kernels add up with others'.
   std::size_t block_length() const {

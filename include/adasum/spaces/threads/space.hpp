@@ -168,7 +168,7 @@ detail::serial_double_space for_recombining(const Space& space) {
 namespace adasum {
 
 // Less than what the serial kernels regard as vectors from memory, for which some of them add in another order.
-static_assert(!detail::serial::come_from_memory(detail::own_round_bytes<threads_space>));
+static_assert(!detail::serial::exceeds_cache(detail::own_round_bytes<threads_space>));
 
 ADASUM_INLINE threads_space::threads_space() : threads_space(detail::threads_backend::processors()) {}
 

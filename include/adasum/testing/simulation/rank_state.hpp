@@ -10,7 +10,7 @@
 
 #include "../../core/error.hpp"
 #include "../../detail/references/shared_window_ref.hpp"
-#include "letters.hpp"
+#include "mailbox.hpp"
 
 namespace adasum::detail::simulated {
 

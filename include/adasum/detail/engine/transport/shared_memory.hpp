@@ -20,8 +20,8 @@
 #include "../../references/communicator_ref.hpp"
 #include "../../references/space_ref.hpp"
 #include "messages.hpp"
-#include "shared_access.hpp"
-#include "shared_blocks.hpp"
+#include "shared_barriers.hpp"
+#include "shared_memory_layout.hpp"
 #include "transport.hpp"
 
 namespace adasum::detail {
@@ -55,8 +55,8 @@ class shared_memory final : public transport {
   /// communicators, the first one that asks makes the memory of all.
   static std::size_t bytes_for(const space_ref& space, const communicator_ref& comm, std::size_t length, bool published,
                                const shared_sizes& sizes) {
-    return shared_blocks<any_window>::bytes_for(with_gradient(space, comm, sizes, length, published),
-                                                static_cast<std::size_t>(comm.size()));
+    return shared_memory_layout<any_window>::bytes_for(with_gradient(space, comm, sizes, length, published),
+                                                       static_cast<std::size_t>(comm.size()));
   }
 
   /// What is known before a stage of the gradients that this rank's vector combines, where that lies in shared memory.
@@ -110,9 +110,10 @@ class shared_memory final : public transport {
       return static_cast<std::size_t>(std::ranges::find(some, shared_.self()) - some.begin());
     };
     const auto members = places(stage.members), adding = places(stage.sum_over);
-    groups_.push_back({{members, self_in(members), barrier_radix},
-                       stage.survives() ? meeting(adding, self_in(adding), sum_radix(members.size())) : meeting(),
-                       records_end_});
+    groups_.push_back(
+        {{members, self_in(members), barrier_radix},
+         stage.survives() ? barrier_pattern(adding, self_in(adding), sum_radix(members.size())) : barrier_pattern(),
+         records_end_});
     records_end_ += record_bytes_of(stage, segments);
     return groups_.size() - 1;
   }
@@ -220,8 +221,8 @@ class shared_memory final : public transport {
   enum class pending { barrier, isolation, records };
 
   /// Who meets at a stage.
-  struct meetings {
-    meeting members, adding;
+  struct barriers {
+    barrier_pattern members, adding;
     std::size_t records_at = 0;  // in the memory for records
   };
 
@@ -239,14 +240,14 @@ class shared_memory final : public transport {
   }
   static bool has_waiting(const stage& stage) { return stage.survivors < stage.members.size(); }
   static std::size_t level_of(const bound_stage& stage) { return stage.grouped ? stage.group - 1 : 0; }
-  const meetings& group_of(const bound_stage& stage) const { return groups_[stage.group]; }
+  const barriers& group_of(const bound_stage& stage) const { return groups_[stage.group]; }
 
   progress wait(pending what, time_limit limit) {
     pending_ = what;
     limit_ = limit;
     return progress::waits;
   }
-  progress meet(const meetings& with, time_limit limit) {
+  progress meet(const barriers& with, time_limit limit) {
     shared_.arrive(with.members);
     return wait(pending::barrier, limit);
   }
@@ -270,12 +271,12 @@ class shared_memory final : public transport {
     return by_message_->exchange_records(stage, list, turn);
   }
   /// What is known of the gradients in this rank's vector.
-  void publish_records(const bound_stage& stage, const meetings& where) {
+  void publish_records(const bound_stage& stage, const barriers& where) {
     if (stage.to_combine.sends.empty()) return;
     const auto known = std::as_bytes(by_message_->known_of(stage.to_combine.sends.front().leaves));
     std::ranges::copy(known, shared_.records_of(shared_.self()) + where.records_at);
   }
-  void take_records(const bound_stage& stage, const meetings& where) {
+  void take_records(const bound_stage& stage, const barriers& where) {
     for (const auto& one : stage.to_combine.receives) {
       const auto known = std::as_writable_bytes(by_message_->known_of(one.leaves));
       std::copy_n(shared_.records_of(where.members.ranks()[one.member]) + where.records_at, known.size(),
@@ -311,8 +312,8 @@ class shared_memory final : public transport {
   std::vector<index_range> wanted_;      // what each gets, by levels; empty: all of it
   std::optional<index_range> own_part_;  // what no other rank reads; not set: they may read all of it
   bool published_;
-  shared_access<any_window> shared_;
-  std::vector<meetings> groups_;  // the first: all ranks
+  shared_barriers<any_window> shared_;
+  std::vector<barriers> groups_;  // the first: all ranks
   std::size_t records_end_ = 0;
   messages* by_message_ = nullptr;
 

@@ -22,10 +22,10 @@ namespace adasum::detail {
 
 /// Which gradients take part in a reduction: all, or (nonfinite_policy::exclude and raise) those that are finite, which
 /// every rank tells all others before anything changes. One that is cut is finite if all of its shards are.
-class exclusion {
+class nonfinite_vote {
  public:
   /// @param settings  must outlive this object
-  explicit exclusion(const engine_settings& settings)
+  explicit nonfinite_vote(const engine_settings& settings)
       : ranks_(static_cast<std::size_t>(settings.comm.size())),
         gradients_(settings.gradients),
         segments_(settings.segments.size()),
@@ -87,7 +87,7 @@ class exclusion {
   }
 
   std::size_t ranks_;
-  const whole_gradients& gradients_;
+  const shard_layout& gradients_;
   std::size_t segments_;
   nonfinite_policy policy_;
   std::span<const int> leaf_ranks_;          // which gradient is which leaf; empty: in the order of their numbers

@@ -16,7 +16,7 @@ struct call_signature;
 
 /// Which ranks get the result of a reduction: every rank all of it (allreduce), or each its part (reduce_scatter). Does not
 /// own the parts: calls pass it on before the ranks have met, when nothing may fail.
-struct destination {
+struct result_layout {
   bool in_parts = false;
   std::span<const std::size_t> offsets{};  ///< one boundary more than there are parts; none if these are even
 
@@ -32,7 +32,7 @@ struct destination {
   void describe(call_signature& mine, std::size_t length, int size) const;
 
   /// Whether every rank gets the same by another one, however it was written. @pre is valid; the other one need not be
-  bool gives_the_same_as(const destination& other, std::size_t length, int size) const;
+  bool gives_the_same_as(const result_layout& other, std::size_t length, int size) const;
 };
 
 /// How plans are called in messages.
@@ -61,7 +61,7 @@ struct plan_names {
 
 namespace adasum::detail {
 
-ADASUM_INLINE void destination::require_valid(std::size_t length, int size, const std::string& call) const {
+ADASUM_INLINE void result_layout::require_valid(std::size_t length, int size, const std::string& call) const {
   if (offsets.empty()) return;
   const auto count = offsets.size() - 1, total = offsets.back();
   if (count != static_cast<std::size_t>(size))
@@ -70,20 +70,20 @@ ADASUM_INLINE void destination::require_valid(std::size_t length, int size, cons
     throw bad_input({call, ": the parts hold ", counted(total, "element"), " in all, the gradient has ", length});
 }
 
-ADASUM_INLINE index_range destination::wanted_by(std::size_t rank, std::size_t length, int size) const {
+ADASUM_INLINE index_range result_layout::wanted_by(std::size_t rank, std::size_t length, int size) const {
   if (!in_parts) return {0, length};
   if (offsets.empty()) return part_of({0, length}, static_cast<std::size_t>(size), rank);
   return {offsets[rank], offsets[rank + 1]};
 }
 
-ADASUM_INLINE std::vector<index_range> destination::wanted(std::size_t length, int size) const {
+ADASUM_INLINE std::vector<index_range> result_layout::wanted(std::size_t length, int size) const {
   std::vector<index_range> found;
   for (std::size_t rank = 0; in_parts && rank < static_cast<std::size_t>(size); ++rank)
     found.push_back(wanted_by(rank, length, size));
   return found;
 }
 
-ADASUM_INLINE void destination::describe(call_signature& mine, std::size_t length, int size) const {
+ADASUM_INLINE void result_layout::describe(call_signature& mine, std::size_t length, int size) const {
   mine.set(mine.destination, in_parts ? "a part to each rank" : "every rank");
   std::string text;
   for (const auto [begin, end] : wanted(length, size)) {
@@ -93,7 +93,7 @@ ADASUM_INLINE void destination::describe(call_signature& mine, std::size_t lengt
   mine.set(mine.parts, text);
 }
 
-ADASUM_INLINE bool destination::gives_the_same_as(const destination& other, std::size_t length, int size) const {
+ADASUM_INLINE bool result_layout::gives_the_same_as(const result_layout& other, std::size_t length, int size) const {
   if (!in_parts || !other.in_parts) return in_parts == other.in_parts;
   const auto ranks = static_cast<std::size_t>(size);
   if (!other.offsets.empty() && other.offsets.size() != ranks + 1) return false;

@@ -24,7 +24,7 @@ namespace adasum::detail {
 
 /// The arithmetic of recombine: which of a segment's vectors are combined next, and how. Under a pairwise rule the merges
 /// of its tree, one after the other, each in place of its first vector; under another, one merge of all vectors.
-class merging {
+class exact_merge {
  public:
   /// How many vectors are combined at once.
   static std::size_t together(const rule_ref& rule, std::size_t n) {
@@ -39,8 +39,8 @@ class merging {
   /// @param first_segment  the number of the window's first segment
   /// @param elements       the format of what is combined
   /// @param of_gradients   that of the gradients
-  merging(const rule_ref& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
-          number_format elements, number_format of_gradients)
+  exact_merge(const rule_ref& rule, std::span<const std::size_t> leaf_counts, std::size_t first_segment,
+              number_format elements, number_format of_gradients)
       : rule_(rule),
         leaf_counts_(leaf_counts),
         first_segment_(first_segment),

@@ -24,10 +24,10 @@
 namespace adasum::detail {
 
 template <scalar T, class Space, class Comm, tree_rule Rule, tree_rule Inner>
-class stream_engine {
+class enqueued_reduction {
  public:
   /// @param segments  must outlive this object
-  stream_engine(Space space, Comm comm, Rule rule, Inner inner, segments_view segments, std::vector<stage> stages)
+  enqueued_reduction(Space space, Comm comm, Rule rule, Inner inner, segments_view segments, std::vector<stage> stages)
       : space_(std::move(space)),
         comm_(std::move(comm)),
         rule_(std::move(rule)),
@@ -50,8 +50,8 @@ class stream_engine {
     received_.emplace(space_.template allocate_in_order<T>(received));
     partial_grams_.emplace(space_.template allocate_in_order<double>(partial_grams));
   }
-  stream_engine(const stream_engine&) = delete;
-  stream_engine& operator=(const stream_engine&) = delete;
+  enqueued_reduction(const enqueued_reduction&) = delete;
+  enqueued_reduction& operator=(const enqueued_reduction&) = delete;
 
   /// Enqueues the reduction of the gradient at `data`, in place.
   void enqueue(T* data) {

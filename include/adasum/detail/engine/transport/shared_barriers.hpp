@@ -21,15 +21,15 @@
 #include "../../../core/error.hpp"
 #include "../../../core/waiting.hpp"
 #include "../../references/shared_window_ref.hpp"
-#include "shared_blocks.hpp"
+#include "shared_memory_layout.hpp"
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
-/// Memory order. Every rank has a step number that only it writes, and only upwards. At a meeting (shared_blocks.hpp) of some
-/// of the ranks it stores its own number (release), and waits until it has read (acquire) at least that number from those that
-/// it hears from. In each further round it does so with a number of that round, on a cache line of its own, which a few ranks
-/// read. So all that a rank wrote before a meeting is visible to every rank after it, directly or through others. Between
-/// two meetings, an element is written by one rank at most, and read by no other:
+/// Memory order. Every rank has a step number that only it writes, and only upwards. At a barrier of some of the ranks
+/// (shared_memory_layout.hpp) it stores its own number (release), and waits until it has read (acquire) at least that
+/// number from those that it hears from. In each further round it does so with a number of that round, on a cache line of
+/// its own, which a few ranks read. So all that a rank wrote before a barrier is visible to every rank after it, directly
+/// or through others. Between two barriers, an element is written by one rank at most, and read by no other:
 ///
 ///     publish address ── A ── measure slice r of all, write partial sums
 ///                     ── B ── read all sums, mix slice r into all ── C
@@ -57,30 +57,29 @@
 /// Steps. Groups that have not met yet may have met differently often, so each level's steps begin at a number of its own,
 /// and on the way back at another, where those that stayed behind meet the others.
 ///
-/// What ranks publish for each other lies in slots (shared_blocks.hpp), so that a short gradient needs one barrier only:
+/// What ranks publish for each other lies in slots (shared_memory_layout.hpp), so that a short gradient needs one barrier
+/// only:
 ///
 ///     publish a copy ── A ── measure and mix all copies, into one's own memory
 namespace adasum::detail {
 
 template <class Memory>
-class shared_access {
+class shared_barriers {
   using clock = std::chrono::steady_clock;
 
  public:
   /// @param timeout  how long one rank waits for another within a reduction
   /// @param signature tells plans apart that cannot work together
   /// @param state    the communicator's, or null; must outlive this object
-  shared_access(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
-                std::chrono::duration<double> timeout, const communicator_state* state = nullptr)
+  shared_barriers(Memory memory, int rank, const shared_sizes& sizes, std::uint64_t signature,
+                  std::chrono::duration<double> timeout, const communicator_state* state = nullptr)
       : blocks_(std::move(memory), rank, sizes), signature_(signature), timeout_(timeout), state_(state) {
     control_of(self()).signature.store(signature, std::memory_order_relaxed);  // others ask after a barrier
   }
-  shared_access(const shared_access&) = delete;
-  shared_access& operator=(const shared_access&) = delete;
+  shared_barriers(const shared_barriers&) = delete;
+  shared_barriers& operator=(const shared_barriers&) = delete;
   /// Whoever still waits for this rank is told that it has left.
-  ~shared_access() {
-    control_of(self()).left.store(1, std::memory_order_release);
-  }
+  ~shared_barriers() { control_of(self()).left.store(1, std::memory_order_release); }
 
   std::span<const int> ranks() const { return memory().ranks(); }
   std::size_t size() const { return ranks().size(); }
@@ -127,9 +126,9 @@ class shared_access {
     return shares_addresses(memory()) ? control_of(i).address.load(std::memory_order_relaxed) : blocks_.gradient_of(i);
   }
 
-  // A meeting: arrive, and then wait, once for each round.
-  /// Begins the first round: tells that this rank is there. @param with  must outlive the meeting
-  void arrive(const meeting& with) {
+  // A barrier: arrive, and then wait, once for each round.
+  /// Begins the first round: tells that this rank is there. @param with  must outlive the barrier
+  void arrive(const barrier_pattern& with) {
     with_ = &with;
     round_ = 0;
     ++step_;
@@ -224,7 +223,7 @@ class shared_access {
     if (at_work < size()) give_up(at_work, "is still at work in a reduction that failed");
   }
 
-  /// Copies bytes to where the others may read them, between the next meeting and the one after it.
+  /// Copies bytes to where the others may read them, between the next barrier and the one after it.
   /// @throws communication_error  a rank with another plan has made the memory, and there is no room
   void publish_copy(std::span<const std::byte> bytes) {
     if (!blocks_.fit())
@@ -242,7 +241,7 @@ class shared_access {
   // round wait, and add.
 
   /// Arrives, too.
-  void contribute(std::span<const double> values, const meeting& with) {
+  void contribute(std::span<const double> values, const barrier_pattern& with) {
     publish_copy(std::as_bytes(values));
     arrive(with);
   }
@@ -251,7 +250,7 @@ class shared_access {
   bool add_round(std::span<double> values) {
     const auto heard = with_->heard_in(round_);
     const auto before = with_->before_own(round_);
-    std::array<const double*, meeting::widest> from{};
+    std::array<const double*, barrier_pattern::widest> from{};
     for (std::size_t i = 0; i < heard.size(); ++i) from[i] = reinterpret_cast<const double*>(slot_of(heard[i], round_));
     for (std::size_t x = 0; x < values.size(); ++x) {
       double sum = 0;
@@ -363,17 +362,17 @@ class shared_access {
     published_ = 0;
   }
   std::byte* slot_of(std::size_t i, std::size_t round) const {
-    return blocks_.slot_of(i, shared_blocks<Memory>::slots_per_round * round + slot_);
+    return blocks_.slot_of(i, shared_memory_layout<Memory>::slots_per_round * round + slot_);
   }
 
-  shared_blocks<Memory> blocks_;
+  shared_memory_layout<Memory> blocks_;
   std::uint64_t signature_;
   std::chrono::duration<double> timeout_;
   const communicator_state* state_;
   std::uint64_t run_ = 0, step_ = 0;
   std::size_t first_slot_ = 0, slot_ = 0;  // of this level; of what was published last
   std::size_t published_ = 0;              // how often, at this level
-  const meeting* with_ = nullptr;          // and its round
+  const barrier_pattern* with_ = nullptr;  // and its round
   std::size_t round_ = 0;
   unsigned polls_ = 0;
   mutable spinning spin_{looks_at(memory())};

@@ -21,9 +21,9 @@
 namespace adasum::detail::simulated {
 
 /// Numbers that follow from a seed, the same everywhere (splitmix64: Steele, Lea, Flood, OOPSLA 2014).
-class chance {
+class rng {
  public:
-  explicit chance(std::uint64_t seed) : state_(seed) {}
+  explicit rng(std::uint64_t seed) : state_(seed) {}
 
   std::uint64_t bits() { return mixed(state_ += 0x9E3779B97F4A7C15u); }
   /// In [0, bound); 0 where that is empty.
@@ -44,7 +44,7 @@ class chance {
 /// that can go on gets its turn in the end.
 class order_of_turns {
  public:
-  order_of_turns(std::size_t ranks, chance& random) : random_(random), priorities_(ranks) {
+  order_of_turns(std::size_t ranks, rng& random) : random_(random), priorities_(ranks) {
     manner_ = static_cast<manner>(random.below(static_cast<std::size_t>(manner::count)));
     late_ = static_cast<int>(random.below(ranks));
     for (auto& one : priorities_) one = static_cast<std::int64_t>(random.below(1000));
@@ -88,7 +88,7 @@ class order_of_turns {
     count
   };
 
-  chance& random_;
+  rng& random_;
   manner manner_;
   int late_;
   list<std::int64_t> priorities_;
@@ -98,9 +98,9 @@ class order_of_turns {
 /// Threads of which one runs at a time: each waits for its turn, and gives it to another. What one has done, the next
 /// sees. Threads, and not fibers of one thread: exceptions in flight and thread_local objects stay with their rank, and
 /// sanitizers understand it.
-class turns {
+class scheduler {
  public:
-  explicit turns(std::size_t threads) : seats_(threads) {}
+  explicit scheduler(std::size_t threads) : seats_(threads) {}
 
   void give(std::size_t to) {
     auto& one = seats_[to];

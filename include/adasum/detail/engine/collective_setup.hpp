@@ -23,16 +23,16 @@ void require_no_reduction(const communicator_ref& comm, const char* object, cons
 /// What all ranks set up together: a plan, its buffer. Where they meet in it, and that a rank on which something fails
 /// tells the others at the next of these points, so that all of them throw and none waits for another.
 ///
-///     joint_set_up(call, comm, compares).run([&](auto& together) { …; together.meet(…); …; together.meet(…); });
+///     collective_setup(call, comm, compares).run([&](auto& together) { …; together.meet(…); …; together.meet(…); });
 ///
 /// The last of these is at the end: after it, nothing can fail.
-class joint_set_up {
+class collective_setup {
  public:
   /// @param compares  options::check_agreement
   /// @throws bad_input  a plan is in flight on this communicator, or this thread must not use it; nothing has been sent
-  joint_set_up(const char* call, const communicator_ref& comm, bool compares);
-  joint_set_up(const joint_set_up&) = delete;
-  joint_set_up& operator=(const joint_set_up&) = delete;
+  collective_setup(const char* call, const communicator_ref& comm, bool compares);
+  collective_setup(const collective_setup&) = delete;
+  collective_setup& operator=(const collective_setup&) = delete;
 
   int size() const { return comm_.size(); }
   const communicator_ref& comm() const { return comm_; }
@@ -93,14 +93,14 @@ ADASUM_INLINE void require_no_reduction(const communicator_ref& comm, const char
                      "call its wait() first, or give each plan a communicator of its own"});
 }
 
-ADASUM_INLINE joint_set_up::joint_set_up(const char* call, const communicator_ref& comm, bool compares)
+ADASUM_INLINE collective_setup::collective_setup(const char* call, const communicator_ref& comm, bool compares)
     : call_(call), comm_(comm), compares_(compares && comm.size() > 1) {
   comm.require_usable(call);
   require_no_reduction(comm, call, "");
 }
 
-ADASUM_INLINE std::size_t joint_set_up::meet(const call_signature& mine, segments_view segments,
-                                             agreement_memory& memory, std::size_t bytes) {
+ADASUM_INLINE std::size_t collective_setup::meet(const call_signature& mine, segments_view segments,
+                                                 agreement_memory& memory, std::size_t bytes) {
   all_know_ = true;
   try {
     bytes = agree(comm_, agreement(mine, compares_, segments, comm_.rank(), comm_.size(), memory, bytes));
@@ -111,13 +111,13 @@ ADASUM_INLINE std::size_t joint_set_up::meet(const call_signature& mine, segment
   return bytes;
 }
 
-ADASUM_INLINE void joint_set_up::meet(const call_signature& mine) {
+ADASUM_INLINE void collective_setup::meet(const call_signature& mine) {
   const std::size_t none[] = {0};
   agreement_memory memory(compares_ ? size() : 0);
   meet(mine, segments_view{none}, memory);
 }
 
-ADASUM_INLINE void joint_set_up::refuse(const std::string& problem) {
+ADASUM_INLINE void collective_setup::refuse(const std::string& problem) {
   if (compares_) {
     call_signature mine;
     mine.set(mine.problem, problem);
@@ -126,11 +126,11 @@ ADASUM_INLINE void joint_set_up::refuse(const std::string& problem) {
   throw bad_input(problem);
 }
 
-ADASUM_INLINE void joint_set_up::forget_kept_plans() const noexcept {
+ADASUM_INLINE void collective_setup::forget_kept_plans() const noexcept {
   if (comm_.state()) comm_.state()->plans().clear();
 }
 
-ADASUM_INLINE void joint_set_up::tell(const char* problem) const noexcept {
+ADASUM_INLINE void collective_setup::tell(const char* problem) const noexcept {
   if (all_know_) return;
   call_signature mine;
   agreement_memory memory;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/communicators/threads.hpp>
 #include <adasum/core/error.hpp>
-#include <adasum/detail/engine/transport/shared_access.hpp>
+#include <adasum/detail/engine/transport/shared_barriers.hpp>
 
 #include <doctest/doctest.h>
 
@@ -26,13 +26,13 @@ namespace test_of_detail_collective_transport_shared_access {
 
 using namespace adasum;
 using namespace adasum::test;
-using detail::meeting;
+using detail::barrier_pattern;
 using detail::shared_sizes;
 using detail::time_limit;
 
 namespace {
 
-using blocks = detail::shared_blocks<thread_communicator::memory>;
+using blocks = detail::shared_memory_layout<thread_communicator::memory>;
 
 struct rank_in_memory {
   explicit rank_in_memory(const thread_communicator& comm, std::size_t radix = detail::barrier_radix,
@@ -41,7 +41,7 @@ struct rank_in_memory {
                timeout) {
     std::vector<std::size_t> ranks(static_cast<std::size_t>(comm.size()));
     std::iota(ranks.begin(), ranks.end(), std::size_t{0});
-    all = meeting(ranks, static_cast<std::size_t>(comm.rank()), radix);
+    all = barrier_pattern(ranks, static_cast<std::size_t>(comm.rank()), radix);
   }
 
   void meet(bool block, time_limit limit = time_limit::always) {
@@ -58,15 +58,15 @@ struct rank_in_memory {
   }
 
   static constexpr shared_sizes sizes{.sums = 3, .rounds = 8};
-  detail::shared_access<thread_communicator::memory> access;
-  meeting all;
+  detail::shared_barriers<thread_communicator::memory> access;
+  barrier_pattern all;
 };
 
 const std::vector<int> sizes{2, 3, 8, 9, 24, 64, 96};
 
 }  // namespace
 
-TEST_CASE("nobody leaves a meeting before all have come") {
+TEST_CASE("nobody leaves a barrier before all have come") {
   for (const int size : sizes)
     for (const std::size_t radix : {2u, 8u})
       for (const bool block : {true, false}) {
@@ -75,13 +75,13 @@ TEST_CASE("nobody leaves a meeting before all have come") {
         CAPTURE(block);
         constexpr int runs = 2;
         constexpr std::size_t meetings = 6;
-        std::vector<std::atomic<int>> come(runs * meetings);
+        std::vector<std::atomic<int>> come(runs * barriers);
         const auto ranks = results_of(on_ranks(size, [&](const thread_communicator& comm) {
           rank_in_memory rank(comm, radix);
           bool all_were_there = true;
           for (std::size_t run = 0; run < runs; ++run) {
             rank.access.begin_run();
-            for (std::size_t i = 0; i < meetings; ++i) {
+            for (std::size_t i = 0; i < barriers; ++i) {
               auto& here = come[run * meetings + i];
               ++here;
               rank.meet(block);
@@ -159,7 +159,7 @@ TEST_CASE("one that is late is named by all, also by those that do not hear from
   }
 }
 
-TEST_CASE("one that fails before a meeting, or between its rounds, lets nobody out of it or wait") {
+TEST_CASE("one that fails before a barrier, or between its rounds, lets nobody out of it or wait") {
   constexpr int size = 24;  // two rounds
   for (const bool block : {true, false})
     for (const bool has_come : {false, true}) {
@@ -245,18 +245,19 @@ struct counting_window {
 }  // namespace
 
 TEST_CASE("whoever asks whether it is left alone lets messages move meanwhile") {
-  using access = detail::shared_access<counting_window>;
+  using access = detail::shared_barriers<counting_window>;
   constexpr shared_sizes needed{.sums = 1};
-  const auto block = post_office(2).share(0, detail::shared_blocks<counting_window>::bytes_for(needed, 2));
+  const auto block = post_office(2).share(0, detail::shared_memory_layout<counting_window>::bytes_for(needed, 2));
   int times = 0;
   access failing({block, {0, 1}, &times}, 0, needed, 1, patience),
       at_work({block, {0, 1}, &times}, 1, needed, 1, patience);
   const std::vector<std::size_t> both{0, 1};
-  const std::vector<detail::meeting> meetings{{both, 0, detail::barrier_radix}, {both, 1, detail::barrier_radix}};
+  const std::vector<detail::barrier_pattern> barriers{{both, 0, detail::barrier_radix},
+                                                      {both, 1, detail::barrier_radix}};
   failing.begin_run();
-  failing.arrive(meetings[0]);
+  failing.arrive(barriers[0]);
   at_work.begin_run();
-  at_work.arrive(meetings[1]);
+  at_work.arrive(barriers[1]);
   failing.fail();
   CHECK_FALSE(failing.is_left_alone());
   CHECK(times == 1);

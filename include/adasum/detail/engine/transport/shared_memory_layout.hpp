@@ -30,16 +30,16 @@ namespace adasum::detail {
 ///
 /// (An n-way dissemination barrier: Hoefler, Mehlan, Mietke, Rehm, 2006. That one sends to fixed distances; here the ranks
 /// are cut into parts, so that barriers and sums are one.)
-class meeting {
+class barrier_pattern {
  public:
   /// The greatest radix.
   static constexpr std::size_t widest = sum_radix(2);
 
-  meeting() = default;
+  barrier_pattern() = default;
   /// @param ranks  who meets: places among the ranks that share memory, in one order on all of them
   /// @param self   this rank's place in `ranks`
   /// @param radix  at most `widest`
-  meeting(std::span<const std::size_t> ranks, std::size_t self, std::size_t radix)
+  barrier_pattern(std::span<const std::size_t> ranks, std::size_t self, std::size_t radix)
       : ranks_(ranks.begin(), ranks.end()) {
     const sum_order order(ranks.size(), self, radix);
     for (std::size_t round = 0; round < order.exchanges(); ++round) {
@@ -74,8 +74,8 @@ enum class time_limit {
   never,                ///< others may be at work elsewhere, or compute the next piece of their gradients
 };
 
-/// The radix of meetings where nothing is added.
-inline constexpr std::size_t barrier_radix = meeting::widest;
+/// The radix of barriers where nothing is added.
+inline constexpr std::size_t barrier_radix = barrier_pattern::widest;
 
 /// What each rank has in shared memory, besides its control block.
 struct shared_sizes {
@@ -87,9 +87,9 @@ struct shared_sizes {
 
 /// What lies where in the memory that ranks share. Each of them has, on cache lines of its own,
 ///
-///     control block │ a flag for each round of a meeting but the first │ records │ slots for sums │ gradient
+///     control block │ a flag for each round of a barrier but the first │ records │ slots for sums │ gradient
 ///
-/// and writes there what the others read. How, is in shared_access.hpp.
+/// and writes there what the others read. How, is in shared_barriers.hpp.
 ///
 /// Slots. What ranks publish, sums or short gradients, alternates between two slots (for each round of a sum), so that a rank
 /// that is ahead does not overwrite what a rank behind still reads: the next sum is between them, over these ranks and perhaps
@@ -100,7 +100,7 @@ struct shared_sizes {
 /// Ranks that stay behind at some stage need fewer records and slots than others: so records are found from the beginning,
 /// and slots from the gradient backwards.
 template <class Memory>
-class shared_blocks {
+class shared_memory_layout {
   static constexpr std::size_t line = 64;
 
  public:
@@ -116,7 +116,7 @@ class shared_blocks {
   static_assert(sizeof(control) == line);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared memory needs atomics without locks");
 
-  /// For each round of a meeting (shared_access.hpp).
+  /// For each round of a barrier (shared_barriers.hpp).
   static constexpr std::size_t slots_per_round = 3;
 
   /// Bytes of each of so many ranks.
@@ -124,7 +124,7 @@ class shared_blocks {
     return gradient_at(sizes, ranks) + sizes.gradient_bytes;
   }
 
-  shared_blocks(Memory memory, int rank, const shared_sizes& sizes) : memory_(std::move(memory)) {
+  shared_memory_layout(Memory memory, int rank, const shared_sizes& sizes) : memory_(std::move(memory)) {
     const auto ranks = memory_.ranks();
     size_ = std::size(ranks);
     self_ = static_cast<std::size_t>(std::ranges::find(ranks, rank) - std::ranges::begin(ranks));

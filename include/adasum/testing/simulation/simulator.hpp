@@ -19,33 +19,33 @@
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
 #include "../../detail/references/shared_window_ref.hpp"
-#include "letters.hpp"
+#include "mailbox.hpp"
 #include "rank_state.hpp"
+#include "scheduler.hpp"
 #include "settings.hpp"
 #include "system_memory.hpp"
-#include "turns.hpp"
 
 namespace adasum::detail::simulated {
 
 /// Ranks of one simulation: whose turn it is, the messages and the memory between them. Members are called by the rank
 /// that has the turn, so nothing here is locked.
-class world {
+class simulator {
  public:
-  world(int ranks, const simulation_settings& settings)
+  simulator(int ranks, const simulation_settings& settings)
       : settings_(settings),
-        random_(chance::mixed(settings.seed + 0x5EED)),
+        random_(rng::mixed(settings.seed + 0x5EED)),
         order_(static_cast<std::size_t>(ranks), random_),
         ranks_(static_cast<std::size_t>(ranks)),
         states_(static_cast<std::size_t>(ranks)),
         mail_(static_cast<std::size_t>(ranks)),
-        turns_(static_cast<std::size_t>(ranks) + 1) {
+        scheduler_(static_cast<std::size_t>(ranks) + 1) {
     settings_.nodes.resize(ranks_.size());
     const auto longest = std::min(settings.longest_delay, longest_delay);
     delay_ = random_.one_in(3) ? 0 : 1 + random_.below(random_.one_in(3) ? longest : std::min<std::size_t>(longest, 8));
     copied_in_4_ = random_.below(5);
     scribbles_ = random_.one_in(2);
   }
-  world& operator=(world&&) = delete;
+  simulator& operator=(simulator&&) = delete;
 
   int size() const { return static_cast<int>(ranks_.size()); }
   const simulation_settings& settings() const { return settings_; }
@@ -60,17 +60,17 @@ class world {
 
   /// @return false if there is nothing to do after all
   bool await_first_turn(int rank) {
-    turns_.await(index(rank));
+    scheduler_.await(index(rank));
     return !is_cancelled_;
   }
   void run() {
-    turns_.give(index(choose(-1)));
-    turns_.await(ranks_.size());
+    scheduler_.give(index(choose(-1)));
+    scheduler_.await(ranks_.size());
   }
   /// Before run(): lets so many threads end that have begun.
   void cancel(std::size_t threads) {
     is_cancelled_ = true;
-    for (std::size_t r = 0; r < threads; ++r) turns_.give(r);
+    for (std::size_t r = 0; r < threads; ++r) scheduler_.give(r);
   }
   void end(int rank) {
     state_of(rank).plans().clear();
@@ -226,7 +226,7 @@ class world {
     fault_came_ = fault_came_ || comes;
     return comes;
   }
-  void note(std::uint64_t value) { trace_ = chance::mixed(trace_ ^ value); }
+  void note(std::uint64_t value) { trace_ = rng::mixed(trace_ ^ value); }
 
   void leave(int rank) {
     if (std::exchange(of(rank).has_left, true)) return;
@@ -314,8 +314,8 @@ class world {
     const int next = choose(self);
     note(index(next) + 1);
     if (next == self) return;
-    turns_.give(next < 0 ? ranks_.size() : index(next));
-    if (of(self).doing != state::gone) turns_.await(index(self));
+    scheduler_.give(next < 0 ? ranks_.size() : index(next));
+    if (of(self).doing != state::gone) scheduler_.await(index(self));
   }
   /// @return a rank that can go on; negative if all are gone
   int choose(int self) {
@@ -381,12 +381,12 @@ class world {
   }
 
   simulation_settings settings_;
-  chance random_;
+  rng random_;
   order_of_turns order_;
   list<rank_state> ranks_;
   std::vector<communicator_state> states_;
-  mail mail_;
-  turns turns_;
+  mailbox mail_;
+  scheduler scheduler_;
   list<shared_block> blocks_;
   list<char> answers_;  // of each meeting
   list<int> able_, busy_;

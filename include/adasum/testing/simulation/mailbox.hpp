@@ -38,14 +38,14 @@ struct letter_queue {
 };
 
 /// All letters of a simulation, between any two of its ranks. They stay until its end, without what was written in them.
-class mail {
+class mailbox {
  public:
-  explicit mail(std::size_t ranks) : ranks_(ranks), queues_(ranks * ranks) {}
+  explicit mailbox(std::size_t ranks) : ranks_(ranks), queues_(ranks * ranks) {}
 
   letter_queue& queue(int from, int to) {
     return queues_[static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to)];
   }
-  const letter_queue& queue(int from, int to) const { return const_cast<mail*>(this)->queue(from, to); }
+  const letter_queue& queue(int from, int to) const { return const_cast<mailbox*>(this)->queue(from, to); }
 
   letter* make(int to, std::span<const std::byte> bytes, bool is_copied) {
     letters_.push_back(std::allocate_shared<letter>(system_allocator<letter>{}));
