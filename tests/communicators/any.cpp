@@ -15,7 +15,7 @@
 #include "support/bits.hpp"
 #include "support/random_gradients.hpp"
 
-namespace test_of_comm_any {
+namespace test_of_communicators_any {
 
 using namespace adasum::test;
 
@@ -98,4 +98,4 @@ TEST_CASE("any communicator: an empty one says that it is empty") {
   CHECK(moved);
 }
 
-}  // namespace test_of_comm_any
+}  // namespace test_of_communicators_any

@@ -16,7 +16,7 @@
 #include "support/allocations.hpp"
 #endif
 
-namespace test_of_comm_device {
+namespace test_of_communicators_device {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -210,4 +210,4 @@ TEST_CASE("a plan: its buffer is memory of the device, and memory of the host is
   CHECK(refused[0].threw<error>());
 }
 
-}  // namespace test_of_comm_device
+}  // namespace test_of_communicators_device

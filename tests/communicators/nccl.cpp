@@ -15,7 +15,7 @@
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_nccl {
+namespace test_of_communicators_nccl {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -336,4 +336,4 @@ TEST_CASE("inside the node by NCCL, between nodes by another communicator") {
   CHECK(wrong[1].message_of<bad_input>().value_or("").find("number 1 of 2 in its node") != std::string::npos);
 }
 
-}  // namespace test_of_comm_nccl
+}  // namespace test_of_communicators_nccl

@@ -15,7 +15,7 @@
 #include <limits>
 #include <span>
 
-namespace test_of_comm_shared_file {
+namespace test_of_communicators_shared_file {
 
 /// What the processes of a node share, seen from one process that maps it twice.
 
@@ -91,4 +91,4 @@ TEST_CASE("a process that holds its place is seen by the others until it is gone
   close(holds[1]);
 }
 
-}  // namespace test_of_comm_shared_file
+}  // namespace test_of_communicators_shared_file

@@ -23,7 +23,7 @@
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_threads {
+namespace test_of_communicators_threads {
 
 using namespace adasum::test;
 using adasum::incoming;
@@ -173,4 +173,4 @@ TEST_CASE("run: where the system has no more threads, nobody waits for the ranks
 }
 #endif
 
-}  // namespace test_of_comm_threads
+}  // namespace test_of_communicators_threads

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace test_of_schedule_all_to_all {
+namespace test_of_schedules_all_to_all {
 
 using adasum::index_range;
 using adasum::schedules::all_to_all;
@@ -26,4 +26,4 @@ TEST_CASE("all_to_all: one stage of all ranks, a slice for each, sums over all")
   CHECK(all_to_all{}.stages(1, 3, {10, 4, 1, false}).front().part() == index_range{3, 6});
 }
 
-}  // namespace test_of_schedule_all_to_all
+}  // namespace test_of_schedules_all_to_all

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace test_of_schedule_automatic {
+namespace test_of_schedules_automatic {
 
 namespace detail = adasum::detail;
 
@@ -301,4 +301,4 @@ TEST_CASE("automatic tells machines apart, and refuses one that cannot be") {
   CHECK_THROWS_WITH_AS(bad.stages(0, 2, floats(10)), doctest::Contains("per_term"), adasum::bad_input);
 }
 
-}  // namespace test_of_schedule_automatic
+}  // namespace test_of_schedules_automatic

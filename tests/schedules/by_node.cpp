@@ -19,7 +19,7 @@
 
 #include "support/arrangements.hpp"
 
-namespace test_of_schedule_by_node {
+namespace test_of_schedules_by_node {
 
 namespace detail = adasum::detail;
 
@@ -248,4 +248,4 @@ TEST_CASE("short gradients are carried whole, long ones by shards") {
   CHECK(detail::choose_schedule(512, floats(16'384, many)).which == detail::choice::halving);
 }
 
-}  // namespace test_of_schedule_by_node
+}  // namespace test_of_schedules_by_node

@@ -15,7 +15,7 @@
 
 #include "support/sizes.hpp"
 
-namespace test_of_schedule_cost {
+namespace test_of_schedules_cost {
 
 /// The model of docs/scale.md. That it counts what is really sent is tested with messages (tests/allreduce).
 
@@ -288,4 +288,4 @@ TEST_CASE("seconds are linear in what is counted") {
   CHECK(seconds(of, on) == 654'321);
 }
 
-}  // namespace test_of_schedule_cost
+}  // namespace test_of_schedules_cost

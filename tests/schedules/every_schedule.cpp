@@ -14,7 +14,7 @@
 #include "support/schedules.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_schedule_every_schedule {
+namespace test_of_schedules_every_schedule {
 
 /// All schedules, as plain data: no communicator takes part in these tests.
 
@@ -100,4 +100,4 @@ TEST_CASE("elements sent by a rank, powers of two") {
     }
 }
 
-}  // namespace test_of_schedule_every_schedule
+}  // namespace test_of_schedules_every_schedule

@@ -21,7 +21,7 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_schedule_hierarchical {
+namespace test_of_schedules_hierarchical {
 
 /// hierarchical against its formula: rule over the nodes of (inner over the gradients of a node's ranks), in double.
 
@@ -389,4 +389,4 @@ TEST_CASE("an outer schedule with an order of leaves of its own: the nodes are c
     }
 }
 
-}  // namespace test_of_schedule_hierarchical
+}  // namespace test_of_schedules_hierarchical

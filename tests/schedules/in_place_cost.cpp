@@ -8,7 +8,7 @@
 
 #include <adasum/schedules/levels.hpp>
 
-namespace test_of_schedule_in_place_cost {
+namespace test_of_schedules_in_place_cost {
 
 using namespace adasum::schedules;
 
@@ -96,4 +96,4 @@ TEST_CASE("seconds are linear in what is counted") {
   CHECK(seconds(of, on) == 54'321);
 }
 
-}  // namespace test_of_schedule_in_place_cost
+}  // namespace test_of_schedules_in_place_cost

@@ -16,7 +16,7 @@
 #include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_schedule_levels {
+namespace test_of_schedules_levels {
 
 using adasum::index_range;
 using adasum::stage;
@@ -299,4 +299,4 @@ TEST_CASE("levels: any gradients, against the local tree") {
   }
 }
 
-}  // namespace test_of_schedule_levels
+}  // namespace test_of_schedules_levels

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace test_of_schedule_machine {
+namespace test_of_schedules_machine {
 
 using namespace adasum::schedules;
 
@@ -70,4 +70,4 @@ TEST_CASE("constants: each name belongs to its member") {
   for (double& one : on.per_term.at) check(one, "per_term");
 }
 
-}  // namespace test_of_schedule_machine
+}  // namespace test_of_schedules_machine

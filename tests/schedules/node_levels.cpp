@@ -10,7 +10,7 @@
 
 #include <adasum/schedules/recursive_halving.hpp>
 
-namespace test_of_schedule_node_levels {
+namespace test_of_schedules_node_levels {
 
 using adasum::index_range;
 using adasum::detail::level_tree;
@@ -107,4 +107,4 @@ TEST_CASE("node levels: with as many shares as ranks, those who meet and add are
       }
 }
 
-}  // namespace test_of_schedule_node_levels
+}  // namespace test_of_schedules_node_levels

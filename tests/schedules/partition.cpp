@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace test_of_schedule_partition {
+namespace test_of_schedules_partition {
 
 using adasum::index_range;
 using adasum::detail::part_of;
@@ -36,4 +36,4 @@ TEST_CASE("parts follow each other, and their sizes differ by at most one") {
     }
 }
 
-}  // namespace test_of_schedule_partition
+}  // namespace test_of_schedules_partition

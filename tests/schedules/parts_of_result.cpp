@@ -16,7 +16,7 @@
 
 #include "support/schedules.hpp"
 
-namespace test_of_schedule_parts_of_result {
+namespace test_of_schedules_parts_of_result {
 
 using adasum::index_range;
 using adasum::stage;
@@ -157,4 +157,4 @@ TEST_CASE("elements that nobody has, and ranks whom nobody tells, are an error")
                        adasum::bad_input);
 }
 
-}  // namespace test_of_schedule_parts_of_result
+}  // namespace test_of_schedules_parts_of_result

@@ -9,7 +9,7 @@
 
 #include <adasum/core/error.hpp>
 
-namespace test_of_schedule_recursive_doubling {
+namespace test_of_schedules_recursive_doubling {
 
 using adasum::index_range;
 using adasum::schedules::recursive_doubling;
@@ -67,4 +67,4 @@ TEST_CASE("doubling: with a wider radix, more ranks meet at once") {
                          doctest::Contains(("radix " + std::to_string(radix)).c_str()), adasum::bad_input);
 }
 
-}  // namespace test_of_schedule_recursive_doubling
+}  // namespace test_of_schedules_recursive_doubling

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace test_of_schedule_recursive_halving {
+namespace test_of_schedules_recursive_halving {
 
 using adasum::index_range;
 using adasum::schedule_input;
@@ -95,4 +95,4 @@ TEST_CASE("the radix of halving is at least 2") {
   for (const std::size_t radix : {3u, 6u, 12u}) CHECK_NOTHROW(stages(radix, 0, 4));
 }
 
-}  // namespace test_of_schedule_recursive_halving
+}  // namespace test_of_schedules_recursive_halving

@@ -12,7 +12,7 @@
 
 #include "support/refusal.hpp"
 
-namespace test_of_schedule_shard_grid {
+namespace test_of_schedules_shard_grid {
 
 using adasum::detail::shard_grid;
 using adasum::detail::shard_place;
@@ -100,4 +100,4 @@ TEST_CASE("stages are alike whatever the length, or they are not") {
   CHECK_FALSE(adasum::meet_alike(stages(8, 2), stages(8, 4)));
 }
 
-}  // namespace test_of_schedule_shard_grid
+}  // namespace test_of_schedules_shard_grid

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace test_of_schedule_shared_memory {
+namespace test_of_schedules_shared_memory {
 
 using adasum::schedule_input;
 using adasum::schedules::all_to_all;
@@ -97,4 +97,4 @@ TEST_CASE("shared_memory: radices are told apart, and one below 2 is refused") {
                        adasum::bad_input);
 }
 
-}  // namespace test_of_schedule_shared_memory
+}  // namespace test_of_schedules_shared_memory

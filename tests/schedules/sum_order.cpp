@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace test_of_schedule_sum_order {
+namespace test_of_schedules_sum_order {
 
 using adasum::detail::sum_order;
 
@@ -158,4 +158,4 @@ TEST_CASE("the radix, by the number of vectors: one segment's inner products fil
   CHECK(packed_size(45) * sizeof(double) > 8192);
 }
 
-}  // namespace test_of_schedule_sum_order
+}  // namespace test_of_schedules_sum_order

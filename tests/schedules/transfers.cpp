@@ -18,7 +18,7 @@
 #include "support/schedule_simulation.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_schedule_transfers {
+namespace test_of_schedules_transfers {
 
 using adasum::index_range;
 using adasum::stage;
@@ -294,4 +294,4 @@ TEST_CASE("in place, nothing is sent: all records are made on each rank") {
       }
 }
 
-}  // namespace test_of_schedule_transfers
+}  // namespace test_of_schedules_transfers

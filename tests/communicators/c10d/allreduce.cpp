@@ -12,7 +12,7 @@
 #include "support/random_gradients.hpp"
 #include "support/reduction.hpp"
 
-namespace test_of_comm_c10d_allreduce {
+namespace test_of_communicators_c10d_allreduce {
 
 using namespace adasum::test;
 
@@ -72,4 +72,4 @@ TEST_CASE("ranks that disagree all throw") {
   CHECK_NOTHROW(adasum::adasum_allreduce(space, comm, same));
 }
 
-}  // namespace test_of_comm_c10d_allreduce
+}  // namespace test_of_communicators_c10d_allreduce

@@ -12,7 +12,7 @@
 
 #include "support/gloo_world.hpp"
 
-namespace test_of_comm_c10d_communicator {
+namespace test_of_communicators_c10d_communicator {
 
 using namespace adasum::test;
 
@@ -88,4 +88,4 @@ TEST_CASE("a process that does not come: an error that names it, and every later
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(400));
 }
 
-}  // namespace test_of_comm_c10d_communicator
+}  // namespace test_of_communicators_c10d_communicator

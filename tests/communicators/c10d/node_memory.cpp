@@ -21,7 +21,7 @@
 
 #include "support/gloo_world.hpp"
 
-namespace test_of_comm_c10d_node_memory {
+namespace test_of_communicators_c10d_node_memory {
 
 /// Memory that the processes of a host share.
 
@@ -126,4 +126,4 @@ TEST_CASE("a rank that is gone: the others have an error at once") {
   goodbye.share(1);
 }
 
-}  // namespace test_of_comm_c10d_node_memory
+}  // namespace test_of_communicators_c10d_node_memory

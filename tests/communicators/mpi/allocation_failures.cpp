@@ -19,7 +19,7 @@
 #include "support/mpi_world.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_mpi_allocation_failures {
+namespace test_of_communicators_mpi_allocation_failures {
 
 /// Memory that is short on one rank of an MPI program: whichever allocation fails there, no rank waits for ever, ranks that
 /// return have the result, and the communicator works afterwards.
@@ -181,4 +181,4 @@ TEST_CASE("in the first run of a plan") {
   });
 }
 
-}  // namespace test_of_comm_mpi_allocation_failures
+}  // namespace test_of_communicators_mpi_allocation_failures

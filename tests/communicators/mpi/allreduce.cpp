@@ -17,7 +17,7 @@
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_mpi_allreduce {
+namespace test_of_communicators_mpi_allreduce {
 
 using namespace adasum::test;
 
@@ -168,4 +168,4 @@ TEST_CASE("a plan in memory that the ranks share: short and long gradients, run 
   }
 }
 
-}  // namespace test_of_comm_mpi_allreduce
+}  // namespace test_of_communicators_mpi_allreduce

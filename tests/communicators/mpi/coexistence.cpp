@@ -18,7 +18,7 @@
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_mpi_coexistence {
+namespace test_of_communicators_mpi_coexistence {
 
 /// How reductions get along with the rest of an MPI program, and what they do when one rank is wrong.
 
@@ -197,4 +197,4 @@ TEST_CASE("nodes, and a hierarchy over them by messages and in shared memory") {
   }
 }
 
-}  // namespace test_of_comm_mpi_coexistence
+}  // namespace test_of_communicators_mpi_coexistence

@@ -14,7 +14,7 @@
 
 #include "support/mpi_world.hpp"
 
-namespace test_of_comm_mpi_communicator {
+namespace test_of_communicators_mpi_communicator {
 
 /// What can be asked of a communicator, and of one that is empty.
 
@@ -120,4 +120,4 @@ TEST_CASE("the nodes of ranks on one machine") {
   MPI_Comm_free(&reversed);
 }
 
-}  // namespace test_of_comm_mpi_communicator
+}  // namespace test_of_communicators_mpi_communicator

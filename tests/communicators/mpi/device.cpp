@@ -12,7 +12,7 @@
 #include "support/reduction.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_mpi_device {
+namespace test_of_communicators_mpi_device {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -75,4 +75,4 @@ TEST_CASE("a rank whose input is bad leaves no other waiting") {
   }
 }
 
-}  // namespace test_of_comm_mpi_device
+}  // namespace test_of_communicators_mpi_device

@@ -21,7 +21,7 @@
 #include "support/allocations.hpp"
 #include "support/mpi_world.hpp"
 
-namespace test_of_comm_mpi_device_exchange {
+namespace test_of_communicators_mpi_device_exchange {
 
 using namespace adasum::test;
 using adasum::cuda_space;
@@ -174,4 +174,4 @@ TEST_CASE("memory short on one rank: an exchange is either not begun, or made to
   }
 }
 
-}  // namespace test_of_comm_mpi_device_exchange
+}  // namespace test_of_communicators_mpi_device_exchange

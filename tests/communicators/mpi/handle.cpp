@@ -9,7 +9,7 @@
 
 #include "support/mpi_world.hpp"
 
-namespace test_of_comm_mpi_handle {
+namespace test_of_communicators_mpi_handle {
 
 /// The duplicate of the caller's communicator, and the caller's error handler.
 
@@ -68,4 +68,4 @@ TEST_CASE("a communicator that cannot be duplicated: an exception, although erro
   MPI_Comm_free(&callers);
 }
 
-}  // namespace test_of_comm_mpi_handle
+}  // namespace test_of_communicators_mpi_handle

@@ -16,7 +16,7 @@
 #include "support/random_gradients.hpp"
 #include "support/reduction.hpp"
 
-namespace test_of_comm_mpi_many_ranks {
+namespace test_of_communicators_mpi_many_ranks {
 
 /// More processes than one stage takes, in memory that they share.
 
@@ -120,4 +120,4 @@ TEST_CASE("many processes: one that is refused keeps nobody waiting, and the pla
   }
 }
 
-}  // namespace test_of_comm_mpi_many_ranks
+}  // namespace test_of_communicators_mpi_many_ranks

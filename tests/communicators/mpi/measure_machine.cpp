@@ -16,7 +16,7 @@
 
 #include "support/mpi_world.hpp"
 
-namespace test_of_comm_mpi_measure_machine {
+namespace test_of_communicators_mpi_measure_machine {
 
 using namespace adasum::test;
 
@@ -86,4 +86,4 @@ TEST_CASE("a file that only rank 0 sees, and one that is broken there") {
   CHECK(adasum::machine_from_environment(exec, comm) == std::nullopt);
 }
 
-}  // namespace test_of_comm_mpi_measure_machine
+}  // namespace test_of_communicators_mpi_measure_machine

@@ -20,7 +20,7 @@
 
 #include "support/mpi_world.hpp"
 
-namespace test_of_comm_mpi_node_memory {
+namespace test_of_communicators_mpi_node_memory {
 
 /// Memory that the ranks of a node share.
 
@@ -127,4 +127,4 @@ TEST_CASE("at every size close to what is free: memory on all ranks or an error 
   CHECK(refused >= 4);  // what is not there
 }
 
-}  // namespace test_of_comm_mpi_node_memory
+}  // namespace test_of_communicators_mpi_node_memory

@@ -22,7 +22,7 @@
 #include "support/random_gradients.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_mpi_overlap {
+namespace test_of_communicators_mpi_overlap {
 
 /// Reductions beside other work, over MPI.
 
@@ -340,4 +340,4 @@ TEST_CASE(
   CHECK_NOTHROW(plan(gradient));
 }
 
-}  // namespace test_of_comm_mpi_overlap
+}  // namespace test_of_communicators_mpi_overlap

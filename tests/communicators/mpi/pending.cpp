@@ -17,7 +17,7 @@
 
 #include "support/mpi_world.hpp"
 
-namespace test_of_comm_mpi_pending {
+namespace test_of_communicators_mpi_pending {
 
 /// Messages, blocking and posted, and what becomes of wrong ones.
 
@@ -173,4 +173,4 @@ TEST_CASE("an error of MPI names the call and carries MPI's own text") {
   }
 }
 
-}  // namespace test_of_comm_mpi_pending
+}  // namespace test_of_communicators_mpi_pending

@@ -19,7 +19,7 @@
 #include "support/random_gradients.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_comm_mpi_reduce_scatter {
+namespace test_of_communicators_mpi_reduce_scatter {
 
 using namespace adasum::test;
 
@@ -113,4 +113,4 @@ TEST_CASE("parts that one rank has wrong, or other than the others, are an error
   CHECK(other_parts.unchanged);
 }
 
-}  // namespace test_of_comm_mpi_reduce_scatter
+}  // namespace test_of_communicators_mpi_reduce_scatter

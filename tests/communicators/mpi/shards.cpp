@@ -18,7 +18,7 @@
 #include "support/shards.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_comm_mpi_shards {
+namespace test_of_communicators_mpi_shards {
 
 using namespace adasum::test;
 
@@ -56,4 +56,4 @@ TEST_CASE("shards of gradients, by plans and by calls, have the bits of whole gr
   }
 }
 
-}  // namespace test_of_comm_mpi_shards
+}  // namespace test_of_communicators_mpi_shards

@@ -18,7 +18,7 @@
 
 #include "emulated_cuda/runtime.hpp"
 
-namespace test_of_comm_mpi_staging {
+namespace test_of_communicators_mpi_staging {
 
 using adasum::cuda_space;
 using adasum::incoming;
@@ -94,4 +94,4 @@ TEST_CASE("no buffer is handed out after memory could not be had") {
   CHECK(buffers.buffer_for(bytes).data() != nullptr);
 }
 
-}  // namespace test_of_comm_mpi_staging
+}  // namespace test_of_communicators_mpi_staging

@@ -17,7 +17,7 @@
 
 #include "support/ranks.hpp"
 
-namespace test_of_comm_threads_group {
+namespace test_of_communicators_threads_group {
 
 /// Messages between threads and the memory that they share; communicators that are empty.
 
@@ -179,4 +179,4 @@ TEST_CASE("memory that ranks share is zero, aligned, and each rank's own; the fi
   for (const auto& rank : ranks) CHECK_MESSAGE(rank.value, rank.description());
 }
 
-}  // namespace test_of_comm_threads_group
+}  // namespace test_of_communicators_threads_group

@@ -14,7 +14,7 @@
 #include "support/disagreements.hpp"
 #include "support/ranks.hpp"
 
-namespace test_of_detail_collective_agreement {
+namespace test_of_detail_engine_agreement {
 
 /// With agreement checks on, every rank learns what is wrong, and with whom, before anything changes.
 
@@ -343,4 +343,4 @@ TEST_CASE("a schedule that one rank cannot build for shared memory is an error o
   }
 }
 
-}  // namespace test_of_detail_collective_agreement
+}  // namespace test_of_detail_engine_agreement

@@ -19,7 +19,7 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_detail_collective_allocation_failures {
+namespace test_of_detail_engine_allocation_failures {
 
 /// Memory that is short on one rank: whichever allocation fails there, no rank waits for ever, ranks that return have the
 /// result, and the communicator works afterwards.
@@ -341,4 +341,4 @@ TEST_CASE("in a run in which NaN is an error on all ranks") {
   });
 }
 
-}  // namespace test_of_detail_collective_allocation_failures
+}  // namespace test_of_detail_engine_allocation_failures

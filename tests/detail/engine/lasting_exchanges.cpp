@@ -12,7 +12,7 @@
 
 #include "support/ranks.hpp"
 
-namespace test_of_detail_collective_lasting_exchanges {
+namespace test_of_detail_engine_lasting_exchanges {
 
 using namespace adasum::test;
 
@@ -53,4 +53,4 @@ TEST_CASE("blocks are gathered from all ranks, or every rank knows that one has 
     }
 }
 
-}  // namespace test_of_detail_collective_lasting_exchanges
+}  // namespace test_of_detail_engine_lasting_exchanges

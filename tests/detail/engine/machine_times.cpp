@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace test_of_detail_collective_machine_times {
+namespace test_of_detail_engine_machine_times {
 
 using adasum::detail::link_times;
 using adasum::detail::machine_times;
@@ -132,4 +132,4 @@ TEST_CASE("shared memory: the rates that explain reductions there") {
   }
 }
 
-}  // namespace test_of_detail_collective_machine_times
+}  // namespace test_of_detail_engine_machine_times

@@ -11,7 +11,7 @@
 #include "support/random_gradients.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_detail_collective_exclusion {
+namespace test_of_detail_engine_nonfinite_vote {
 
 /// Numbers at the edge: Inf and NaN, squares outside the range of double, sums that cancel.
 
@@ -148,4 +148,4 @@ TEST_CASE("gradients that are all zero stay zero") {
   });
 }
 
-}  // namespace test_of_detail_collective_exclusion
+}  // namespace test_of_detail_engine_nonfinite_vote

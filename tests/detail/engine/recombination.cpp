@@ -18,7 +18,7 @@
 #include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_detail_collective_recombination {
+namespace test_of_detail_engine_recombination {
 
 /// Segments that inner products cannot decide, combined vector by vector in the middle of a run: how many sums that
 /// takes depends on the gradients.
@@ -266,4 +266,4 @@ TEST_CASE("whether weights exist under which vectors cancel") {
   CHECK_FALSE(of({1e-200, 0, 1e200}, 2));
 }
 
-}  // namespace test_of_detail_collective_recombination
+}  // namespace test_of_detail_engine_recombination

@@ -12,7 +12,7 @@
 #include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_detail_collective_scratch {
+namespace test_of_detail_engine_scratch {
 
 /// The memory for elements that a plan holds beside the gradient.
 
@@ -127,4 +127,4 @@ TEST_CASE("16-bit messages need as much again: what is sent, and what is receive
   });
 }
 
-}  // namespace test_of_detail_collective_scratch
+}  // namespace test_of_detail_engine_scratch

@@ -12,7 +12,7 @@
 #include "support/ranks.hpp"
 #include "support/shards.hpp"
 
-namespace test_of_detail_collective_shard_exchange {
+namespace test_of_detail_engine_shard_exchange {
 
 using namespace adasum::test;
 
@@ -41,4 +41,4 @@ TEST_CASE("ranks learn who has what, and how long the segments of whole gradient
     }
 }
 
-}  // namespace test_of_detail_collective_shard_exchange
+}  // namespace test_of_detail_engine_shard_exchange

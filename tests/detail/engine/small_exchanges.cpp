@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace test_of_detail_collective_small_exchanges {
+namespace test_of_detail_engine_small_exchanges {
 
 /// Sums over the ranks of a group, all of them in this process.
 
@@ -109,4 +109,4 @@ TEST_CASE("each rank's number counts once") {
 
 TEST_CASE("no numbers, no messages' bytes") { CHECK(sums(std::vector<std::vector<double>>(5), 8).size() == 5); }
 
-}  // namespace test_of_detail_collective_small_exchanges
+}  // namespace test_of_detail_engine_small_exchanges

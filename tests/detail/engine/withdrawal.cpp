@@ -21,7 +21,7 @@
 #include "support/sizes.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_detail_collective_withdrawal {
+namespace test_of_detail_engine_withdrawal {
 
 /// Without agreement checks: a rank that fails tells the others, none of them hangs, and the communicator and the plans
 /// work again afterwards. (A hang ends the program: see on_each.)
@@ -391,4 +391,4 @@ TEST_CASE("in shared memory, what other plans have made is not written to") {
     CHECK_MESSAGE(small[r].message.find("with less shared memory") != std::string::npos, small[r].message);
 }
 
-}  // namespace test_of_detail_collective_withdrawal
+}  // namespace test_of_detail_engine_withdrawal

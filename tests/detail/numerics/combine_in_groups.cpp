@@ -21,7 +21,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_combine_in_groups {
+namespace test_of_detail_numerics_combine_in_groups {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -40,13 +40,13 @@ auto for_recombining(const without_groups& space) {
   return adasum::for_recombining(static_cast<const serial_space&>(space));
 }
 }  // namespace
-}  // namespace test_of_combine_in_groups
+}  // namespace test_of_detail_numerics_combine_in_groups
 
 template <>
-inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_combine_in_groups::without_groups> =
+inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_detail_numerics_combine_in_groups::without_groups> =
     own_round_bytes<adasum::serial_space>;
 
-namespace test_of_combine_in_groups {
+namespace test_of_detail_numerics_combine_in_groups {
 namespace {
 
 static_assert(detail::combines_in_groups<serial_space, float> && !detail::combines_in_groups<without_groups, float>);
@@ -291,4 +291,4 @@ TEST_CASE("when groups pay") {
   CHECK(!detail::grouping::pays(16, segments()));
 }
 
-}  // namespace test_of_combine_in_groups
+}  // namespace test_of_detail_numerics_combine_in_groups

@@ -24,7 +24,7 @@
 #include "support/bits.hpp"
 #include "support/random_gradients.hpp"
 
-namespace test_of_combine_in_groups_failures {
+namespace test_of_detail_numerics_combine_in_groups_failures {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -177,13 +177,13 @@ bool has_left_work(const Space& space) {
 }
 
 }  // namespace
-}  // namespace test_of_combine_in_groups_failures
+}  // namespace test_of_detail_numerics_combine_in_groups_failures
 
 /// Several rounds.
 template <>
-inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_combine_in_groups_failures::late_space> = 4096;
+inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_detail_numerics_combine_in_groups_failures::late_space> = 4096;
 
-namespace test_of_combine_in_groups_failures {
+namespace test_of_detail_numerics_combine_in_groups_failures {
 
 TEST_CASE_TEMPLATE("a rule throws, at each of its calls", Space, serial_space, late_space) {
   const problem given;
@@ -264,4 +264,4 @@ TEST_CASE("rounds allocate nothing") {
   CHECK(allocated(segments{longest + 1}) == allocated(segments{longest}));
 }
 
-}  // namespace test_of_combine_in_groups_failures
+}  // namespace test_of_detail_numerics_combine_in_groups_failures

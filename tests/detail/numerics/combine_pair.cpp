@@ -13,7 +13,7 @@
 
 #include "support/doctest_scalars.hpp"
 
-namespace test_of_detail_local_combine_pair {
+namespace test_of_detail_numerics_combine_pair {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -83,4 +83,4 @@ TEST_CASE_TEMPLATE("the bits of combine", T, ADASUM_TEST_SCALARS) {
   check_same_bits<T>(derived_space{}, largest);
 }
 
-}  // namespace test_of_detail_local_combine_pair
+}  // namespace test_of_detail_numerics_combine_pair

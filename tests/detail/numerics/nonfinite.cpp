@@ -17,7 +17,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_detail_local_nonfinite {
+namespace test_of_detail_numerics_nonfinite {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -116,4 +116,4 @@ TEST_CASE("a zero gradient does not hide a non-finite one") {
   for (const float value : out) CHECK(std::isnan(value));
 }
 
-}  // namespace test_of_detail_local_nonfinite
+}  // namespace test_of_detail_numerics_nonfinite

@@ -21,7 +21,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_detail_local_recombine {
+namespace test_of_detail_numerics_recombine {
 
 using namespace adasum;
 using namespace adasum::detail;
@@ -348,4 +348,4 @@ TEST_CASE("the norm of what is left where gradients nearly cancel is that of the
   CHECK(std::abs(found.result_norm(0) / std::hypot(out[0], out[1]) - 1) < 1e-12);  // the quadratic form says 0
 }
 
-}  // namespace test_of_detail_local_recombine
+}  // namespace test_of_detail_numerics_recombine

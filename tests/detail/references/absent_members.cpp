@@ -21,7 +21,7 @@
 #include "support/refusal.hpp"
 #include "support/thread_reduction.hpp"
 
-namespace test_of_absent_members {
+namespace test_of_detail_references_absent_members {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -219,4 +219,4 @@ TEST_CASE("of a rule: without whole_model, each segment has weights of its own")
   CHECK(by(whole) != by(each));
 }
 
-}  // namespace test_of_absent_members
+}  // namespace test_of_detail_references_absent_members

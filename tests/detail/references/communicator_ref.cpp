@@ -15,7 +15,7 @@
 #include "support/minimal_types.hpp"
 #include "support/recorded.hpp"
 
-namespace test_of_communicator_ref {
+namespace test_of_detail_references_communicator_ref {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -78,33 +78,33 @@ struct recording_communicator {
 const minimal_space<float>& space() { return *reinterpret_cast<const minimal_space<float>*>(at(24)); }
 
 }  // namespace
-}  // namespace test_of_communicator_ref
+}  // namespace test_of_detail_references_communicator_ref
 
 namespace adasum::detail {
 
 template <>
-struct own_activity<test_of_communicator_ref::recording_communicator> {
+struct own_activity<test_of_detail_references_communicator_ref::recording_communicator> {
   static void note(const void* comm, reduction_activity what) {
-    test::record("note", static_cast<const test_of_communicator_ref::recording_communicator*>(comm)->number,
+    test::record("note", static_cast<const test_of_detail_references_communicator_ref::recording_communicator*>(comm)->number,
                  static_cast<int>(what));
   }
 };
 template <>
-struct own_sharing<test_of_communicator_ref::recording_communicator> {
-  static bool can_share(const test_of_communicator_ref::recording_communicator& comm) { return comm.number == 1; }
+struct own_sharing<test_of_detail_references_communicator_ref::recording_communicator> {
+  static bool can_share(const test_of_detail_references_communicator_ref::recording_communicator& comm) { return comm.number == 1; }
 };
 template <>
-struct own_memory<test_of_communicator_ref::recording_window> : memory_defaults {
+struct own_memory<test_of_detail_references_communicator_ref::recording_window> : memory_defaults {
   static constexpr unsigned most_looks = 3;
-  static std::size_t bytes(const test_of_communicator_ref::recording_window& memory, std::size_t asked) {
+  static std::size_t bytes(const test_of_detail_references_communicator_ref::recording_window& memory, std::size_t asked) {
     return memory.number + asked;
   }
-  static void rest(const test_of_communicator_ref::recording_window& memory) { test::record("rest", memory.number); }
+  static void rest(const test_of_detail_references_communicator_ref::recording_window& memory) { test::record("rest", memory.number); }
 };
 
 }  // namespace adasum::detail
 
-namespace test_of_communicator_ref {
+namespace test_of_detail_references_communicator_ref {
 
 TEST_CASE("each entry is the member of its name") {
   recording_communicator comm{.number = 1};
@@ -212,4 +212,4 @@ TEST_CASE("what a communicator or its memory does not have is not there") {
   window.let_others_run();
 }
 
-}  // namespace test_of_communicator_ref
+}  // namespace test_of_detail_references_communicator_ref

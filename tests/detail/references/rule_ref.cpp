@@ -13,7 +13,7 @@
 
 #include "support/minimal_types.hpp"
 
-namespace test_of_rule_ref {
+namespace test_of_detail_references_rule_ref {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -141,4 +141,4 @@ TEST_CASE("whether a rule looks at products, may fail, and follows the tree") {
   CHECK_FALSE(detail::rule_ref(linear).follows_tree());
 }
 
-}  // namespace test_of_rule_ref
+}  // namespace test_of_detail_references_rule_ref

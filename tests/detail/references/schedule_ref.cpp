@@ -12,7 +12,7 @@
 
 #include "support/minimal_types.hpp"
 
-namespace test_of_schedule_ref {
+namespace test_of_detail_references_schedule_ref {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -85,4 +85,4 @@ TEST_CASE("what a schedule does not have is not there") {
   CHECK(ref.inner_rule().name() == "none");
 }
 
-}  // namespace test_of_schedule_ref
+}  // namespace test_of_detail_references_schedule_ref

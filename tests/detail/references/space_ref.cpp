@@ -16,7 +16,7 @@
 #include "support/minimal_types.hpp"
 #include "support/recorded.hpp"
 
-namespace test_of_space_ref {
+namespace test_of_detail_references_space_ref {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -99,12 +99,12 @@ double* gram() { return reinterpret_cast<double*>(at(64)); }
 const double* weights() { return reinterpret_cast<const double*>(at(96)); }
 
 }  // namespace
-}  // namespace test_of_space_ref
+}  // namespace test_of_detail_references_space_ref
 
 template <>
-inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_space_ref::space_in_rounds> = 100;
+inline constexpr std::size_t adasum::detail::own_round_bytes<test_of_detail_references_space_ref::space_in_rounds> = 100;
 
-namespace test_of_space_ref {
+namespace test_of_detail_references_space_ref {
 
 TEST_CASE("each entry is the member of its name") {
   const recording_space space{.number = 1};
@@ -237,4 +237,4 @@ TEST_CASE("what a space does not have is not there") {
   CHECK(ref.copies().space.object() == &space);
 }
 
-}  // namespace test_of_space_ref
+}  // namespace test_of_detail_references_space_ref

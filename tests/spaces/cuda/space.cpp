@@ -21,7 +21,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_exec_cuda_space {
+namespace test_of_spaces_cuda_space {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -365,4 +365,4 @@ TEST_CASE("what fails in the runtime is named") {
   }
 }
 
-}  // namespace test_of_exec_cuda_space
+}  // namespace test_of_spaces_cuda_space

@@ -14,7 +14,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_exec_serial_measure {
+namespace test_of_spaces_serial_measure {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -177,4 +177,4 @@ TEST_CASE_TEMPLATE("a square is zero only where the vector is", T, ADASUM_TEST_F
       }
 }
 
-}  // namespace test_of_exec_serial_measure
+}  // namespace test_of_spaces_serial_measure

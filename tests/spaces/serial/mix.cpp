@@ -14,7 +14,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_exec_serial_mix {
+namespace test_of_spaces_serial_mix {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -260,4 +260,4 @@ TEST_CASE("float lanes keep the trailing bits of a weight") {
   }
 }
 
-}  // namespace test_of_exec_serial_mix
+}  // namespace test_of_spaces_serial_mix

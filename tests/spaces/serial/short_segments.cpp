@@ -16,7 +16,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_exec_serial_short_segments {
+namespace test_of_spaces_serial_short_segments {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -160,4 +160,4 @@ TEST_CASE("an element of a short segment has the same bits wherever a window end
     }
 }
 
-}  // namespace test_of_exec_serial_short_segments
+}  // namespace test_of_spaces_serial_short_segments

@@ -16,7 +16,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_exec_threads_allocation {
+namespace test_of_spaces_threads_allocation {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -115,4 +115,4 @@ TEST_CASE("whichever allocation fails: std::bad_alloc, `out` as it was or comple
   }
 }
 
-}  // namespace test_of_exec_threads_allocation
+}  // namespace test_of_spaces_threads_allocation

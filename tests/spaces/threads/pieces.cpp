@@ -9,7 +9,7 @@
 
 #include "support/sizes.hpp"
 
-namespace test_of_exec_threads_pieces {
+namespace test_of_spaces_threads_pieces {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -52,4 +52,4 @@ TEST_CASE("pieces cover the window once, in order; segments are whole or cut int
         }
 }
 
-}  // namespace test_of_exec_threads_pieces
+}  // namespace test_of_spaces_threads_pieces

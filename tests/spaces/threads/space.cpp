@@ -22,7 +22,7 @@
 #include "support/refusal.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_exec_threads_space {
+namespace test_of_spaces_threads_space {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -326,4 +326,4 @@ TEST_CASE("numbers of threads: what is refused, and which spaces are equal") {
   CHECK(rounding_of(detail::own_type{}, threads_space(3)) == rounding_of(detail::own_type{}, serial_space()));
 }
 
-}  // namespace test_of_exec_threads_space
+}  // namespace test_of_spaces_threads_space

@@ -76,10 +76,8 @@ class bound_stages {
   /// @param most_products  most_products(n): the most doubles that a stage of n members adds at once
   bound_stages(engine_settings& settings, report_writer& report, function_ref<std::size_t(std::size_t)> most_products)
       : has_parts_(!settings.parts.to_every_rank()) {
-    const auto& space = settings.space;
     const auto& comm = settings.comm;
     const auto& how = settings.transport;
-    const auto segments = settings.segments;
     auto stages = std::move(settings.stages);
     auto parts = std::move(settings.parts);
     const auto ranks = static_cast<std::size_t>(comm.size());
@@ -97,24 +95,14 @@ class bound_stages {
     const bool by_levels = all_go_on && all_are_shared_levels(stages);
     if (in_one_stage || by_levels) parts.to_owners = {};
     message_sizes sizes;
-    const auto include = [&](const transfers& one) { sizes.include(one, segments.size(), space.element_size()); };
-    include(parts.to_owners);
+    sizes.include(parts.to_owners, settings.segments.size(), settings.space.element_size());
     stages_.reserve(stages.size());
-    // What is rounded is packed by the space.
-    const auto joined = most_joined(space.element_size(), !space.is_device() && how.wire == wire_format::same);
     for (auto& one : stages) {
-      const bool by_message = !is_shared(one);
       sizes.include_sum(one, most_products(one.members.size()));
-      auto& bound = stages_.emplace_back(bound_stage{std::move(one)});
-      bound.to_combine = transfers_to_combine(bound, by_message ? joined : 0);
-      bound.to_deliver = transfers_to_deliver(bound, report.get().contributions());
-      bound.record_room = room_for_records(bound.to_combine.receives, segments.size(), space.element_size());
-      if (!by_message) continue;
-      include(bound.to_combine);
-      include(bound.to_deliver);
+      list_transfers(stages_.emplace_back(bound_stage{std::move(one)}), settings, report.get().contributions(), sizes);
     }
-    messages_.emplace(space, comm, how.wire, sizes, report, how.rounds_own);
-    for (auto& one : stages_) bind(one, segments.size());
+    messages_.emplace(settings.space, comm, how.wire, sizes, report, how.rounds_own);
+    for (auto& one : stages_) bind(one, settings.segments.size());
     if (shared_) {
       shared_->send_records_by(*messages_);
       if (in_one_stage && !published) shared_->set_own_part(stages_.front().part());
@@ -191,6 +179,21 @@ class bound_stages {
   }
 
  private:
+  /// What is sent and received in a stage, for which messages are to have room. In shared memory: nothing by message.
+  void list_transfers(bound_stage& one, const engine_settings& settings, std::size_t contributions,
+                      message_sizes& sizes) const {
+    const auto& space = settings.space;
+    const bool by_message = !is_shared(one);
+    // What is rounded is packed by the space.
+    const bool can_join = !space.is_device() && settings.transport.wire == wire_format::same;
+    one.to_combine = transfers_to_combine(one, by_message ? most_joined(space.element_size(), can_join) : 0);
+    one.to_deliver = transfers_to_deliver(one, contributions);
+    one.record_room = room_for_records(one.to_combine.receives, settings.segments.size(), space.element_size());
+    if (!by_message) return;
+    sizes.include(one.to_combine, settings.segments.size(), space.element_size());
+    sizes.include(one.to_deliver, settings.segments.size(), space.element_size());
+  }
+
   void share_memory(const engine_settings& settings, const std::vector<stage>& stages, bool published,
                     function_ref<std::size_t(std::size_t)> most_products) {
     const auto& space = settings.space;

@@ -152,18 +152,12 @@ class recombination {
         break;
       case phase::measure_differences:
         read_sums();
-        for (auto& one : segments_)
-          if (one.is_rescaled)
-            one.scale.find_common(merge_.lift(), one.gram);
-          else
-            one.scale.add_parts(one.gram);
+        for (auto& one : segments_) find_gram(one);
         phase_ = phase::combine;
         if (measures_distances_) measure_differences();
         break;
       case phase::combine:
-        if (measures_distances_)
-          for_each_sum(
-              [&](recombined_segment& one, const double* from, std::size_t) { merge_.note_differences(one, from); });
+        if (measures_distances_) read_differences();
         for (auto& one : segments_) guarded([&] { merge_.combine(one); });
         phase_ = merge_.is_last() ? phase::measure_root : phase::measure;
         ++at_;
@@ -182,6 +176,17 @@ class recombination {
         break;
       case phase::ended: break;
     }
+  }
+
+  void find_gram(recombined_segment& one) const {
+    if (one.is_rescaled)
+      one.scale.find_common(merge_.lift(), one.gram);
+    else
+      one.scale.add_parts(one.gram);
+  }
+
+  void read_differences() {
+    for_each_sum([&](recombined_segment& one, const double* from, std::size_t) { merge_.note_differences(one, from); });
   }
 
   void learn_norms(recombined_segment& one) {

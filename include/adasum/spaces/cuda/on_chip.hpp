@@ -86,6 +86,41 @@ __device__ inline void add_pair_over_tiles(const double* partials, std::size_t c
   }
 }
 
+/// The tile that a block has as its own number `own`.
+__device__ inline std::size_t own_tile(unsigned own) { return blockIdx.x + std::size_t{own} * gridDim.x; }
+
+/// Where a block keeps its own tile number `own`, which is not in registers.
+__device__ inline uint4* place_of_tile(uint4* on_chip, unsigned own) {
+  return on_chip + (own - tiles_in_registers) * (shared_bytes_per_tile / sizeof(uint4));
+}
+
+/// Loads a block's tiles, the first into `kept` and the others into shared memory, and writes their inner products.
+template <number_format Format>
+__device__ __forceinline__ void measure_own_tiles(const tile* tiles, std::size_t count, const vector_list<2>& vectors,
+                                                  double* partials, tile_of_two<Format> (&kept)[tiles_in_registers],
+                                                  uint4* on_chip) {
+  const auto measured = [&](std::size_t t, sums<3>& mine) {
+    const auto total = add_over_block(mine);
+    if (threadIdx.x == 0)
+      for (int p = 0; p < 3; ++p) partials[p * count + t] = total.at[p];
+    __syncthreads();
+  };
+#pragma unroll
+  for (unsigned own = 0; own < tiles_in_registers; ++own) {
+    if (own_tile(own) >= count) continue;
+    sums<3> mine{};
+    kept[own].load_and_add(tiles[own_tile(own)], vectors, mine);
+    measured(own_tile(own), mine);
+  }
+  for (unsigned own = tiles_in_registers; own_tile(own) < count; ++own) {
+    tile_of_two<Format> some;
+    sums<3> mine{};
+    some.load_and_add(tiles[own_tile(own)], vectors, mine);
+    some.put(place_of_tile(on_chip, own));
+    measured(own_tile(own), mine);
+  }
+}
+
 /// measure → weigh → mix. Launched cooperatively: block b works on the tiles b, b + gridDim.x, b + 2·gridDim.x, …
 /// @param partials  3·count doubles
 template <number_format Format, class Rule>
@@ -93,31 +128,8 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
     combine_on_chip(Rule rule, const tile* tiles, std::size_t count, const std::size_t* first_tile,
                     const __grid_constant__ vector_list<2> vectors, double* partials, storage_of<Format>* out) {
   extern __shared__ uint4 on_chip[];
-  constexpr unsigned shared_words_per_tile = shared_bytes_per_tile / sizeof(uint4);
-  const auto words_before = [](unsigned own) { return (own - tiles_in_registers) * shared_words_per_tile; };
-  const auto place = [&](unsigned own) { return blockIdx.x + std::size_t{own} * gridDim.x; };
-
-  const auto measured = [&](std::size_t t, sums<3>& mine) {
-    const auto total = add_over_block(mine);
-    if (threadIdx.x == 0)
-      for (int p = 0; p < 3; ++p) partials[p * count + t] = total.at[p];
-    __syncthreads();
-  };
   tile_of_two<Format> kept[tiles_in_registers];
-#pragma unroll
-  for (unsigned own = 0; own < tiles_in_registers; ++own) {
-    if (place(own) >= count) continue;
-    sums<3> mine{};
-    kept[own].load_and_add(tiles[place(own)], vectors, mine);
-    measured(place(own), mine);
-  }
-  for (unsigned own = tiles_in_registers; place(own) < count; ++own) {
-    tile_of_two<Format> some;
-    sums<3> mine{};
-    some.load_and_add(tiles[place(own)], vectors, mine);
-    some.put(on_chip + words_before(own));
-    measured(place(own), mine);
-  }
+  measure_own_tiles(tiles, count, vectors, partials, kept, on_chip);
 
   cooperative_groups::this_grid().sync();
 
@@ -139,15 +151,15 @@ __global__ void __launch_bounds__(threads_per_block, blocks_per_multiprocessor)
   };
 #pragma unroll
   for (unsigned own = 0; own < tiles_in_registers; ++own) {
-    if (place(own) >= count) continue;
-    weigh(tiles[place(own)].segment);
-    kept[own].mix(tiles[place(own)], weights, out);
+    if (own_tile(own) >= count) continue;
+    weigh(tiles[own_tile(own)].segment);
+    kept[own].mix(tiles[own_tile(own)], weights, out);
   }
-  for (unsigned own = tiles_in_registers; place(own) < count; ++own) {
+  for (unsigned own = tiles_in_registers; own_tile(own) < count; ++own) {
     tile_of_two<Format> some;
-    some.take(on_chip + words_before(own));
-    weigh(tiles[place(own)].segment);
-    some.mix(tiles[place(own)], weights, out);
+    some.take(place_of_tile(on_chip, own));
+    weigh(tiles[own_tile(own)].segment);
+    some.mix(tiles[own_tile(own)], weights, out);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace test_of_detail_collective_transport_meeting {
+namespace test_of_detail_engine_transport_barrier_pattern {
 
 using adasum::detail::barrier_pattern;
 
@@ -75,4 +75,4 @@ TEST_CASE("meetings of up to eight ranks take one round; 128 ranks three, of 13 
   }
 }
 
-}  // namespace test_of_detail_collective_transport_meeting
+}  // namespace test_of_detail_engine_transport_barrier_pattern

@@ -15,7 +15,7 @@
 #include "support/foreign.hpp"
 #include "support/ranks.hpp"
 
-namespace test_of_detail_collective_transport_messages {
+namespace test_of_detail_engine_transport_messages {
 
 /// The transport by messages, driven through one stage by 2 or 3 ranks that are threads.
 
@@ -244,4 +244,4 @@ TEST_CASE("a rank that withdraws makes the others fail where they wait for it, a
     }
 }
 
-}  // namespace test_of_detail_collective_transport_messages
+}  // namespace test_of_detail_engine_transport_messages

@@ -16,7 +16,7 @@
 #include "support/driven_transport.hpp"
 #include "support/random_gradients.hpp"
 
-namespace test_of_detail_collective_transport_messenger {
+namespace test_of_detail_engine_transport_messenger {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -247,4 +247,4 @@ TEST_CASE("room is for the longest records that are joined to elements, of all s
   CHECK(detail::room_for_records({}, 10, sizeof(float)) == 0);
 }
 
-}  // namespace test_of_detail_collective_transport_messenger
+}  // namespace test_of_detail_engine_transport_messenger

@@ -20,7 +20,7 @@
 #include "support/post_office.hpp"
 #include "support/ranks.hpp"
 
-namespace test_of_detail_collective_transport_shared_access {
+namespace test_of_detail_engine_transport_shared_barriers {
 
 /// Meetings of many ranks that are threads.
 
@@ -74,7 +74,7 @@ TEST_CASE("nobody leaves a barrier before all have come") {
         CAPTURE(radix);
         CAPTURE(block);
         constexpr int runs = 2;
-        constexpr std::size_t meetings = 6;
+        constexpr std::size_t barriers = 6;
         std::vector<std::atomic<int>> come(runs * barriers);
         const auto ranks = results_of(on_ranks(size, [&](const thread_communicator& comm) {
           rank_in_memory rank(comm, radix);
@@ -82,7 +82,7 @@ TEST_CASE("nobody leaves a barrier before all have come") {
           for (std::size_t run = 0; run < runs; ++run) {
             rank.access.begin_run();
             for (std::size_t i = 0; i < barriers; ++i) {
-              auto& here = come[run * meetings + i];
+              auto& here = come[run * barriers + i];
               ++here;
               rank.meet(block);
               all_were_there = all_were_there && here == size;
@@ -265,4 +265,4 @@ TEST_CASE("whoever asks whether it is left alone lets messages move meanwhile") 
   CHECK(failing.is_left_alone());
 }
 
-}  // namespace test_of_detail_collective_transport_shared_access
+}  // namespace test_of_detail_engine_transport_shared_barriers

@@ -25,7 +25,7 @@
 #include "support/minimal_types.hpp"
 #include "support/ranks.hpp"
 
-namespace test_of_detail_collective_transport_shared_memory {
+namespace test_of_detail_engine_transport_shared_memory {
 
 /// The transport in shared memory, driven through one stage by 2 or 3 ranks that are threads: of a communicator whose
 /// ranks reach each other's addresses, and of one whose ranks share one block only, as processes do.
@@ -381,4 +381,4 @@ TEST_CASE("ranks with different plans refuse each other at the first barrier") {
   CHECK(found >= 1);
 }
 
-}  // namespace test_of_detail_collective_transport_shared_memory
+}  // namespace test_of_detail_engine_transport_shared_memory
