@@ -22,8 +22,8 @@
 #include <vector>
 
 #include <adasum/communicators/c10d.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
-#include <adasum/spaces/serial.hpp>
 
 namespace {
 

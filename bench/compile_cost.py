@@ -28,7 +28,7 @@ FIGURES = pathlib.Path(__file__).with_suffix(".json")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # As the CMake targets adasum::adasum and adasum::compiled_mpi do.
 WAYS = {"header-only": [], "compiled": ["-DADASUM_COMPILED", "-DADASUM_COMPILED_MPI"]}
-PAIR = """#include <adasum/spaces/serial.hpp>
+PAIR = """#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <vector>
 int main() {

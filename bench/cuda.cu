@@ -7,7 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 
 #include <cublas_v2.h>
 #include <thrust/execution_policy.h>

@@ -5,7 +5,7 @@
 #include <benchmark/benchmark.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 
 #include <cstddef>
 #include <cstdint>

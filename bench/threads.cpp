@@ -6,7 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/threads.hpp>
+#include <adasum/exec/threads.hpp>
 
 #include <atomic>
 #include <cstddef>

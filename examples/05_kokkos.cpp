@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Adasum of Kokkos views, on a Kokkos execution space, layer by layer.
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 
 #include <cmath>
 #include <cstdio>

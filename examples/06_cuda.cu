@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Adasum on a CUDA stream, layer by layer: enqueued, as kernels are.
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 
 #include <thrust/host_vector.h>
 

@@ -3,7 +3,7 @@
 // If MPI can send device memory, it is sent directly; otherwise it is staged through the host.
 #include <adasum/adasum.hpp>
 #include <adasum/communicators/mpi.hpp>
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 
 #include <thrust/host_vector.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Unusable input: an exception that names what and the sizes, before any byte of the caller's data changes.
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <doctest/doctest.h>

@@ -5,10 +5,10 @@
 #include <adasum/allreduce.hpp>
 #include <adasum/combine.hpp>
 #include <adasum/communicators/threads.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/rules/mean.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <bit>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/communicators/self.hpp>
 #include <adasum/communicators/threads.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/machine_file.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Closed forms and identities of adasum(a, b).
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <array>
 #include <cmath>

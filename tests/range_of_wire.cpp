@@ -15,7 +15,7 @@
 
 #include <adasum/adasum.hpp>
 #include <adasum/bucketed.hpp>
-#include <adasum/spaces/threads.hpp>
+#include <adasum/exec/threads.hpp>
 
 #include "support/arrangements.hpp"
 #include "support/every_instruction_set.hpp"

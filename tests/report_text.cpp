@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/report_text.hpp>
 #include <adasum/rules/mean.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <doctest/doctest.h>

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/torch_tensor.hpp>
 
 namespace test_of_torch_tensor {

@@ -5,9 +5,9 @@
 #include "detail/references/rule_ref.hpp"
 #include "detail/references/schedule_ref.hpp"
 #include "detail/references/space_ref.hpp"
+#include "exec/serial.hpp"
 #include "rules/adasum.hpp"
 #include "schedules/automatic.hpp"
-#include "spaces/serial.hpp"
 
 /// What most programs need of the library's own types, compiled with the engine (ADASUM_COMPILED).
 /// @cond internal

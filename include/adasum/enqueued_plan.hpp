@@ -29,7 +29,7 @@ namespace adasum {
 ///
 ///   * there is no report, for the host never learns what was computed;
 ///   * only rules that are applied along the tree can be used; they are copied to the device, and inner products are
-///     always measured (spaces/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that
+///     always measured (exec/cuda/weigh.hpp says what differs in extreme cases). Inf or NaN in a segment makes that
 ///     segment NaN on all ranks; there is no other policy;
 ///   * a rank that throws has enqueued nothing, and the other ranks' streams wait for it, as with any NCCL call. With
 ///     options::check_agreement, all ranks compare what they are about to do when the plan is made and before each run,

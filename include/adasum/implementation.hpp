@@ -19,10 +19,10 @@
 #endif
 
 #include "adasum.hpp"
+#include "exec/serial/kernels.hpp"
+#include "exec/serial/tables.hpp"
 #include "machine_file.hpp"
 #include "rules/named.hpp"
-#include "spaces/serial/kernels.hpp"
-#include "spaces/serial/tables.hpp"
 
 namespace adasum::detail::serial {
 template struct kernel_tables<number_format::binary64>;

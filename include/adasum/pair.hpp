@@ -87,7 +87,7 @@ void adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&...
 }
 
 /// Enqueues the adaptive sum of two gradients on the stream of the space (cuda_space) and returns at once; the host waits for
-/// nothing. Weights are computed on the device; spaces/cuda/weigh.hpp says what differs in extreme cases. Everything else is as
+/// nothing. Weights are computed on the device; exec/cuda/weigh.hpp says what differs in extreme cases. Everything else is as
 /// in adasum_pair.
 template <class Space, class A, class B, class Out, class... Segments>
 void enqueue_adasum_pair(const Space& space, A&& a, B&& b, Out&& out, const Segments&... segments) {

@@ -69,7 +69,7 @@ void adasum_tree_by_node(const Space& space, Gradients&& gradients, const node_g
 }
 
 /// Enqueues the adaptive sum of any number of gradients on the stream of the space (cuda_space) and returns at once. The host
-/// waits for nothing, so there is no report. Weights are computed on the device; spaces/cuda/weigh.hpp says what differs in
+/// waits for nothing, so there is no report. Weights are computed on the device; exec/cuda/weigh.hpp says what differs in
 /// extreme cases. Everything else is as in adasum_tree.
 template <class Space, class Gradients, class Out, class... Segments>
 void enqueue_adasum_tree(const Space& space, Gradients&& gradients, Out&& out, const Segments&... segments) {

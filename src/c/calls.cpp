@@ -9,9 +9,9 @@
 #include <adasum/compiled_tables.hpp>
 #include <adasum/core/error.hpp>
 #include <adasum/detail/engine/collective_setup.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/schedules/automatic.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include "arguments.hpp"
 

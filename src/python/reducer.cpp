@@ -11,8 +11,8 @@
 #include <adasum/core/error.hpp>
 #include <adasum/detail/engine/call_signature.hpp>
 #include <adasum/detail/engine/collective_setup.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/report_text.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/torch_tensor.hpp>
 
 #include "real_numbers.hpp"

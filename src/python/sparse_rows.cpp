@@ -11,7 +11,7 @@
 #include <adasum/detail/engine/call_signature.hpp>
 #include <adasum/detail/engine/collective_setup.hpp>
 #include <adasum/detail/engine/small_exchanges.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "real_numbers.hpp"
 

@@ -5,7 +5,7 @@
 #include <adasum/allreduce.hpp>
 #include <adasum/communicators/any.hpp>
 #include <adasum/communicators/threads.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include <chrono>
 #include <memory>

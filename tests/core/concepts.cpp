@@ -2,10 +2,10 @@
 // A rule and an execution space of the user's own, written from core/concepts.hpp alone, in the public calls.
 #include <adasum/combine.hpp>
 #include <adasum/core/concepts.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/rules/sum.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <cmath>

@@ -2,8 +2,8 @@
 #include <adasum/combine.hpp>
 #include <adasum/core/options.hpp>
 #include <adasum/core/report.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/mean.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <doctest/doctest.h>

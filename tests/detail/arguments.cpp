@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/combine.hpp>
 #include <adasum/detail/arguments.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/schedules/recursive_halving.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <doctest/doctest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/allreduce.hpp>
 #include <adasum/communicators/threads.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
 #include <adasum/schedules/hierarchical.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <doctest/doctest.h>
 

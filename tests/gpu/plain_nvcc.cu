@@ -2,6 +2,8 @@
 //
 // A user's program, for `nvcc -std=c++20` and no other flag: all local calls, for all scalars, with a rule of its own.
 #include <adasum/combine.hpp>
+#include <adasum/exec/cuda.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/adacons.hpp>
 #include <adasum/rules/adasum_linear.hpp>
@@ -9,8 +11,6 @@
 #include <adasum/rules/multi_krum.hpp>
 #include <adasum/rules/sum.hpp>
 #include <adasum/rules/unit_mean.hpp>
-#include <adasum/spaces/cuda.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <span>

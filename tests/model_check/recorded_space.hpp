@@ -2,7 +2,7 @@
 #pragma once
 
 #include <adasum/core/segments.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include <cstddef>
 #include <span>

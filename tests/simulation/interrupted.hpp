@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <adasum/core/node_groups.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/schedules/all_to_all.hpp>
 #include <adasum/schedules/automatic.hpp>
@@ -16,7 +17,6 @@
 #include <adasum/schedules/recursive_doubling.hpp>
 #include <adasum/schedules/recursive_halving.hpp>
 #include <adasum/schedules/shared_memory.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/testing/simulated_communicator.hpp>
 
 #include "case.hpp"

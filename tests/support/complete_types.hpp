@@ -15,7 +15,7 @@
 
 #include <adasum/core/communicator_state.hpp>
 #include <adasum/core/concepts.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "minimal_types.hpp"
 

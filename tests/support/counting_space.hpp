@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 namespace adasum::test {
 

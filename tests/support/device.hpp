@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 
 #include <cstddef>
 #include <span>

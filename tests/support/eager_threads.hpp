@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include <adasum/spaces/threads.hpp>
-#include <adasum/spaces/threads/team.hpp>
+#include <adasum/exec/threads.hpp>
+#include <adasum/exec/threads/team.hpp>
 
 namespace adasum::test {
 

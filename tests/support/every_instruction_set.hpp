@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <adasum/spaces/serial/instruction_set.hpp>
+#include <adasum/exec/serial/instruction_set.hpp>
 
 namespace adasum::test {
 

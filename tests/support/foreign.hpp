@@ -14,9 +14,9 @@
 #include <vector>
 
 #include <adasum/core/concepts.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/schedules/partition.hpp>
-#include <adasum/spaces/serial.hpp>
 
 /// Communicators, schedules, rules and execution spaces that a user could have written, from the concepts alone.
 namespace adasum::test {

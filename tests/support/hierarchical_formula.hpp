@@ -11,7 +11,7 @@
 
 #include <adasum/combine.hpp>
 #include <adasum/core/segments.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "scalars.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/named.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include "random_gradients.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <adasum/communicators/nccl.hpp>
 #include <adasum/core/options.hpp>
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 
 #include <cstddef>
 #include <vector>

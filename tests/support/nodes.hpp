@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <adasum/communicators/threads.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 namespace adasum::test {
 

@@ -12,7 +12,7 @@
 
 /// How far a correct computation may be from the oracle, to first order in the unit roundoffs. Three sources:
 ///
-/// 1. Inner products: |error of a·b| <= η‖a‖‖b‖, where η is the bound that spaces/serial/measure.hpp documents.
+/// 1. Inner products: |error of a·b| <= η‖a‖‖b‖, where η is the bound that exec/serial/measure.hpp documents.
 /// 2. Weights. Let node v = wₐ·a + w_b·b, wₐ = 1 − d/2A, and let the computed children be off by vectors of norm Eₐ,
 ///    E_b. From a Gram matrix, d comes with an error of ηmₐm_b and A with ηmₐ², m being Σ|cᵢ|‖gᵢ‖ over a child's leaves
 ///    (pair by pair, m is simply the child's norm). So

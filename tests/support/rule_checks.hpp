@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <adasum/combine.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/testing/rule.hpp>
 
 #include "random_gradients.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <stdexcept>
 
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 namespace adasum::test {
 

@@ -18,7 +18,7 @@
 
 #include <adasum/core/concepts.hpp>
 #include <adasum/detail/references/packed_element.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 namespace adasum::test {
 

@@ -5,7 +5,7 @@
 #include <adasum/communicators/self.hpp>
 #include <adasum/communicators/threads.hpp>
 #include <adasum/core/communicator_state.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/testing.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // check_execution_space takes spaces that are right, and finds planted faults.
 #include <doctest/doctest.h>
 
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/testing.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // check_execution_space looks at measure_in_double and mix_in_double of spaces that have them, and finds planted faults.
 #include <doctest/doctest.h>
 
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/testing/execution_space.hpp>
 
 #include <cstddef>

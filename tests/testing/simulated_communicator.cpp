@@ -2,7 +2,7 @@
 // What a simulation is made of. Reductions by it: tests/simulation/.
 #include <doctest/doctest.h>
 
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/testing.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 
 #include "check_findings.hpp"
 #include "one_process.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <adasum/spaces/serial.hpp>
-#include <adasum/spaces/threads.hpp>
+#include <adasum/exec/serial.hpp>
+#include <adasum/exec/threads.hpp>
 
 #include "check_findings.hpp"
 #include "one_process.hpp"

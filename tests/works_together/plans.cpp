@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <adasum/exec/serial.hpp>
+#include <adasum/exec/threads.hpp>
 #include <adasum/rules/adasum.hpp>
 #include <adasum/rules/adasum_linear.hpp>
-#include <adasum/spaces/serial.hpp>
-#include <adasum/spaces/threads.hpp>
 
 #include "erased_rule.hpp"
 #include "trials.hpp"

@@ -56,7 +56,7 @@ constexpr bool eigen_is_contiguous = [] {
 namespace adasum {
 
 /// How a foreign array type is read as contiguous elements. Specialise with `static std::span<T> span(const A&)` for a
-/// type that is neither a contiguous range nor one of Eigen's, as spaces/ does for Kokkos::View and device vectors.
+/// type that is neither a contiguous range nor one of Eigen's, as exec/ does for Kokkos::View and device vectors.
 template <class A>
 struct gradient_traits {};
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <adasum/communicators/c10d.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/testing/communicator.hpp>
 
 #include "support/gloo_world.hpp"

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include <adasum/communicators/c10d.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
 #include <adasum/schedules/shared_memory.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include "support/gloo_world.hpp"
 

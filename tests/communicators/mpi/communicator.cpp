@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <adasum/communicators/mpi.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/testing/communicator.hpp>
 
 #include "support/mpi_world.hpp"

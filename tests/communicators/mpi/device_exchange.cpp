@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <adasum/communicators/mpi.hpp>
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 
 #include "emulated_cuda/runtime.hpp"
 #include "support/allocations.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <adasum/communicators/mpi.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "support/mpi_world.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <adasum/communicators/mpi/staging.hpp>
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 
 #include "emulated_cuda/runtime.hpp"
 

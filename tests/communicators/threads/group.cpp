@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <adasum/communicators/threads.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "support/ranks.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <adasum/communicators/threads.hpp>
 #include <adasum/detail/engine/shard_exchange.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "support/ranks.hpp"
 #include "support/shards.hpp"

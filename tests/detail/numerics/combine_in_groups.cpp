@@ -4,8 +4,8 @@
 #include <adasum/combine.hpp>
 #include <adasum/core/space_members.hpp>
 #include <adasum/detail/numerics/combine_in_groups.hpp>
-#include <adasum/spaces/serial.hpp>
-#include <adasum/spaces/threads.hpp>
+#include <adasum/exec/serial.hpp>
+#include <adasum/exec/threads.hpp>
 #include <adasum/tree.hpp>
 
 #include <cmath>

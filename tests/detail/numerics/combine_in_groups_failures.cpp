@@ -4,7 +4,7 @@
 #include <adasum/combine.hpp>
 #include <adasum/detail/numerics/combine_in_groups.hpp>
 #include <adasum/detail/references/sums_table.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <doctest/doctest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // adasum_pair of what inner products cannot decide, against combine, which goes another way: the same bits.
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -2,10 +2,10 @@
 // Inf or NaN in a segment of any gradient makes that whole segment NaN, and only that one; the report says whose it
 // was.
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/rules/sum.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <array>
 #include <cmath>

@@ -3,8 +3,8 @@
 #include <adasum/combine.hpp>
 #include <adasum/core/weigh.hpp>
 #include <adasum/detail/numerics/recombine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 #include <cmath>

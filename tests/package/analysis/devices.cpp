@@ -8,7 +8,7 @@
 #include <adasum/adasum.hpp>
 #include <adasum/communicators/nccl.hpp>
 #include <adasum/enqueued_plan.hpp>
-#include <adasum/spaces/cuda.hpp>
+#include <adasum/exec/cuda.hpp>
 #ifdef ADASUM_TEST_MPI
 #include <adasum/communicators/mpi.hpp>
 #endif

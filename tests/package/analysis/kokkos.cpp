@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 
 /// Calls on Kokkos' spaces, by the kernels for the host and by those for devices: for tools that look at templates only
 /// where they are used.

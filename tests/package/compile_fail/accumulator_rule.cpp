@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: an accumulator needs a rule for two gradients; this one looks at all of them at once
 #include <adasum/accumulator.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/multi_krum.hpp>
-#include <adasum/spaces/serial.hpp>
 
 /// An accumulator has only two vectors at a time.
 void use(const adasum::segments& segments) {

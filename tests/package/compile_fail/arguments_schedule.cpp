@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: this call takes no schedule
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/schedules/recursive_doubling.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 /// There are no messages.

@@ -3,8 +3,8 @@
 #include <adasum/allreduce.hpp>
 #include <adasum/communicators/self.hpp>
 #include <adasum/core/parts.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/reduce_scatter.hpp>
-#include <adasum/spaces/serial.hpp>
 
 /// A shard of the result cannot be dealt out further.
 void use(std::vector<float>& gradient) {

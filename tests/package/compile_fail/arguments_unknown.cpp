@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: neither segments, a rule, a schedule nor options
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/schedules/recursive_doubling.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/tree.hpp>
 
 /// What would a number be?

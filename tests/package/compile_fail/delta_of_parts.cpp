@@ -2,9 +2,9 @@
 // expect only: write a plan of plan_allreduce: other plans do not give every rank the whole combined step
 #include <adasum/communicators/self.hpp>
 #include <adasum/delta.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
 #include <adasum/reduce_scatter.hpp>
-#include <adasum/spaces/serial.hpp>
 
 /// A rank that gets a part of the combined step cannot take the step.
 void use(const std::vector<float>& before, std::vector<float>& weights) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: write the call without enqueue_
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 
 /// The serial space has no stream.
 void use(std::vector<float>& a, std::vector<float>& b) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: needs_gram.* there is .static constexpr adasum::inner_products needs
 #include <adasum/combine.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 /// A rule with a member that the concept once named.
 struct halves {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: the rule has a member that is no longer asked for: .*chosen_name, since its .name. need not be static
 #include <adasum/combine.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 /// A rule whose name depends on the object.
 struct halves {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: write a range of gradients
 #include <adasum/combine.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #ifdef CORRECTED
 using gradients = std::vector<std::vector<float>>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: write std::span.pointer, length.
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 
 void use(float* a, std::size_t length) {
 #ifdef CORRECTED

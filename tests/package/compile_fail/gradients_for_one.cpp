@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: write one flat array, with adasum::segments
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #ifdef CORRECTED
 using gradient = std::vector<float>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: a strided Kokkos::View \(LayoutStride\) is no contiguous gradient
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 
 #ifdef CORRECTED
 using layout = Kokkos::LayoutRight;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: write Kokkos::View<T\*, memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>\(view.data\(\), view.span\(\)\)
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 
 #ifdef CORRECTED
 using view_data = float*;

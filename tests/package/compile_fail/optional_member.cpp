@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: the rule's member degree is not .int degree\(\) const
 #include <adasum/combine.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 /// A rule whose degree is not one that the library would ask for.
 struct halves {

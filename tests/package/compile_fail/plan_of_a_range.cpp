@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: a plan is made for segments or a length: write adasum::segments.lengths., or gradient.size..
 #include <adasum/communicators/self.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/plan.hpp>
-#include <adasum/spaces/serial.hpp>
 
 /// Lengths, or a gradient? A plan has not seen any.
 void use(const std::vector<std::size_t>& lengths) {

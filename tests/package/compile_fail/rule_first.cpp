@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect only: write the rule after the gradients
 #include <adasum/combine.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 void use(std::vector<std::vector<float>>& gradients, std::vector<float>& out) {
 #ifdef CORRECTED

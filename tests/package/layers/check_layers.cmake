@@ -6,7 +6,7 @@
 cmake_minimum_required(VERSION 3.25)
 
 # A layer comes after those whose folders hold its own.
-set(layers core rules schedules spaces communicators testing detail detail/references detail/numerics detail/engine)
+set(layers core rules schedules exec communicators testing detail detail/references detail/numerics detail/engine)
 foreach(layer IN LISTS layers)
   set(${layer}_may_include ${layer} core)
 endforeach()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Against the singular value decomposition of the gradients themselves.
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/rules/eigen/aligned_mtl.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <doctest/doctest.h>
 

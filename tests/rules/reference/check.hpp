@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <adasum/combine.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "../../support/random_gradients.hpp"
 #include "../../support/eigen_scalars.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/core/error.hpp>
 #include <adasum/detail/engine/transport/messages.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/schedules/all_to_all.hpp>
 #include <adasum/schedules/recursive_doubling.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <doctest/doctest.h>
 

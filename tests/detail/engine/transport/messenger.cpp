@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/detail/engine/transport/messenger.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/core/error.hpp>
 #include <adasum/detail/engine/transport/shared_memory.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/schedules/all_to_all.hpp>
 #include <adasum/schedules/recursive_doubling.hpp>
 #include <adasum/schedules/recursive_halving.hpp>
 #include <adasum/schedules/shared_memory.hpp>
-#include <adasum/spaces/serial.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 #include <adasum/testing/execution_space.hpp>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_kokkos_space {
+namespace test_of_exec_kokkos_space {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -207,4 +207,4 @@ TEST_CASE("a plan, in its own buffer and on a view") {
   CHECK(square == doctest::Approx(1));
 }
 
-}  // namespace test_of_spaces_kokkos_space
+}  // namespace test_of_exec_kokkos_space

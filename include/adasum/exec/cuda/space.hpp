@@ -40,7 +40,7 @@ namespace adasum {
 /// adasum_pair, combine and the others return when the result is there; the host reads inner products between measure
 /// and mix. Calls whose name begins with enqueue_ compute weights on the device: the host waits for nothing, and from
 /// the second call with the same segments on, nothing is allocated. So they can be recorded in a CUDA graph, which must
-/// not outlive the space. Their rules run on the device: spaces/cuda/weigh.hpp.
+/// not outlive the space. Their rules run on the device: exec/cuda/weigh.hpp.
 ///
 /// One kernel for each of measure and mix, whatever the number of segments; the order of additions is fixed by the
 /// window alone, so results have the same bits in every run, and on devices of one architecture. For float, double,
@@ -129,7 +129,7 @@ class cuda_space {
 
   /// measure → weigh → mix under a rule along the tree, enqueued: the host waits for nothing. `rule` is copied to the
   /// device, where its operator() is called: mark it ADASUM_HOST_DEVICE. What weighing on the device means where
-  /// gradients cancel or squares leave the range of double: spaces/cuda/weigh.hpp.
+  /// gradients cancel or squares leave the range of double: exec/cuda/weigh.hpp.
   /// @throws bad_input  new segments, or more memory needed, while the stream is being recorded in a graph
   template <scalar T, tree_rule Rule>
     requires std::is_trivially_copyable_v<Rule>

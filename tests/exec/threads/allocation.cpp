@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What threads_space allocates, and what happens when there is no memory.
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/threads.hpp>
+#include <adasum/exec/threads.hpp>
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_threads_allocation {
+namespace test_of_exec_threads_allocation {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -115,4 +115,4 @@ TEST_CASE("whichever allocation fails: std::bad_alloc, `out` as it was or comple
   }
 }
 
-}  // namespace test_of_spaces_threads_allocation
+}  // namespace test_of_exec_threads_allocation

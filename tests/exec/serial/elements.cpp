@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The 16-bit conversions of the vector kernels, and those of single numbers, over all 16-bit patterns and the floats around them.
 #include <adasum/core/scalar_value.hpp>
-#include <adasum/spaces/serial/elements.hpp>
-#include <adasum/spaces/serial/instruction_set.hpp>
+#include <adasum/exec/serial/elements.hpp>
+#include <adasum/exec/serial/instruction_set.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -16,16 +16,16 @@
 #include "support/doctest_scalars.hpp"
 #include "support/every_instruction_set.hpp"
 
-namespace test_of_spaces_serial_elements {
+namespace test_of_exec_serial_elements {
 struct half_bits {
   std::uint16_t bits;
 };
 struct bfloat16_bits {
   std::uint16_t bits;
 };
-}  // namespace test_of_spaces_serial_elements
+}  // namespace test_of_exec_serial_elements
 
-using test_of_spaces_serial_elements::half_bits, test_of_spaces_serial_elements::bfloat16_bits;
+using test_of_exec_serial_elements::half_bits, test_of_exec_serial_elements::bfloat16_bits;
 template <>
 struct adasum::scalar_traits<half_bits> : adasum::stored_as<adasum::number_format::binary16> {};
 template <>
@@ -33,7 +33,7 @@ struct adasum::scalar_traits<bfloat16_bits> : adasum::stored_as<adasum::number_f
 TYPE_TO_STRING(half_bits);
 TYPE_TO_STRING(bfloat16_bits);
 
-namespace test_of_spaces_serial_elements {
+namespace test_of_exec_serial_elements {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -209,4 +209,4 @@ TEST_CASE_TEMPLATE("16-bit numbers one by one: each is read, and found again; be
   CHECK(detail::encode<format>(-1e-300) == 0x8000);
 }
 
-}  // namespace test_of_spaces_serial_elements
+}  // namespace test_of_exec_serial_elements

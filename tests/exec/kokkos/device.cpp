@@ -4,7 +4,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/kokkos.hpp>
+#include <adasum/exec/kokkos.hpp>
 
 #include <cstdio>
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <adasum/core/error.hpp>
-#include <adasum/spaces/threads/space.hpp>
-#include <adasum/spaces/threads/workers.hpp>
+#include <adasum/exec/threads/space.hpp>
+#include <adasum/exec/threads/workers.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,7 @@
 
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_threads_workers {
+namespace test_of_exec_threads_workers {
 
 using namespace adasum::test;
 using adasum::detail::threads_backend::processors;
@@ -214,4 +214,4 @@ TEST_CASE("a thread that cannot be started is an error, nothing is done, and tho
 #endif
 #endif
 
-}  // namespace test_of_spaces_threads_workers
+}  // namespace test_of_exec_threads_workers

@@ -3,4 +3,4 @@
 #pragma once
 
 #include <adasum/plan.hpp>
-#include "../spaces/space.hpp"
+#include "../exec/space.hpp"

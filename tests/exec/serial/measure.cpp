@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // serial_space::measure with every instruction set, against long double, within the bounds that measure.hpp documents.
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_serial_measure {
+namespace test_of_exec_serial_measure {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -177,4 +177,4 @@ TEST_CASE_TEMPLATE("a square is zero only where the vector is", T, ADASUM_TEST_F
       }
 }
 
-}  // namespace test_of_spaces_serial_measure
+}  // namespace test_of_exec_serial_measure

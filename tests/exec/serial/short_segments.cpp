@@ -3,7 +3,7 @@
 // says, at every place of a window, and nothing else is read or written.
 #include <doctest/doctest.h>
 
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_serial_short_segments {
+namespace test_of_exec_serial_short_segments {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -71,7 +71,7 @@ TEST_CASE("Gram matrices of short segments are those of doubles") {
     space.measure<float>(g.window, g.pointers(), gram.data());
     for (std::size_t k = 0; k < cut.size(); ++k) {
       const auto piece = g.window.local(k);
-      if (cut.length(k) > 16) continue;  // in float lanes, where there are two vectors: tests/spaces/serial/measure.cpp
+      if (cut.length(k) > 16) continue;  // in float lanes, where there are two vectors: tests/exec/serial/measure.cpp
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j <= i; ++j) {
           real exact = 0, size = 0;
@@ -160,4 +160,4 @@ TEST_CASE("an element of a short segment has the same bits wherever a window end
     }
 }
 
-}  // namespace test_of_spaces_serial_short_segments
+}  // namespace test_of_exec_serial_short_segments

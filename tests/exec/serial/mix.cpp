@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // serial_space::mix with every instruction set, against long double, element by element.
-#include <adasum/spaces/serial.hpp>
-#include <adasum/spaces/serial/blocks.hpp>
+#include <adasum/exec/serial.hpp>
+#include <adasum/exec/serial/blocks.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_serial_mix {
+namespace test_of_exec_serial_mix {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -260,4 +260,4 @@ TEST_CASE("float lanes keep the trailing bits of a weight") {
   }
 }
 
-}  // namespace test_of_spaces_serial_mix
+}  // namespace test_of_exec_serial_mix

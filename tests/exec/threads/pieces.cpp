@@ -2,14 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <adasum/core/segments.hpp>
-#include <adasum/spaces/threads/team.hpp>
+#include <adasum/exec/threads/team.hpp>
 
 #include <cstddef>
 #include <vector>
 
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_threads_pieces {
+namespace test_of_exec_threads_pieces {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -52,4 +52,4 @@ TEST_CASE("pieces cover the window once, in order; segments are whole or cut int
         }
 }
 
-}  // namespace test_of_spaces_threads_pieces
+}  // namespace test_of_exec_threads_pieces

@@ -4,7 +4,7 @@
 #include "../core/config.hpp"
 
 #ifndef __CUDACC__
-#error "adasum/spaces/cuda.hpp holds CUDA kernels: compile this file with nvcc -std=c++20, as CUDA (.cu, or nvcc -x cu)"
+#error "adasum/exec/cuda.hpp holds CUDA kernels: compile this file with nvcc -std=c++20, as CUDA (.cu, or nvcc -x cu)"
 #endif
 
 #include "cuda/device.hpp"

@@ -8,7 +8,7 @@
 #include "support/device.hpp"
 #include "support/random_gradients.hpp"
 
-namespace test_of_spaces_cuda_host_logic {
+namespace test_of_exec_cuda_host_logic {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -137,4 +137,4 @@ TEST_CASE("first_tiles counts the tiles before each segment") {
   CHECK(detail::first_tiles(tiles, cut.size()) == std::vector<std::size_t>{0, 2, 2, 5, 5, 6});
 }
 
-}  // namespace test_of_spaces_cuda_host_logic
+}  // namespace test_of_exec_cuda_host_logic

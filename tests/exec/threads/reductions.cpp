@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // threads_space among ranks that are threads, all of which share its workers: the bits of serial_space under every rule.
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/threads.hpp>
+#include <adasum/exec/threads.hpp>
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
 
-namespace test_of_spaces_threads_reductions {
+namespace test_of_exec_threads_reductions {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -84,4 +84,4 @@ TEST_CASE("single calls find their plan again, whichever object of as many threa
     for (const auto& gradient : rank) CHECK(same_bits(gradient, results[0][0]));
 }
 
-}  // namespace test_of_spaces_threads_reductions
+}  // namespace test_of_exec_threads_reductions

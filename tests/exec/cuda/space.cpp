@@ -2,11 +2,11 @@
 //
 // cuda_space, on a device or on the emulated one.
 #include <adasum/combine.hpp>
+#include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/multi_krum.hpp>
 #include <adasum/rules/sum.hpp>
 #include <adasum/rules/unit_mean.hpp>
-#include <adasum/spaces/serial.hpp>
 #include <adasum/testing/execution_space.hpp>
 #include <adasum/tree.hpp>
 
@@ -21,7 +21,7 @@
 #include "support/random_gradients.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_cuda_space {
+namespace test_of_exec_cuda_space {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -365,4 +365,4 @@ TEST_CASE("what fails in the runtime is named") {
   }
 }
 
-}  // namespace test_of_spaces_cuda_space
+}  // namespace test_of_exec_cuda_space

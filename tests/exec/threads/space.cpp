@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // threads_space: the contract of the concept, and the same bits as serial_space.
 #include <adasum/adasum.hpp>
-#include <adasum/spaces/threads.hpp>
-#include <adasum/spaces/threads/space.hpp>
+#include <adasum/exec/threads.hpp>
+#include <adasum/exec/threads/space.hpp>
 #include <adasum/testing/execution_space.hpp>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 #include "support/refusal.hpp"
 #include "support/sizes.hpp"
 
-namespace test_of_spaces_threads_space {
+namespace test_of_exec_threads_space {
 
 using namespace adasum;
 using namespace adasum::test;
@@ -326,4 +326,4 @@ TEST_CASE("numbers of threads: what is refused, and which spaces are equal") {
   CHECK(rounding_of(detail::own_type{}, threads_space(3)) == rounding_of(detail::own_type{}, serial_space()));
 }
 
-}  // namespace test_of_spaces_threads_space
+}  // namespace test_of_exec_threads_space
