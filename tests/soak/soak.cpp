@@ -177,8 +177,8 @@ class soak {
     });
   }
   void run_plan() {
-    const auto& [plan, one] = plans_[below(plans_.size())];
-    if (plan) reduce(*one, [&](auto gradient, const auto&) { plan(gradient); });
+    const auto& kept = plans_[below(plans_.size())];
+    if (kept.first) reduce(*kept.second, [&](auto gradient, const auto&) { kept.first(gradient); });
   }
 
   /// Bad input on one rank: all throw.
