@@ -178,7 +178,7 @@ class soak {
   }
   void run_plan() {
     const auto& kept = plans_[below(plans_.size())];
-    if (kept.first) reduce(*kept.second, [&](auto gradient, const auto&) { kept.first(gradient); });
+    if (kept.run) reduce(*kept.of, [&](auto gradient, const auto&) { kept.run(gradient); });
   }
 
   /// Bad input on one rank: all throw.
