@@ -95,8 +95,7 @@ constexpr void refuse_members_of_space() {
       "adasum: the space's for_recombining is not a function `for_recombining(const my_space&)` that returns a "
       "space for double, which also copies from these elements to double and back");
   static_assert(
-      device_space<Space> || (!requires { &Space::upload; } && !requires { &Space::download; } &&
-                              !requires { typename Space::host_memory; }),
+      device_space<Space> || (!requires { &Space::upload; } && !requires { &Space::download; }),
       "adasum: the space has some members of a device_space, but not all, or others than that concept states: the host "
       "would read and write its memory; see core/concepts.hpp");
   static_assert(
