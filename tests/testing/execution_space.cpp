@@ -211,8 +211,8 @@ TEST_CASE("spaces of users that are right") {
   }
   using names = std::vector<std::string>;
   CHECK(check_execution_space<float>(minimal_space<float>(1)) == names{});
-  CHECK(check_execution_space<float>(complete_space(asked)) == names{"16-bit copies", "arithmetic in double",
-                                                                     "for_recombining", "can_reach"});
+  CHECK(check_execution_space<float>(complete_space(asked)) ==
+        names{"16-bit copies", "arithmetic in double", "sums in double", "for_recombining", "can_reach"});
   CHECK_NOTHROW(check_execution_space<float>(faulty_space(fault::none)));
   CHECK_NOTHROW(check_execution_space<double>(faulty_space(fault::none)));
 }

@@ -57,8 +57,9 @@ TEST_CASE("rules that are right") {
   CHECK(check_rule(minimal_gram_rule(1)).empty());
   CHECK(check_rule(complete_pairwise_rule{asked}) ==
         std::vector<std::string>{"needs", "whole_model", "degree", "fallbacks"});
-  CHECK(check_rule(complete_gram_rule{asked}) ==
-        std::vector<std::string>{"needs", "whole_model", "leaves_out_nonfinite", "degree", "parameters", "fallbacks"});
+  CHECK(check_rule(complete_gram_rule{asked}) == std::vector<std::string>{"needs", "rule(gram, weights, k)",
+                                                                          "whole_model", "leaves_out_nonfinite",
+                                                                          "degree", "parameters", "fallbacks"});
   CHECK_NOTHROW(check_rule(longest{}));
 }
 

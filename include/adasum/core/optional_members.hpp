@@ -24,9 +24,9 @@ namespace detail {
 
 // Whether a rule has a member, as the page says it. A schedule's parameters are asked for likewise.
 template <class R>
-concept says_whether_nonfinite = requires {
-  { R::leaves_out_nonfinite } -> std::convertible_to<bool>;
-};
+concept says_what_it_needs = requires { typename std::integral_constant<inner_products, R::needs>; };
+template <class R>
+concept says_whether_nonfinite = requires { typename std::bool_constant<R::leaves_out_nonfinite>; };
 template <class R>
 concept has_degree = requires(const R& rule) {
   { rule.degree() } -> std::same_as<int>;
@@ -49,8 +49,8 @@ concept says_whether_whole_model = requires(const R& rule) {
 /// How good inner products must be for a rule.
 template <rule R>
 constexpr inner_products needs_of = [] {
-  if constexpr (requires { R::needs; })
-    return inner_products{R::needs};
+  if constexpr (detail::says_what_it_needs<R>)
+    return R::needs;
   else
     return inner_products::usual;
 }();
@@ -71,7 +71,7 @@ constexpr bool needs_accurate_gram = needs_of<R> == inner_products::accurate || 
 template <rule R>
 constexpr bool leaves_out_nonfinite = [] {
   if constexpr (detail::says_whether_nonfinite<R>)
-    return static_cast<bool>(R::leaves_out_nonfinite);
+    return R::leaves_out_nonfinite;
   else
     return false;
 }();

@@ -40,6 +40,7 @@ class any_rule {
       : table_(&detail::table_of_rule<Rule, any_rule>),
         copy_([](const void* held) { return detail::own(Rule(*static_cast<const Rule*>(held))); }),
         held_(detail::own(std::move(rule))) {
+    detail::refuse_members_of_rule<Rule>();
     name = reference().name();
   }
   /// With a state of its own.

@@ -16,6 +16,8 @@
 #include "../detail/references/rule_ref.hpp"
 #include "../detail/references/schedule_ref.hpp"
 #include "../detail/references/space_ref.hpp"
+#include "../detail/references/sums_table.hpp"
+#include "near_misses.hpp"
 
 /// Which optional members of a type the library takes. The tables say it that the engine calls them by.
 namespace adasum::detail {
@@ -32,8 +34,10 @@ inline member_list taken(std::initializer_list<std::pair<const char*, bool>> mem
 template <class Rule>
 member_list taken_members_of_rule() {
   refuse_members_of_rule<Rule>();
+  refuse_near_misses_of_rule<Rule>();
   const auto& table = table_of_rule<Rule>;
   return taken({{"needs", needs_of<Rule> != inner_products::usual},
+                {"rule(gram, weights, k)", !pairwise_rule<Rule> && takes_number_of_segment<Rule>},
                 {"whole_model", table.whole_model != nullptr},
                 {"leaves_out_nonfinite", table.leaves_out_nonfinite},
                 {"degree", has_degree<Rule>},
@@ -44,9 +48,11 @@ member_list taken_members_of_rule() {
 template <scalar T, class Space>
 member_list taken_members_of_space() {
   refuse_members_of_space<T, Space>();
+  refuse_near_misses_of_space<T, Space>();
   const auto& table = table_of_space<T, Space>;
   return taken({{"16-bit copies", table.packing != nullptr},
                 {"arithmetic in double", table.mix_in_double != nullptr},
+                {"sums in double", sums_if_any<T, Space>() != nullptr},
                 {"for_recombining", table.copies_are_double && !std::is_same_v<T, double>},
                 {"can_reach", table.can_reach != nullptr}});
 }
@@ -54,11 +60,13 @@ member_list taken_members_of_space() {
 template <class Comm, class Space>
 member_list taken_members_of_communicator() {
   refuse_members_of_communicator<Comm>();
+  refuse_near_misses_of_communicator<Comm>();
   const auto& table = table_of_communicator<Comm, Space>;
   auto names = taken({{"state", has_state<Comm>},
                       {"reserve", table.reserve != nullptr},
                       {"nodes", table.nodes != nullptr},
                       {"post", table.posting != nullptr},
+                      {"reserve with pending", table.posting != nullptr && table.posting->reserve != nullptr},
                       {"share", table.sharing != nullptr}});
   if constexpr (shared_memory_communicator<Comm>) {
     using memory = decltype(std::declval<const Comm&>().share(std::size_t{}));
@@ -72,6 +80,7 @@ member_list taken_members_of_communicator() {
 template <class Schedule>
 member_list taken_members_of_schedule() {
   refuse_members_of_schedule<Schedule>();
+  refuse_near_misses_of_schedule<Schedule>();
   const auto& table = table_of_schedule<Schedule>;
   return taken({{"uses_shared_memory", table.uses_shared_memory != nullptr},
                 {"leaf_ranks", table.leaf_ranks != nullptr},

@@ -127,20 +127,12 @@ class communicator_ref {
 
 // ── from the concept to the table ──
 
-template <class Comm>
-concept reserves_messages = requires(const Comm& comm, std::size_t count) {
-  comm.reserve(count, count);
-};
-template <class Comm>
-concept reserves_pending = requires(const Comm& comm, std::size_t count, typename Comm::pending& held) {
-  comm.reserve(count, count, held);
-};
-
 template <class Comm, class Space>
 struct functions_of_communicator {
   static_assert(
-      posting_communicator<Comm, Space> || device_space<Space> || !requires { typename Comm::pending; },
-      "a communicator with a type `pending` must be a posting_communicator: see core/concepts.hpp");
+      posting_communicator<Comm, Space> ||
+          (requires { typename Comm::pending; } ? device_space<Space> : !names_post<Comm, Space>),
+      "adasum: a communicator with post() or a type `pending` must be a posting_communicator: see core/concepts.hpp");
 
   template <class Object>  // see functions_of_space
   static const Comm& of(const Object* comm) {

@@ -90,6 +90,10 @@ concept weighs_without_failing = requires(Rule& rule, const pair_gram& gram) {
   { rule(gram) } noexcept;
 };
 
+template <class Rule>
+concept takes_number_of_segment =
+    requires(Rule& rule, gram_view gram, std::span<double> weights, std::size_t k) { rule(gram, weights, k); };
+
 /// @tparam Object  what the reference points to: the rule itself or, as rules::any_rule, what holds it
 template <rule Rule, class Object = Rule>
 struct functions_of_rule {
@@ -116,7 +120,7 @@ rule_table table_of_rule{
     .all = entry_if<!pairwise_rule<Rule>, decltype(rule_table::all)>(
         [](auto* rule, gram_view gram, std::span<double> weights, std::size_t segment) {
           auto& held = Functions::of(rule);
-          if constexpr (requires { held(gram, weights, segment); })
+          if constexpr (takes_number_of_segment<Rule>)
             held(gram, weights, segment);
           else
             held(gram, weights);
