@@ -2,7 +2,8 @@
 #
 # `cpack -G DEB` in a build folder that was configured with -DCMAKE_INSTALL_PREFIX=/usr makes
 #
-#   libadasum-dev           headers, CMake and pkg-config files; what links the libraries below, where there are any
+#   libadasum-dev           headers, CMake and pkg-config files, adasum::compiled and adasum::compiled_mpi; what links the
+#                           libraries below, where there are any
 #   libadasum0.1            with ADASUM_C: the C library; its name has the numbers of its soname
 #   libadasum-fortran0.1    with ADASUM_FORTRAN: the library of the Fortran module
 #
@@ -28,6 +29,7 @@ them where they are parallel, so that training keeps its accuracy as workers\nar
 .\nThis package has what programs in ")
 
 set(adasum_deb_development libadasum-dev)
+set(adasum_deb_depends "")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME ${adasum_deb_development})
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "libopenmpi-dev | libmpich-dev, libeigen3-dev")
@@ -44,10 +46,12 @@ if(ADASUM_C)
   set(CPACK_DEBIAN_C_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_C_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/packaging/debian/triggers")
   set(CPACK_DEBIAN_C_DESCRIPTION "${adasum_deb_description}C load.")
-  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${adasum_deb_c} (= ${PROJECT_VERSION})")
+  list(APPEND adasum_deb_depends "${adasum_deb_c} (= ${PROJECT_VERSION})")
   set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "${adasum_deb_description}C++ and C are\ncompiled with.")
+endif()
 
-  # The header of C includes that of the MPI for which the library was built.
+# adasum::compiled_mpi and the header of C need the MPI for which they were built: its header, and its library.
+if(ADASUM_C OR (ADASUM_INSTALL_COMPILED AND TARGET adasum_compiled_mpi))
   find_program(ADASUM_DPKG_QUERY dpkg-query)
   find_file(ADASUM_MPI_HEADER mpi.h HINTS ${MPI_CXX_INCLUDE_DIRS} NO_DEFAULT_PATH)
   mark_as_advanced(ADASUM_DPKG_QUERY ADASUM_MPI_HEADER)
@@ -55,7 +59,7 @@ if(ADASUM_C)
     file(REAL_PATH "${ADASUM_MPI_HEADER}" header)
     execute_process(COMMAND "${ADASUM_DPKG_QUERY}" --search "${header}" OUTPUT_VARIABLE owner ERROR_QUIET)
     if(owner MATCHES "^([^:, \n]+)")
-      string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", ${CMAKE_MATCH_1}")
+      list(APPEND adasum_deb_depends ${CMAKE_MATCH_1})
       set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS libeigen3-dev)
     endif()
   endif()
@@ -71,8 +75,9 @@ if(TARGET adasum_fortran)
   # No package that is installed has the C library yet.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}")
   set(CPACK_DEBIAN_FORTRAN_DESCRIPTION "${adasum_deb_description}Fortran load.")
-  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", ${adasum_deb_fortran} (= ${PROJECT_VERSION})")
+  list(APPEND adasum_deb_depends "${adasum_deb_fortran} (= ${PROJECT_VERSION})")
 endif()
+list(JOIN adasum_deb_depends ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 

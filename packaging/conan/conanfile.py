@@ -16,17 +16,18 @@ required_conan_version = ">=2.0"
 
 class Adasum(ConanFile):
     name = "adasum"
-    description = "Header-only C++20 library that combines the gradients of any number of workers by adaptive summation"
+    description = "C++20 library that combines the gradients of any number of workers by adaptive summation"
     license = "Apache-2.0 WITH LLVM-exception"
     author = "The adasum authors"
     homepage = "https://arxiv.org/abs/2006.02924"
-    topics = ("adaptive summation", "allreduce", "distributed training", "gradient aggregation", "mpi", "header-only")
+    topics = ("adaptive summation", "allreduce", "distributed training", "gradient aggregation", "mpi")
 
     package_type = "unknown"  # see configure()
     settings = "os", "arch", "compiler", "build_type"
     # MPI is that of the system, where the consumer's CMake finds it: Conan has no package that fits every cluster.
-    options = {"eigen": [True, False], "compiled": [True, False], "c": [True, False]}
-    default_options = {"eigen": True, "compiled": False, "c": False}
+    # adasum::mpi is always there; the option is for what is compiled.
+    options = {"eigen": [True, False], "compiled": [True, False], "mpi": [True, False], "c": [True, False]}
+    default_options = {"eigen": True, "compiled": True, "mpi": False, "c": False}
 
     @property
     def _sources(self):
@@ -68,6 +69,8 @@ class Adasum(ConanFile):
         oldest = {"gcc": "12", "clang": "14"}.get(str(self.settings.compiler))
         if oldest and Version(self.settings.compiler.version) < oldest:
             raise ConanInvalidConfiguration(f"adasum needs C++20, as in {self.settings.compiler} {oldest} and later")
+        if self.options.c and not self.options.mpi:
+            raise ConanInvalidConfiguration("adasum's option c needs its option mpi")
         if self.settings.os != "Linux":
             raise ConanInvalidConfiguration("adasum is for Linux")
 
@@ -84,6 +87,8 @@ class Adasum(ConanFile):
                 "ADASUM_INSTALL_COMPILED": bool(self.options.compiled),
                 "ADASUM_C": bool(self.options.c),
                 "CMAKE_DISABLE_FIND_PACKAGE_Eigen3": not self.options.eigen,
+                "CMAKE_DISABLE_FIND_PACKAGE_MPI": not self.options.mpi,
+                "CMAKE_REQUIRE_FIND_PACKAGE_MPI": bool(self.options.mpi),
             }
         )
         toolchain.generate()
@@ -99,13 +104,28 @@ class Adasum(ConanFile):
         rmdir(self, Path(self.package_folder) / "share" / "doc")
 
     def package_info(self):
-        # The library's own files for CMake are used, with all their components.
+        # CMake uses the library's own files, with all their components. What follows is for other build systems.
         self.cpp_info.set_property("cmake_find_mode", "none")
-        self.cpp_info.builddirs.append("share/cmake/adasum")
-        self.cpp_info.set_property("pkg_config_name", "adasum")
-        self.cpp_info.bindirs = []
-        libraries = {"c": "adasum", "compiled": "adasum_compiled"}
-        self.cpp_info.libs = [library for option, library in libraries.items() if self.options.get_safe(option)]
-        if not self.cpp_info.libs:
-            self.cpp_info.libdirs = []
-        self.cpp_info.system_libs.append("pthread")
+        headers = self._component("adasum", "adasum")
+        headers.builddirs = ["share/cmake/adasum"]
+        headers.system_libs = ["pthread"]
+        if self.options.eigen:
+            self._component("eigen", "adasum-eigen", requires=["adasum", "eigen::eigen"])
+        if self.options.compiled:
+            part = self._component("compiled", "adasum-compiled", "adasum_compiled", requires=["adasum"])
+            part.defines = ["ADASUM_COMPILED"]
+        if self.options.compiled and self.options.mpi:
+            part = self._component("compiled_mpi", "adasum-compiled-mpi", "adasum_compiled_mpi", requires=["compiled"])
+            part.defines = ["ADASUM_COMPILED_MPI"]
+        if self.options.c:
+            self._component("c", "adasum-c", "adasum")
+
+    def _component(self, name, pkg_config_name, library=None, requires=()):
+        """A component with the name of its CMake target."""
+        component = self.cpp_info.components[name]
+        component.set_property("pkg_config_name", pkg_config_name)
+        component.requires = list(requires)
+        component.bindirs = []
+        component.libdirs = ["lib"] if library else []
+        component.libs = [library] if library else []
+        return component

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from conan import ConanFile
+from conan.errors import ConanException
 from conan.tools.build import can_run
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain
 
@@ -30,20 +31,29 @@ class TestAdasum(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.user_presets_path = False
         toolchain.cache_variables["ADASUM_BY"] = "find_package"
-        if self._in_c:
+        options = self._package.options
+        toolchain.cache_variables["WITH_COMPILED"] = bool(options.compiled)
+        toolchain.cache_variables["WITH_MPI"] = bool(options.mpi)
+        if options.c:
             source = Path(self.source_folder) / "c" / "consumer" / "project" / "in_cxx.cpp"
             toolchain.cache_variables.update({"LANGUAGE": "CXX", "COMPONENT": "c", "SOURCE": str(source)})
         toolchain.generate()
 
     @property
-    def _in_c(self):
-        return self.dependencies["adasum"].options.c
+    def _package(self):
+        return self.dependencies["adasum"]
 
     def build(self):
         cmake = CMake(self)
-        cmake.configure(build_script_folder="c/consumer/project" if self._in_c else "package/consumer/project")
+        cmake.configure(build_script_folder=f"{'c' if self._package.options.c else 'package'}/consumer/project")
         cmake.build()
 
     def test(self):
+        files = (self._package.package_path / "lib").glob("lib*.*")
+        there = {file.name.split(".")[0].removeprefix("lib") for file in files}
+        declared = set(self._package.cpp_info.aggregated_components().libs)
+        if there != declared:
+            raise ConanException(f"the package has the libraries {sorted(there)}, and declares {sorted(declared)}")
         if can_run(self):
-            self.run(str(Path(self.build_folder) / "consumer"))
+            runner = "mpirun -np 2 " if self._package.options.mpi else ""
+            self.run(f"{runner}{Path(self.build_folder) / 'consumer'}")

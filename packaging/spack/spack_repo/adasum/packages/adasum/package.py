@@ -10,9 +10,9 @@ from spack.package import *
 
 
 class Adasum(CMakePackage, CudaPackage):
-    """Header-only C++20 library that combines the gradients of any number of workers by adaptive
-    summation, in one process, over MPI or over NCCL, on CPUs and GPUs, so that training keeps its
-    accuracy as workers are added."""
+    """C++20 library that combines the gradients of any number of workers by adaptive summation,
+    in one process, over MPI or over NCCL, on CPUs and GPUs, so that training keeps its accuracy as
+    workers are added."""
 
     homepage = "https://arxiv.org/abs/2006.02924"
     git = Path(__file__).resolve().parents[6].as_uri()
@@ -26,7 +26,7 @@ class Adasum(CMakePackage, CudaPackage):
     variant("eigen", default=True, description="The rules that need Eigen")
     variant("kokkos", default=False, description="The execution space of Kokkos")
     variant("nccl", default=False, when="+cuda", description="The communicator over NCCL")
-    variant("compiled", default=False, description="The engine and kernels in a static library")
+    variant("compiled", default=True, description="The library compiled once, its MPI part too")
     variant("c", default=False, when="+mpi", description="The C library")
     variant("fortran", default=False, when="+c", description="The Fortran module")
 
@@ -35,7 +35,8 @@ class Adasum(CMakePackage, CudaPackage):
     depends_on("fortran", type="build", when="+fortran")
     depends_on("cmake@3.25:", type="build")
 
-    # All but MPI and Eigen in the C library are there for what is compiled with the headers.
+    # MPI and Eigen are for what the package compiles, too; the others, for what is compiled with
+    # its headers.
     depends_on("mpi@3:", when="+mpi")
     depends_on("eigen@3.3:3", when="+eigen")
     depends_on("kokkos cxxstd=20", when="+kokkos")
@@ -49,9 +50,7 @@ class Adasum(CMakePackage, CudaPackage):
     conflicts("%llvm@:13", msg="adasum needs C++20, as in clang 14 and later")
 
     def cmake_args(self):
-        # Where a variant is off, what happens to be on this machine is not used either.
-        use = {"MPI": "+mpi", "Eigen3": "+eigen"}
-        return [
+        arguments = [
             self.define("ADASUM_BUILD_TESTS", self.run_tests),
             self.define("ADASUM_BUILD_EXAMPLES", False),
             self.define("ADASUM_BUILD_BENCHMARKS", False),
@@ -60,10 +59,15 @@ class Adasum(CMakePackage, CudaPackage):
             self.define_from_variant("ADASUM_INSTALL_COMPILED", "compiled"),
             self.define_from_variant("ADASUM_C", "c"),
             self.define_from_variant("ADASUM_FORTRAN", "fortran"),
-        ] + [
-            self.define(f"CMAKE_DISABLE_FIND_PACKAGE_{package}", not self.spec.satisfies(variant))
-            for package, variant in use.items()
+            self.define_from_variant("CMAKE_REQUIRE_FIND_PACKAGE_MPI", "mpi"),
+            self.define_from_variant("CMAKE_REQUIRE_FIND_PACKAGE_Eigen3", "eigen"),
         ]
+        # Where a variant is off, what happens to be on this machine is not used either.
+        if not self.spec.satisfies("+mpi"):
+            arguments.append(self.define("CMAKE_DISABLE_FIND_PACKAGE_MPI", True))
+        if not self.spec.satisfies("+eigen"):
+            arguments.append(self.define("CMAKE_DISABLE_FIND_PACKAGE_Eigen3", True))
+        return arguments
 
     @run_after("install")
     def keep_sources_of_tests(self):
@@ -71,13 +75,13 @@ class Adasum(CMakePackage, CudaPackage):
             self, ["tests/package/consumer/project", "tests/c/consumer/project", "examples"]
         )
 
-    def build_and_run(self, project, *options, ranks=0):
+    def build_and_run(self, name, project, *options, ranks=0):
         """Configures, builds and runs one of the projects that the library's own tests use."""
         folder = join_path(self.test_suite.current_test_cache_dir, project)
         cmake = which(self.spec["cmake"].prefix.bin.cmake, required=True)
         prefixes = self.define("CMAKE_PREFIX_PATH", [self.prefix, *get_cmake_prefix_path(self)])
         with working_dir(self.test_suite.test_dir_for_spec(self.spec)):
-            build = "-".join(["build", *project.split("/"), str(ranks)])
+            build = f"build-{name}"
             cmake("-S", folder, "-B", build, prefixes, *options)
             cmake("--build", build)
             program = join_path(build, "consumer")
@@ -87,17 +91,32 @@ class Adasum(CMakePackage, CudaPackage):
             else:
                 Executable(join_path(".", program))()
 
+    def build_and_run_consumer(self, name, *options, ranks=0):
+        project = "tests/package/consumer/project"
+        self.build_and_run(name, project, "-DADASUM_BY=find_package", *options, ranks=ranks)
+
     def test_find_package(self):
         """a program that finds the installed headers by CMake"""
-        self.build_and_run("tests/package/consumer/project", "-DADASUM_BY=find_package")
+        self.build_and_run_consumer("headers")
 
     def test_find_package_mpi(self):
         """the same on two ranks"""
         if not self.spec.satisfies("+mpi"):
             raise SkipTest("for +mpi")
-        self.build_and_run(
-            "tests/package/consumer/project", "-DADASUM_BY=find_package", "-DWITH_MPI=ON", ranks=2
-        )
+        self.build_and_run_consumer("headers-mpi", "-DWITH_MPI=ON", ranks=2)
+
+    def test_compiled(self):
+        """the same program with the compiled library"""
+        if not self.spec.satisfies("+compiled"):
+            raise SkipTest("for +compiled")
+        self.build_and_run_consumer("compiled", "-DWITH_COMPILED=ON")
+
+    def test_compiled_mpi(self):
+        """the same on two ranks"""
+        if not self.spec.satisfies("+compiled+mpi"):
+            raise SkipTest("for +compiled+mpi")
+        options = ["-DWITH_COMPILED=ON", "-DWITH_MPI=ON"]
+        self.build_and_run_consumer("compiled-mpi", *options, ranks=2)
 
     def test_c(self):
         """a program in C on two ranks"""
@@ -105,4 +124,4 @@ class Adasum(CMakePackage, CudaPackage):
             raise SkipTest("for +c")
         source = join_path(self.test_suite.current_test_cache_dir, "examples", "c", "after.c")
         options = ["-DLANGUAGE=C", "-DCOMPONENT=c", f"-DSOURCE={source}"]
-        self.build_and_run("tests/c/consumer/project", *options, ranks=2)
+        self.build_and_run("c", "tests/c/consumer/project", *options, ranks=2)
