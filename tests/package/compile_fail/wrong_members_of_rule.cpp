@@ -4,7 +4,7 @@
 // expect: the rule's member degree is not .int degree\(\) const
 #include <adasum/combine.hpp>
 #include <adasum/rules/any_rule.hpp>
-#include <adasum/spaces/serial.hpp>
+#include <adasum/exec/serial.hpp>
 
 struct halves {
   static constexpr std::string_view name = "halves";
