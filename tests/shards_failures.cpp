@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,16 @@ void check_refused(const std::string& mentions, const std::vector<shard>& where)
                              choices);
   });
 }
+
+/// Does not choose by schedule_input::of_whole(), as it should.
+struct by_own_length {
+  static constexpr std::string_view name = "by_own_length";
+  static constexpr bool supports_gram_rules = false;
+  std::vector<adasum::stage> stages(int rank, int size, const adasum::schedule_input& input) const {
+    if (input.length > 10) return adasum::schedules::recursive_doubling{}.stages(rank, size, input);
+    return adasum::schedules::all_to_all{}.stages(rank, size, input);
+  }
+};
 
 }  // namespace
 
@@ -138,6 +149,23 @@ TEST_CASE("schedules that cannot") {
   check_refused("needs all inner products at once", [](const auto& comm, auto& g, const auto& choices) {
     adasum::combine_allreduce(exec, comm, g, shard{comm.rank(), 0}, adasum::rules::adacons{}, false_promise{}, choices);
   });
+}
+
+TEST_CASE("a schedule that would have shards of different lengths meet in different ways") {
+  const auto ranks = on_ranks(8, [&](const adasum::thread_communicator& comm) {
+    auto g = counted(comm.rank() % 2 == 0 ? 10 : 11);
+    return end_of(std::move(g), [&](auto& gradient) {
+      adasum::adasum_allreduce(exec, comm, gradient, shard{comm.rank() / 2, comm.rank() % 2}, by_own_length{}, checked);
+    });
+  });
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    REQUIRE_MESSAGE(ranks[r].value, "rank ", r, " ", ranks[r].description());
+    CHECK(ranks[r].value->how != way::returned);
+    CHECK(ranks[r].value->unchanged);
+    CHECK_MESSAGE(ranks[r].value->message.find(
+                      "by_own_length makes different stages for shards of different lengths") != std::string::npos,
+                  "rank ", r, ": ", ranks[r].value->message);
+  }
 }
 
 TEST_CASE("a shard that is wrong in a later call") {

@@ -237,6 +237,22 @@ TEST_CASE("16-bit messages of gradients that nearly cancel: no further off than 
       }
 }
 
+TEST_CASE("a value that an option does not have is refused by name") {
+  const auto message = [](const adasum::options& choices) {
+    std::vector<float> g(segs.total(), 1);
+    try {
+      adasum::adasum_allreduce(adasum::serial_space{}, adasum::self_communicator{}, g, segs, choices);
+    } catch (const adasum::bad_input& e) {
+      return std::string(e.what());
+    }
+    return std::string("returned");
+  };
+  const std::string call = "adasum::adasum_allreduce: options::";
+  CHECK(message({.nonfinite = static_cast<adasum::nonfinite_policy>(3)}) == call + "nonfinite has no value 3");
+  CHECK(message({.nonfinite = static_cast<adasum::nonfinite_policy>(-1)}) == call + "nonfinite has no value -1");
+  CHECK(message({.wire = static_cast<adasum::wire_format>(3)}) == call + "wire has no value 3");
+}
+
 TEST_CASE("a timeout that is not positive is refused by every call, by name, and no rank waits") {
   using adasum::serial_space, adasum::thread_communicator;
   const auto calls = [](const thread_communicator& comm, const adasum::options& choices) {

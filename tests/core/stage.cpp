@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <span>
+#include <vector>
+
 namespace test_of_core_stage {
 
 using adasum::index_range;
@@ -48,6 +51,26 @@ TEST_CASE("replicated: every survivor has all of what is held") {
   one.survivors = 2;
   one.parts = {one.held, one.held};
   CHECK_FALSE(one.replicated());
+}
+
+TEST_CASE("stages are alike if they differ in their elements alone") {
+  const std::vector<stage> one{halving(), halving()};
+  auto other = one;
+  other[1].held = {0, 4};
+  other[1].parts = {{0, 2}, {2, 4}};
+  CHECK(adasum::meet_alike(one, other));
+  CHECK_FALSE(adasum::meet_alike(one, std::span(other).first(1)));
+  const auto differs = [&](auto change) {
+    other = one;
+    change(other[1]);
+    return !adasum::meet_alike(one, other);
+  };
+  CHECK(differs([](stage& changed) { changed.members[0] = 5; }));
+  CHECK(differs([](stage& changed) { changed.self = 0; }));
+  CHECK(differs([](stage& changed) { changed.leaf_offsets[1] = 7; }));
+  CHECK(differs([](stage& changed) { changed.survivors = 1; }));
+  CHECK(differs([](stage& changed) { changed.sum_over = {4, 6, 8}; }));
+  CHECK(differs([](stage& changed) { changed.inner = true; }));
 }
 
 }  // namespace test_of_core_stage

@@ -64,7 +64,10 @@ class soak {
 
   void step() {
     ++steps_;
-    if (leaks_ && rank_ == 0) std::fill_n(static_cast<char*>(std::malloc(1 << 14)), 1 << 14, 'x');
+    if (leaks_ && rank_ == 0) {
+      lost_ = static_cast<char*>(std::malloc(1 << 14));
+      std::fill_n(lost_, 1 << 14, 'x');
+    }
     const auto kind = below(20);
     const auto& one = shapes_[below(shapes_.size())];
     if (kind < 5) return run_plan();
@@ -215,6 +218,7 @@ class soak {
 
   std::mt19937_64 random_;
   bool leaks_;
+  char* volatile lost_ = nullptr;  // volatile: or clang finds that nobody reads that memory, and asks for none
   int rank_ = 0, size_ = 0;
   std::size_t steps_ = 0;
   std::vector<shape> shapes_;

@@ -2,15 +2,18 @@
 // Inf or NaN in a segment of any gradient makes that whole segment NaN, and only that one; the report says whose it
 // was.
 #include <adasum/combine.hpp>
+#include <adasum/detail/numerics/nonfinite.hpp>
 #include <adasum/exec/serial.hpp>
 #include <adasum/pair.hpp>
 #include <adasum/rules/mean.hpp>
 #include <adasum/rules/sum.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "support/doctest_scalars.hpp"
@@ -106,6 +109,17 @@ TEST_CASE("non-finite beside finite gradients that need care of their own") {
   // The same with NaN, which is noticed elsewhere.
   g[2][3] = nan_value;
   CHECK(combine(serial_space{}, g, out, rules::adasum{}, cut).nonfinite() == std::vector{nonfinite_input{2, 0}});
+}
+
+TEST_CASE("a message lists ten segments of a gradient, and says that there are more") {
+  std::vector<unsigned char> flags(3 * 12, 0);
+  flags[7] = 1;
+  std::fill_n(flags.begin() + 12, 10, 1);
+  std::fill_n(flags.begin() + 24, 12, 1);
+  CHECK(detail::describe_nonfinite(flags, 12, "rank") ==
+        "rank 0 (segment 7); rank 1 (segments 0, 1, 2, 3, 4, 5, 6, 7, 8, 9); "
+        "rank 2 (segments 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …)");
+  CHECK(detail::describe_nonfinite(std::span(flags).first(7), 7, "rank").empty());
 }
 
 TEST_CASE("a zero gradient does not hide a non-finite one") {
