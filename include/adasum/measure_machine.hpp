@@ -54,6 +54,26 @@ void time_in_place(Exchanges& exchanges, const Space& space, const Comm& comm, s
       found.in_place[i] = seconds_of(length, i == 0 ? 4 : 1);
 }
 
+/// Messages inside and between nodes, and pairs whose gradients have just arrived. Collective.
+/// @param mates           this rank's node
+/// @param first_of_nodes  one rank of each node
+/// @param from, to        at least `longest` bytes
+template <class T, class Space, class Comm, class Exchanges>
+void time_messages(Exchanges& exchanges, const Space& space, const Comm& comm, const std::vector<int>& mates,
+                   const std::vector<int>& first_of_nodes, T* from, T* to, std::size_t longest, machine_times& found) {
+  // All ranks of a node at once, as in a reduction; then one rank of each node, so that each has its link for itself.
+  const auto across = std::min(longest, longest_across);
+  auto* const bytes_out = reinterpret_cast<std::byte*>(from);
+  auto* const bytes_in = reinterpret_cast<std::byte*>(to);
+  found.inside = time_ring(exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
+  found.across = time_ring(exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in, across);
+  const bool mates_exist = first_of_nodes.size() < static_cast<std::size_t>(comm.size());  // of any rank
+  const auto& ring = mates_exist ? mates : first_of_nodes;  // of ranks that all take part
+  const auto pairs = time_pairs(exchanges, space, ring, comm.rank(), from, to, mates_exist ? longest : across);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    found.kernels[i].pair_element = std::max(found.kernels[i].pair_element, pairs[i]);
+}
+
 }  // namespace detail
 
 /// The constants of schedules::machine on this machine, for schedules::automatic{.on = …}: of the messages between nodes and
@@ -126,18 +146,7 @@ schedules::machine measure_machine(const Space& space, const Comm& comm,
   if constexpr (detail::shares_gradients<Comm, Space> && !device_space<Space>)
     detail::time_in_place<T>(*exchanges, space, comm, std::span<T>(to->data(), longest / sizeof(T)), mine);
 
-  // All ranks of a node at once, as in a reduction; then one rank of each node, so that each has its link for itself.
-  auto* const bytes_out = reinterpret_cast<std::byte*>(from->data());
-  auto* const bytes_in = reinterpret_cast<std::byte*>(to->data());
-  mine.inside = detail::time_ring(*exchanges, mates, comm.rank(), bytes_out, bytes_in, longest);
-  mine.across = detail::time_ring(*exchanges, first_of_nodes, comm.rank(), bytes_out, bytes_in,
-                                  std::min(longest, detail::longest_across));
-  const bool mates_exist = first_of_nodes.size() < ranks;   // of any rank
-  const auto& ring = mates_exist ? mates : first_of_nodes;  // of ranks that all take part
-  const auto pairs = detail::time_pairs(*exchanges, space, ring, comm.rank(), from->data(), to->data(),
-                                        mates_exist ? longest : std::min(longest, detail::longest_across));
-  for (std::size_t i = 0; i < pairs.size(); ++i)
-    mine.kernels[i].pair_element = std::max(mine.kernels[i].pair_element, pairs[i]);
+  detail::time_messages(*exchanges, space, comm, mates, first_of_nodes, from->data(), to->data(), longest, mine);
   std::optional<detail::block_of<schedules::machine>> answer;
   if (exchanges->gather(std::optional(detail::block_of<detail::machine_times>{0, mine}), times)) {
     for (const auto& one : times) mine.take_slower(one.value);

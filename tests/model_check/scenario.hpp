@@ -82,7 +82,7 @@ inline const char* to_text(point where) {
 }
 inline std::string to_text(const scenario& one) {
   auto text = std::to_string(one.ranks) + " ranks, " + std::to_string(one.runs) + " runs " + to_text(one.what) +
-              (one.radix == 8 ? "" : ", meetings of radix " + std::to_string(one.radix)) +
+              (one.radix == 8 ? "" : ", barriers of radix " + std::to_string(one.radix)) +
               (one.one_address_space ? "" : ", in processes") + (one.blocking ? ", blocking" : ", polling");
   if (one.different_plans) text += ", different plans";
   for (const auto& each : one.faults)

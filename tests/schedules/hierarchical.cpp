@@ -77,22 +77,6 @@ TEST_CASE_TEMPLATE("the formula, for odd, unequal and interleaved nodes", T, dou
   }
 }
 
-TEST_CASE("two do the same if all that they are made of is the same") {
-  using adasum::rules::mean;
-  using adasum::schedules::hierarchical;
-  const std::vector<int> nodes{0, 0, 1};
-  const hierarchical one{nodes, mean{}};
-  CHECK(one == hierarchical{nodes, mean{}});
-  CHECK(one != hierarchical{std::vector{0, 1, 1}, mean{}});
-  auto other = one;
-  other.radix = 3;
-  CHECK(one != other);
-  const hierarchical outer{nodes, mean{}, adasum::schedules::recursive_halving{}};
-  CHECK(outer != hierarchical{nodes, mean{}, adasum::schedules::recursive_halving{.radix = 4}});
-  const hierarchical robust{nodes, adasum::rules::multi_krum{}};
-  CHECK(robust != hierarchical{nodes, adasum::rules::multi_krum{.byzantine = 1}});
-}
-
 TEST_CASE("stages of all ranks fit together, whatever the rules and the schedule across nodes") {
   using namespace adasum::schedules;
   for (const auto& nodes : arrangements) {

@@ -299,4 +299,20 @@ TEST_CASE("levels: any gradients, against the local tree") {
   }
 }
 
+TEST_CASE("hierarchical: two do the same if all that they are made of is the same") {
+  using adasum::rules::mean;
+  using adasum::schedules::hierarchical;
+  const std::vector<int> nodes{0, 0, 1};
+  const hierarchical one{nodes, mean{}};
+  CHECK(one == hierarchical{nodes, mean{}});
+  CHECK(one != hierarchical{std::vector{0, 1, 1}, mean{}});
+  auto other = one;
+  other.radix = 3;
+  CHECK(one != other);
+  const hierarchical outer{nodes, mean{}, adasum::schedules::recursive_halving{}};
+  CHECK(outer != hierarchical{nodes, mean{}, adasum::schedules::recursive_halving{.radix = 4}});
+  const hierarchical robust{nodes, adasum::rules::multi_krum{}};
+  CHECK(robust != hierarchical{nodes, adasum::rules::multi_krum{.byzantine = 1}});
+}
+
 }  // namespace test_of_schedules_levels

@@ -254,7 +254,7 @@ TEST_CASE("in shared memory, a rank looks late, or leaves") {
 TEST_CASE("what is written beside shared memory is found") {
   const auto run = simulate(2, {}, [](const simulated_communicator& comm) {
     const auto memory = comm.share(64);
-    if (comm.rank() == 1) memory.of(0)[memory.bytes_each()] = std::byte{1};
+    if (comm.rank() == 1) memory.of(0)[memory.bytes()] = std::byte{1};
   });
   CHECK_FALSE(run.damage.empty());
 }

@@ -74,7 +74,7 @@ class thread_communicator {
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t index) const;
     /// Bytes of each rank: what the first rank to call share() asked for.
-    std::size_t bytes_each() const;
+    std::size_t bytes() const;
     bool has_left(std::size_t index) const;
 
    private:
@@ -146,7 +146,7 @@ class thread_communicator {
 /// @cond internal
 template <>
 struct detail::own_memory<thread_communicator::memory> : memory_defaults {
-  static std::size_t bytes(const thread_communicator::memory& memory, std::size_t) { return memory.bytes_each(); }
+  static std::size_t bytes(const thread_communicator::memory& memory, std::size_t) { return memory.bytes(); }
 };
 /// @endcond
 
@@ -248,7 +248,7 @@ struct thread_communicator::memory::block {
 };
 
 ADASUM_INLINE std::byte* thread_communicator::memory::of(std::size_t index) const { return block_->bytes->of(index); }
-ADASUM_INLINE std::size_t thread_communicator::memory::bytes_each() const { return block_->bytes->bytes(); }
+ADASUM_INLINE std::size_t thread_communicator::memory::bytes() const { return block_->bytes->bytes(); }
 ADASUM_INLINE bool thread_communicator::memory::has_left(std::size_t index) const {
   return block_->group->has_left(index);
 }

@@ -20,8 +20,8 @@
 /// The four things that a user can supply: what to compute (rule), where (execution space), among which ranks (communicator),
 /// in what order (schedule). The library uses only the members listed on this page, and tests check this
 /// (tests/core/concepts/). What a concept requires comes first, then what is optional. An optional member whose parameters or
-/// result differ from those stated here does not compile where the compiler can tell (not always if it is a template, and not if
-/// it is overloaded), and is treated as absent otherwise. The checkers below return the names of the optional members that are
+/// result differ from those stated here does not compile where the compiler can tell (not always if it is a template, not if it
+/// is overloaded), and is treated as absent otherwise. The checkers below return the names of the optional members that are
 /// taken.
 ///
 /// <adasum/testing.hpp> has a checker for each of the four, which finds what no compiler can see. docs/add_a_rule.md and the

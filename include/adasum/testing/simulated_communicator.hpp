@@ -60,7 +60,7 @@ class simulated_communicator {
   /// How many exchanges of this rank have ended with an error, as those do in which another rank says that it has failed.
   std::size_t failed_exchanges() const { return simulator_->failed_exchanges(rank_); }
   /// Called by reductions, see simulated_run::waits_unscheduled.
-  void set_activity(detail::reduction_activity activity) const { simulator_->note_activity(rank_, activity); }
+  void note_activity(detail::reduction_activity activity) const { simulator_->note_activity(rank_, activity); }
 
   // ── the concept communicator_for, and what is optional there ──
 
@@ -102,7 +102,7 @@ class simulated_communicator {
     std::span<const int> ranks() const { return ranks_; }
     std::byte* of(std::size_t index) const { return block_->of(index); }
     /// How many each rank has.
-    std::size_t bytes_each() const { return block_->bytes(); }
+    std::size_t bytes() const { return block_->bytes(); }
     bool has_left(std::size_t index) const { return simulator_->has_left(ranks_[index]); }
     /// @throws simulated_deadlock  nobody can go on
     /// @throws timeout_error       this rank leaves, as the simulation's fault says
@@ -133,12 +133,12 @@ class simulated_communicator {
 /// @cond internal
 template <std::derived_from<simulated_communicator> Comm>
 struct detail::own_activity<Comm> {
-  static void note(const void* comm, reduction_activity what) { static_cast<const Comm*>(comm)->set_activity(what); }
+  static void note(const void* comm, reduction_activity what) { static_cast<const Comm*>(comm)->note_activity(what); }
 };
 template <std::derived_from<simulated_communicator::memory> Memory>
 struct detail::own_memory<Memory> : memory_defaults {
   static constexpr unsigned most_looks = 200;
-  static std::size_t bytes(const simulated_communicator::memory& memory, std::size_t) { return memory.bytes_each(); }
+  static std::size_t bytes(const simulated_communicator::memory& memory, std::size_t) { return memory.bytes(); }
 };
 /// @endcond
 

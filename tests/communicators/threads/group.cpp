@@ -161,7 +161,7 @@ TEST_CASE("memory that ranks share is zero, aligned, and each rank's own; the fi
   const auto ranks = on_ranks(3, [&](const thread_communicator& comm) {
     const auto first = comm.share(100), second = comm.share(100), none = comm.share(0);
     CHECK(std::ranges::equal(first.ranks(), std::array{0, 1, 2}));
-    CHECK(first.bytes_each() >= 100);
+    CHECK(first.bytes() >= 100);
     CHECK(none.of(2) != nullptr);
     const auto mine = static_cast<std::size_t>(comm.rank());
     CHECK(reinterpret_cast<std::uintptr_t>(first.of(mine)) % 64 == 0);

@@ -170,7 +170,7 @@ TEST_CASE("memory that ranks share: each entry is the member of its name, or wha
   CHECK(window.of(0) == at(8));
   CHECK(window.of(1) == at(16));
   CHECK(window.looks() == 3);
-  CHECK(window.bytes_each() == 80);
+  CHECK(window.bytes() == 80);
   CHECK(window.has_left(1));
   CHECK_FALSE(window.has_left(0));
   CHECK(last_recorded() == "has_left 40 1; has_left 40 0");
@@ -206,7 +206,7 @@ TEST_CASE("what a communicator or its memory does not have is not there") {
   REQUIRE(sharing.can_share());
   CHECK_FALSE(sharing.same_address_space());
   const auto window = sharing.share(40);
-  CHECK(window.bytes_each() == 40);
+  CHECK(window.bytes() == 40);
   CHECK_FALSE(window.has_left(0));
   window.progress();
   window.let_others_run();

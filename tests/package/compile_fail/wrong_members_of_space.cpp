@@ -35,7 +35,8 @@ struct wrong_space_for_recombining : adasum::serial_space {
 
 struct part_of_a_device : adasum::serial_space {
 #ifndef CORRECTED
-  void upload(const void*, void*) const {}
+  void upload(const void*, void*, std::size_t) const {}
+  void download(const void*, void*, std::size_t) const {}
 #endif
 };
 

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -95,7 +96,11 @@ constexpr void refuse_members_of_space() {
       "adasum: the space's for_recombining is not a function `for_recombining(const my_space&)` that returns a "
       "space for double, which also copies from these elements to double and back");
   static_assert(
-      device_space<Space> || (!requires { &Space::upload; } && !requires { &Space::download; }),
+      device_space<Space> ||
+          !requires(const Space& space, const void* from, void* to, std::size_t bytes) {
+            space.upload(from, to, bytes);
+            space.download(from, to, bytes);
+          },
       "adasum: the space has some members of a device_space, but not all, or others than that concept states: the host "
       "would read and write its memory; see core/concepts.hpp");
   static_assert(
@@ -133,7 +138,7 @@ constexpr void refuse_members_of_rule() {
   static_assert(
       !requires { Rule::needs_gram; } && !requires { Rule::needs_accurate_gram; } &&
           !requires { Rule::needs_distances; } && !requires { &Rule::chosen_name; } && !requires { Rule::left_fold; } &&
-          !requires { &Rule::linear_order; },
+          !requires { typename std::bool_constant<Rule::linear_order>; },
       "adasum: the rule has a member that is no longer asked for: needs_gram, needs_accurate_gram or needs_distances, "
       "for which there is `static constexpr adasum::inner_products needs`; chosen_name, since its `name` need not be "
       "static; or left_fold or linear_order, since rules::adasum_linear alone is applied in the order of the "
@@ -150,12 +155,10 @@ constexpr void refuse_members_of_memory() {
       "adasum: the shared memory's member progress is not `void progress() const`");
   static_assert(
       !requires { &Memory::timeout; } && !requires { Memory::most_looks; } &&
-          !requires(const Memory& memory) { memory.alive(); } && !requires(const Memory& memory) { memory.rest(); } &&
-          !requires { &Memory::bytes; },
+          !requires(const Memory& memory) { memory.alive(); } && !requires(const Memory& memory) { memory.rest(); },
       "adasum: the shared memory has a member that is no longer asked for: timeout, in place of which call "
-      "comm.state().set_timeout(...); alive(), since of(i) must stay valid as long as the object exists; rest() or "
-      "most_looks, since progress() is called while a rank waits, and may sleep; or bytes(), since each rank has as "
-      "many as it asked for, or more; see core/concepts.hpp");
+      "comm.state().set_timeout(...); alive(), since of(i) must stay valid as long as the object exists; or rest() or "
+      "most_looks, since progress() is called while a rank waits, and may sleep; see core/concepts.hpp");
 }
 
 template <class Comm>
@@ -176,10 +179,10 @@ constexpr void refuse_members_of_communicator() {
   static_assert(
       !requires { &Comm::reduction_in_flight; } && !requires { &Comm::kept_plans; } && !requires { &Comm::gave_up; } &&
           !requires { &Comm::require_usable; } && !requires { &Comm::all_share_memory; } &&
-          !requires { &Comm::without_kept_plans; } && !requires { &Comm::note_activity; },
+          !requires { &Comm::without_kept_plans; },
       "adasum: the communicator has a member that is no longer asked for: reduction_in_flight, kept_plans, "
       "without_kept_plans, gave_up or require_usable, for which it offers `adasum::communicator_state& state() const`; "
-      "all_share_memory, since nodes() says it; or note_activity; see core/concepts.hpp");
+      "or all_share_memory, since nodes() says it; see core/concepts.hpp");
 }
 
 template <class Schedule>
@@ -204,7 +207,7 @@ constexpr void refuse_members_of_schedule() {
       "core/concepts.hpp");
   static_assert(
       !requires { &Schedule::stages_in_place; } && !requires { &Schedule::shared_memory_only; } &&
-          !requires { &Schedule::all_at_once; },
+          !requires { typename std::bool_constant<Schedule::all_at_once>; },
       "adasum: the schedule has a member that is no longer asked for: stages_in_place or shared_memory_only, for which "
       "there is uses_shared_memory; or all_at_once, for which there is supports_gram_rules; see core/concepts.hpp");
 }

@@ -114,7 +114,7 @@ class any_window {
   std::byte* of(std::size_t index) const { return of_rank_[index]; }
   bool shares_addresses() const { return shares_addresses_; }
   unsigned looks() const { return table_->most_looks; }
-  std::size_t bytes_each() const { return table_->bytes(held_.get(), asked_); }
+  std::size_t bytes() const { return table_->bytes(held_.get(), asked_); }
   bool has_left(std::size_t index) const { return table_->has_left(held_.get(), index); }
   void progress() const { table_->progress(held_.get()); }
   void let_others_run() const { table_->let_others_run(held_.get()); }
@@ -149,7 +149,7 @@ constexpr unsigned looks_at(const Memory& memory) {
 /// Memory of any type asks the memory that it holds.
 template <std::derived_from<any_window> Memory>
 struct own_memory<Memory> : memory_defaults {
-  static std::size_t bytes(const any_window& memory, std::size_t) { return memory.bytes_each(); }
+  static std::size_t bytes(const any_window& memory, std::size_t) { return memory.bytes(); }
   static void rest(const any_window& memory) { memory.let_others_run(); }
 };
 

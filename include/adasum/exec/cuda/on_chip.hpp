@@ -96,9 +96,8 @@ __device__ inline uint4* place_of_tile(uint4* on_chip, unsigned own) {
 
 /// Loads a block's tiles, the first into `kept` and the others into shared memory, and writes their inner products.
 template <number_format Format>
-__device__ __forceinline__ void measure_own_tiles(const tile* tiles, std::size_t count, const vector_list<2>& vectors,
-                                                  double* partials, tile_of_two<Format> (&kept)[tiles_in_registers],
-                                                  uint4* on_chip) {
+__device__ void measure_own_tiles(const tile* tiles, std::size_t count, const vector_list<2>& vectors, double* partials,
+                                  tile_of_two<Format> (&kept)[tiles_in_registers], uint4* on_chip) {
   const auto measured = [&](std::size_t t, sums<3>& mine) {
     const auto total = add_over_block(mine);
     if (threadIdx.x == 0)

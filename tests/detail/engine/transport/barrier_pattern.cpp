@@ -63,7 +63,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("meetings of up to eight ranks take one round; 128 ranks three, of 13 flags in all") {
+TEST_CASE("barriers of up to eight ranks take one round; 128 ranks three, of 13 flags in all") {
   for (std::size_t count = 2; count <= 8; ++count)
     for (const auto& one : barriers(count, adasum::detail::barrier_radix)) {
       CHECK(one.rounds() == 1);

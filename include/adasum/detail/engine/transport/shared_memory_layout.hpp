@@ -74,7 +74,7 @@ enum class time_limit {
   never,                ///< others may be at work elsewhere, or compute the next piece of their gradients
 };
 
-/// The radix of barriers where nothing is added.
+/// The radix where nothing is added.
 inline constexpr std::size_t barrier_radix = barrier_pattern::widest;
 
 /// What each rank has in shared memory, besides its control block.
