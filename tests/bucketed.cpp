@@ -365,4 +365,15 @@ TEST_CASE("nonfinite_policy::raise: the error names the bucket; the other bucket
   for (const auto& rank : ranks) REQUIRE_MESSAGE(rank.value, rank.description());
 }
 
+TEST_CASE("nonfinite_policy::raise: a bucket of one parameter") {
+  auto buckets = adasum::plan_bucketed<float>(adasum::serial_space{}, adasum::self_communicator{}, std::vector{3, 3}, 12,
+                                              adasum::options{.nonfinite = adasum::nonfinite_policy::raise});
+  std::vector<float> first(3, 1.0f), second(3, std::numeric_limits<float>::infinity());
+  buckets.ready(1, second);
+  buckets.ready(0, first);
+  CHECK_THROWS_WITH_AS(buckets.wait(),
+                       "adasum: Inf or NaN in the gradient of rank 0 (segment 0), in bucket 0 (parameter 1)",
+                       adasum::nonfinite_error);
+}
+
 }  // namespace test_of_bucketed
