@@ -5,18 +5,17 @@
 What it costs to compile small programs that use the library, header-only and with what adasum::compiled_mpi holds compiled
 elsewhere, by COMPILER (mpicxx.openmpi unless given). Prints the table of docs/performance.md: seconds of processor time, medians
 of N repetitions (3 unless given), in which all are compiled in turns; in brackets how many times those of a program that calls
-MPI_Allreduce; and the most memory that the compiler had. Takes some three minutes of processor for each repetition.
+MPI_Allreduce; and the most memory that the compiler had. Takes some four minutes of processor for each repetition.
 """
 import argparse
-import os
 import pathlib
 import re
 import statistics
-import subprocess
 import tempfile
 
 import compile_cost
 from compile_cost import ROOT, WAYS
+from compile_time import compile_once
 
 MPI = """#include <mpi.h>
 #include <cstdio>
@@ -47,16 +46,6 @@ def programs():
     found["the program of the README, at `-O0`"] = (readme, ["-O0"])
     found["a program with one `adasum_pair` of floats, at `-O2`"] = (compile_cost.PAIR, ["-O2"])
     return found
-
-
-def compile_once(command):
-    """@return seconds of processor time, MB of memory"""
-    child = subprocess.Popen(command)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, command))} failed")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
 def main():

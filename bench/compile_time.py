@@ -9,9 +9,9 @@ What `#include <adasum/adasum.hpp>` costs over the standard headers that it incl
 
 import argparse
 import json
+import os
 import pathlib
 import re
-import resource
 import statistics
 import subprocess
 import tempfile
@@ -32,15 +32,14 @@ def standard_headers(include, headers):
     return sorted(name for name in set().union(*names) if not name.startswith("adasum_"))
 
 
-def seconds_to_compile(compiler, source):
-    """Processor time: what else the machine does meanwhile is not the compiler's."""
-    def spent():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    before = spent()
-    subprocess.run([*compiler, "-fsyntax-only", source], check=True)
-    return spent() - before
+def compile_once(command):
+    """@return seconds of processor time (what else the machine does meanwhile is not the compiler's), MB of memory"""
+    child = subprocess.Popen(command)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise subprocess.CalledProcessError(child.returncode, command)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
 def in_turns(compiler, included, repetitions):
@@ -52,7 +51,7 @@ def in_turns(compiler, included, repetitions):
         seconds = {name: [] for name in included}
         for _ in range(repetitions + 1):
             for name, source in sources.items():
-                seconds[name].append(seconds_to_compile(compiler, source))
+                seconds[name].append(compile_once([*compiler, "-fsyntax-only", source])[0])
     return {name: values[1:] for name, values in seconds.items()}
 
 

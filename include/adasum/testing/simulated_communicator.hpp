@@ -36,7 +36,7 @@ class simulated_communicator {
 
  public:
   /// @cond internal
-  simulated_communicator(simulator& all, int rank) : simulator_(&all), rank_(rank) {}
+  simulated_communicator(simulator& simulation, int rank) : simulator_(&simulation), rank_(rank) {}
   /// @endcond
 
   /// The number of this rank, from 0.
@@ -160,7 +160,7 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
   if (settings.fault.rank < 0 || settings.fault.rank >= size)
     throw bad_input({"adasum::simulate: the fault is for rank ", settings.fault.rank, ", but the communicator has ",
                      detail::counted(size, "rank")});
-  detail::simulated::simulator all(size, settings);
+  detail::simulated::simulator simulation(size, settings);
   simulated_run run;
   run.thrown.resize(static_cast<std::size_t>(size));
   {
@@ -169,21 +169,21 @@ simulated_run simulate(int size, const simulation_settings& settings, const Func
     try {
       for (int rank = 0; rank < size; ++rank)
         threads.start([&, rank] {
-          if (!all.await_first_turn(rank)) return;
+          if (!simulation.await_first_turn(rank)) return;
           try {
-            function(simulated_communicator(all, rank));
+            function(simulated_communicator(simulation, rank));
           } catch (...) {
             run.thrown[static_cast<std::size_t>(rank)] = std::current_exception();
           }
-          all.end(rank);
+          simulation.end(rank);
         });
     } catch (...) {  // the system has no more threads
-      all.cancel(threads.size());
+      simulation.cancel(threads.size());
       throw;
     }
-    all.run();
+    simulation.run();
   }
-  all.describe(run);
+  simulation.describe(run);
   return run;
 }
 

@@ -65,9 +65,9 @@ concept names_space_for_recombining =
     requires { &Space::for_recombining; } || requires(Space& space) { for_recombining(space); };
 template <class Space, class T>
 concept offers_space_for_recombining =
-    recombines_in_double<Space, T> && requires(const Space& space, const T* narrow, const double* wide) {
-      for_recombining(space).copy(narrow, const_cast<double*>(wide), std::size_t{});
-      for_recombining(space).copy(wide, const_cast<T*>(narrow), std::size_t{});
+    recombines_in_double<Space, T> && requires(const Space& space, T* narrow, double* wide, std::size_t count) {
+      for_recombining(space).copy(static_cast<const T*>(narrow), wide, count);
+      for_recombining(space).copy(static_cast<const double*>(wide), narrow, count);
     };
 
 /// For templates that take any rule.
