@@ -170,16 +170,11 @@ function(adasum_add_cluster_test name)
     list(LENGTH ranks ranks)
     add_test(NAME ${name}.${CMAKE_MATCH_1} COMMAND "${PROJECT_SOURCE_DIR}/tests/cluster/on_nodes.sh" "${nodes}"
       ${ADASUM_MPI} ${test_TIMEOUT} $<TARGET_FILE:${name}>)
-    adasum_set_cluster_properties(${name}.${CMAKE_MATCH_1} ${ranks} ${test_TIMEOUT})
+    math(EXPR timeout "${test_TIMEOUT} + 20")
+    set_tests_properties(${name}.${CMAKE_MATCH_1} PROPERTIES LABELS cluster TIMEOUT ${timeout} PROCESSORS ${ranks}
+      RESOURCE_LOCK adasum_cluster FIXTURES_REQUIRED adasum_cluster SKIP_RETURN_CODE 77
+      ENVIRONMENT "ADASUM_CLUSTER_STATE=${PROJECT_BINARY_DIR}/cluster")
   endforeach()
-endfunction()
-
-# For a test that uses the nodes of scripts/cluster, which ends by itself within `timeout` seconds.
-function(adasum_set_cluster_properties test processors timeout)
-  math(EXPR timeout "${timeout} + 20")
-  set_tests_properties(${test} PROPERTIES LABELS cluster TIMEOUT ${timeout} PROCESSORS ${processors}
-    RESOURCE_LOCK adasum_cluster FIXTURES_REQUIRED adasum_cluster SKIP_RETURN_CODE 77
-    ENVIRONMENT "ADASUM_CLUSTER_STATE=${PROJECT_BINARY_DIR}/cluster")
 endfunction()
 
 # Sets `variable` to the command line that runs a program on so many ranks, more than there are cores if need be.
