@@ -4,6 +4,7 @@
 #include "config.hpp"
 
 #include <cstddef>
+#include <cstring>
 #include <span>
 
 namespace adasum {
@@ -31,5 +32,15 @@ struct incoming {
   /// Receive the message but do not write it to `bytes`: this rank has failed. (Only for memory of a device_space.)
   bool discarded = false;
 };
+
+namespace detail {
+
+/// All at once: std::ranges::copy of bytes that are constant is a loop over each of them in libstdc++ 12, and takes ten times
+/// as long.
+inline void copy_bytes(std::span<const std::byte> from, std::byte* to) {
+  if (!from.empty()) std::memcpy(to, from.data(), from.size());
+}
+
+}  // namespace detail
 
 }  // namespace adasum

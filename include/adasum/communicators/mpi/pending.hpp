@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../../core/error.hpp"
+#include "../../core/message.hpp"
 #include "error.hpp"
 #include "waiting.hpp"
 
@@ -79,7 +80,11 @@ class pending_messages {
       requests_.push_back(MPI_REQUEST_NULL);
       peers_.push_back(peer);
       const auto* at = piece.data();
-      if (needs_copy(piece)) at = std::ranges::copy(piece, new_copy()).out - piece.size();
+      if (needs_copy(piece)) {
+        auto* const copy = new_copy();
+        detail::copy_bytes(piece, copy);
+        at = copy;
+      }
       failure_([&] {
         check("MPI_Isend", MPI_Isend(at, withheld ? 0 : static_cast<int>(piece.size()), MPI_BYTE, peer, 0, comm_,
                                      &requests_.back()));
@@ -195,7 +200,7 @@ class pending_messages {
       if (received != expected)
         throw unexpected_size(
             peer, detail::joined({detail::counted(received, "byte"), " instead of the expected ", expected}));
-      if (copy) std::ranges::copy(std::span(copy, buffer.size()), buffer.begin());
+      if (copy) detail::copy_bytes({copy, buffer.size()}, buffer.data());
     });
   }
   static bool is_truncation(int code) {

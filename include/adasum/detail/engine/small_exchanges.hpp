@@ -41,7 +41,7 @@ class allgather {
         count_(static_cast<std::size_t>(size)),
         width_(mine.size()),
         blocks_(blocks) {
-    std::ranges::copy(mine, blocks_.begin());  // for now, block i is that of rank (self + i) mod count
+    copy_bytes(mine, blocks_.data());  // for now, block i is that of rank (self + i) mod count
   }
 
   /// Appends the messages of the next exchange. @return whether there is one; otherwise all blocks are there

@@ -19,6 +19,7 @@
 
 #include "../../../core/communicator_state.hpp"
 #include "../../../core/error.hpp"
+#include "../../../core/message.hpp"
 #include "../../../core/waiting.hpp"
 #include "../../references/shared_window_ref.hpp"
 #include "shared_memory_layout.hpp"
@@ -229,7 +230,7 @@ class shared_barriers {
     if (!blocks_.fit())
       throw communication_error("adasum: another rank made a different plan, with less shared memory");
     slot_ = published_++ % 2 == 0 ? first_slot_ : 2;
-    std::ranges::copy(bytes, slot_of(self(), 0));
+    copy_bytes(bytes, slot_of(self(), 0));
   }
   /// What rank ranks()[i] has published a copy of last.
   const std::byte* published_copy(std::size_t i) const { return slot_of(i, 0); }
@@ -260,7 +261,7 @@ class shared_barriers {
       values[x] = sum;
     }
     if (round_ + 1 >= with_->rounds()) return false;
-    std::ranges::copy(std::as_bytes(std::span<const double>(values)), slot_of(self(), round_ + 1));
+    copy_bytes(std::as_bytes(values), slot_of(self(), round_ + 1));
     return next_round();
   }
 
@@ -304,7 +305,7 @@ class shared_barriers {
   /// @throws communication_error  it has failed in this run, or works by another plan
   void require_good(std::size_t i) const {
     if (has_failed(i))
-      give_up(i, step_of(i) > end_of_run() ? "failed in this reduction, and began the next: this rank is a call behind"
+      give_up(i, step_of(i) > end_of_run() ? "failed in this reduction, and has begun the next"
                                            : "failed in this reduction, or heard that another one had");
     if (control_of(i).signature.load(std::memory_order_relaxed) != signature_)
       give_up(i, "made a different plan (another length, element type, segments or schedule)");

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../../core/message.hpp"
 #include "../../../core/report.hpp"
 #include "../../../schedules/sum_order.hpp"
 #include "../../../schedules/transfers.hpp"
@@ -274,13 +275,13 @@ class shared_memory final : public transport {
   void publish_records(const bound_stage& stage, const barriers& where) {
     if (stage.to_combine.sends.empty()) return;
     const auto known = std::as_bytes(by_message_->known_of(stage.to_combine.sends.front().leaves));
-    std::ranges::copy(known, shared_.records_of(shared_.self()) + where.records_at);
+    copy_bytes(known, shared_.records_of(shared_.self()) + where.records_at);
   }
   void take_records(const bound_stage& stage, const barriers& where) {
     for (const auto& one : stage.to_combine.receives) {
       const auto known = std::as_writable_bytes(by_message_->known_of(one.leaves));
-      std::copy_n(shared_.records_of(where.members.ranks()[one.member]) + where.records_at, known.size(),
-                  known.begin());
+      const auto* const theirs = shared_.records_of(where.members.ranks()[one.member]) + where.records_at;
+      copy_bytes({theirs, known.size()}, known.data());
     }
   }
 
