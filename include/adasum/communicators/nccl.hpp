@@ -109,8 +109,7 @@ class nccl_communicator {
     for_each(out, here, [](const outgoing& message, std::byte* word, std::byte* copy) {
       const std::uint64_t size = message.withheld ? withheld : message.bytes.size();
       std::memcpy(word, &size, sizeof size);
-      if (message.where == memory_kind::host && !message.withheld)
-        std::memcpy(copy, message.bytes.data(), message.bytes.size());
+      if (message.where == memory_kind::host && !message.withheld) detail::copy_bytes(message.bytes, copy);
     });
     space.upload(here, there, sent);
     get().ended.report([&] {
@@ -173,7 +172,7 @@ class nccl_communicator {
                                    : detail::joined({"rank ", message.peer, " sent ", detail::counted(size, "byte"),
                                                      " instead of the expected ", message.bytes.size()});
       else if (message.where == memory_kind::host)
-        std::memcpy(message.bytes.data(), copy, message.bytes.size());
+        detail::copy_bytes({copy, message.bytes.size()}, message.bytes.data());
     });
     if (!problem.empty()) throw communication_error({"adasum::nccl_communicator: rank ", rank(), ": ", problem});
   }
