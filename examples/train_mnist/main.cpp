@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Data-parallel training of a small convolutional network with gradients combined by Adasum, or by a sum or a mean.
+#include <algorithm>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -78,39 +79,35 @@ std::string first_and_last_tenth(std::size_t steps, Value value) {
   return text.str();
 }
 
-void append_row(const std::filesystem::path& csv, const training_options& chosen, double result) {
+void append_row(const std::filesystem::path& csv, const std::string& rule, std::size_t workers, double result) {
   const bool is_new = !std::filesystem::exists(csv);
   std::ofstream file(csv, std::ios::app);
   if (is_new) file << "rule,workers,accuracy\n";
-  file << chosen.rule << ',' << chosen.workers << ',' << std::fixed << std::setprecision(4) << result << '\n';
+  file << rule << ',' << workers << ',' << std::fixed << std::setprecision(4) << result << '\n';
   if (!file.flush()) throw std::runtime_error("cannot write " + csv.string());
 }
 
 /// step,images,loss,orthogonality: the loss per worker, ‖result‖² / Σ‖gᵢ‖².
-void write_history(const std::filesystem::path& csv, const training_options& chosen, const training_history& history) {
+void write_history(const std::filesystem::path& csv, std::size_t workers, const training_history& history) {
   std::ofstream file(csv);
   file << "step,images,loss,orthogonality\n";
   for (std::size_t step = 0; step < history.loss.size(); ++step)
-    file << step << ',' << (step + 1) * chosen.workers * static_cast<std::size_t>(batch_size) << ','
-         << history.loss[step] / static_cast<double>(chosen.workers) << ','
+    file << step << ',' << (step + 1) * workers * static_cast<std::size_t>(batch_size) << ','
+         << history.loss[step] / static_cast<double>(workers) << ','
          << history.result_square[step] / history.input_square[step] << '\n';
   if (!file.flush()) throw std::runtime_error("cannot write " + csv.string());
 }
 
-void run(const training_options& chosen, int rank) {
-  torch::set_num_threads(1);  // the ranks share the cores
+void train_and_tell(const split_images& data, const training_options& chosen, const std::string& rule, std::size_t workers,
+                    const adasum::mpi_communicator& comm) {
+  const auto rank = comm.rank();
   torch::manual_seed(chosen.seed);
-  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
-  const auto data = load(chosen);
-  const auto steps_at_hand = chosen.images / static_cast<std::size_t>(batch_size) * chosen.epochs / chosen.workers;
-  if (steps_at_hand == 0) throw std::runtime_error("too few images for a batch of each worker");
-
   std::ostringstream title;
-  title << std::left << std::setw(6) << chosen.rule << std::right << std::setw(4) << chosen.workers
-        << (chosen.workers == 1 ? " worker " : " workers");
+  title << std::left << std::setw(6) << rule << std::right << std::setw(4) << workers
+        << (workers == 1 ? " worker " : " workers");
   progress_bar progress(title.str(), rank == 0 && chosen.progress);
   digit_network network;
-  auto history = train(network, data.training, chosen, comm, progress);
+  auto history = train(network, data.training, chosen, rule_of(rule), workers, comm, progress);
 
   require_same_weights(network);
   sum_over_ranks(history.loss, rank);
@@ -121,13 +118,24 @@ void run(const training_options& chosen, int rank) {
   const auto steps = history.loss.size();
   std::ostringstream line;
   line << "accuracy " << std::fixed << std::setprecision(4) << result << "  loss "
-       << first_and_last_tenth(steps, [&](auto s) { return history.loss[s] / static_cast<double>(chosen.workers); });
-  if (chosen.rule == "adasum")
+       << first_and_last_tenth(steps, [&](auto s) { return history.loss[s] / static_cast<double>(workers); });
+  if (rule == "adasum")
     line << "  orthogonality "
          << first_and_last_tenth(steps, [&](auto s) { return history.result_square[s] / history.input_square[s]; });
   progress.finish(line.str());
-  if (!chosen.csv.empty()) append_row(chosen.csv, chosen, result);
-  if (!chosen.history.empty()) write_history(chosen.history, chosen, history);
+  if (!chosen.csv.empty()) append_row(chosen.csv, rule, workers, result);
+  if (!chosen.history.empty())
+    write_history(chosen.history + "-" + rule + "-" + std::to_string(workers) + ".csv", workers, history);
+}
+
+void run(const training_options& chosen) {
+  torch::set_num_threads(1);  // the ranks share the cores
+  const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+  const auto data = load(chosen);
+  const auto batches = chosen.images / static_cast<std::size_t>(batch_size) * chosen.epochs;
+  if (batches < std::ranges::max(chosen.workers)) throw std::runtime_error("too few images for a batch of each worker");
+  for (const auto workers : chosen.workers)
+    for (const auto& rule : chosen.rules) train_and_tell(data, chosen, rule, workers, comm);
 }
 
 }  // namespace
@@ -140,7 +148,7 @@ int main(int argc, char** argv) {
   try {
     const auto chosen = parse_options(argc, argv, ranks);
     if (!chosen.help)
-      run(chosen, rank);
+      run(chosen);
     else if (rank == 0)
       std::cout << usage();
     return 0;

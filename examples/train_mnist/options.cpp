@@ -14,17 +14,16 @@ std::string usage() {
 Trains a convolutional network on digits, data-parallel: in each step every worker takes a batch of its own, and the
 gradients of all workers are combined.
 
-  --rule RULE             how gradients are combined (adasum): )" +
+  --rule RULE[,RULE...]   how gradients are combined (adasum): )" +
          rule_names() + R"(
-  --workers W             workers, a multiple of the ranks (one per rank)
-  --virtual K             workers per rank; another way to say --workers RANKS*K
+  --workers W[,W...]      workers, a multiple of the ranks (one per rank); each rule trains with each of these numbers
   --data DIR              directory of MNIST's t10k files, gzipped or not (digits are generated if there is none)
   --images N              images to train on; the others are held out (8192)
   --epochs N              (2)
   --lr RATE               peak learning rate (0.05)
   --seed N                of weights, data order and generated digits (1)
   --csv FILE              appends rule,workers,accuracy
-  --history FILE          writes step,images,loss,orthogonality (CSV)
+  --history PREFIX        writes step,images,loss,orthogonality into PREFIX-RULE-W.csv
   --no-progress           no progress bar
 )";
 }
@@ -41,6 +40,16 @@ T parse(const std::string& option, const std::string& text) {
   return value;
 }
 
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> words(1);
+  for (const char c : list)
+    if (c == ',')
+      words.emplace_back();
+    else
+      words.back() += c;
+  return words;
+}
+
 }  // namespace
 
 training_options parse_options(int argc, char** argv, int ranks) {
@@ -55,11 +64,9 @@ training_options parse_options(int argc, char** argv, int ranks) {
       target = parse<std::remove_reference_t<decltype(target)>>(option, text());
     };
     if (option == "--rule")
-      chosen.rule = text();
+      chosen.rules = split(text());
     else if (option == "--workers")
-      number(chosen.workers);
-    else if (option == "--virtual")
-      number(chosen.virtual_workers);
+      for (const auto& word : split(text())) chosen.workers.push_back(parse<std::size_t>(option, word));
     else if (option == "--data")
       chosen.data = text();
     else if (option == "--images")
@@ -82,16 +89,12 @@ training_options parse_options(int argc, char** argv, int ranks) {
       throw std::invalid_argument("unknown option " + option);
   }
 
-  rule_of(chosen.rule);  // refuses a name that is none
+  for (const auto& rule : chosen.rules) rule_of(rule);  // refuses a name that is none
   const auto rank_count = static_cast<std::size_t>(ranks);
-  if (chosen.workers % rank_count != 0)
-    throw std::invalid_argument("--workers " + std::to_string(chosen.workers) + ": not a multiple of the " +
-                                std::to_string(ranks) + " ranks");
-  if (chosen.virtual_workers == 0) chosen.virtual_workers = std::max<std::size_t>(1, chosen.workers / rank_count);
-  if (chosen.workers == 0) chosen.workers = chosen.virtual_workers * rank_count;
-  if (chosen.workers != chosen.virtual_workers * rank_count)
-    throw std::invalid_argument("--workers " + std::to_string(chosen.workers) + ": " + std::to_string(ranks) +
-                                " ranks with --virtual " + std::to_string(chosen.virtual_workers) + " are " +
-                                std::to_string(chosen.virtual_workers * rank_count));
+  if (chosen.workers.empty()) chosen.workers = {rank_count};
+  for (const auto workers : chosen.workers)
+    if (workers == 0 || workers % rank_count != 0)
+      throw std::invalid_argument("--workers " + std::to_string(workers) + ": not a multiple of the " +
+                                  std::to_string(ranks) + " ranks");
   return chosen;
 }

@@ -57,32 +57,34 @@ inline adasum::segments segments_of(const std::vector<torch::Tensor>& parameters
   return adasum::segments(lengths);
 }
 
-/// Data-parallel training. In each step worker w takes batch w of the step; rank r plays the workers r·K … r·K + K - 1,
-/// combines their gradients first, and then takes part in the combination over ranks. With K and the number of ranks
+/// Data-parallel training. In each step worker w takes batch w of the step; rank r plays the workers r·K … r·K + K - 1, where
+/// K = workers / ranks, combines their gradients first, and then takes part in the combination over ranks. With K and the number of ranks
 /// powers of two, that is the tree over all workers; for rules that are not pairwise, the rule of the ranks' results.
 inline training_history train(digit_network& network, const labelled_images& data, const training_options& chosen,
+                              const adasum::rules::any_rule& rule, std::size_t workers,
                               const adasum::mpi_communicator& comm, progress_bar& progress) {
   const auto parameters = network.parameters();
   const auto segments = segments_of(parameters);
   const adasum::serial_space exec;
   adasum::options choices;
   choices.measure = adasum::measuring::when_needed;
-  auto local_rule = rule_of(chosen.rule);  // the plan has a copy, with state of its own
+  auto local_rule = rule;  // the plan has a copy, with state of its own
   auto plan = adasum::plan_allreduce<float>(exec, comm, segments, local_rule, choices);
 
-  std::vector<std::vector<float>> gradients(chosen.virtual_workers, std::vector<float>(segments.total()));
+  const auto of_this_rank = workers / static_cast<std::size_t>(comm.size());
+  std::vector<std::vector<float>> gradients(of_this_rank, std::vector<float>(segments.total()));
   std::vector<flat_gradient> worker_gradients;
   for (auto& gradient : gradients) worker_gradients.emplace_back(parameters, gradient);
   flat_gradient combined(parameters, plan.buffer());
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(chosen.rate).momentum(momentum));
 
   const auto order = training_order(data.labels.size(0), chosen.epochs, chosen.seed).split(batch_size);
-  const auto steps = static_cast<std::size_t>(data.labels.size(0) / batch_size) * chosen.epochs / chosen.workers;
+  const auto steps = static_cast<std::size_t>(data.labels.size(0) / batch_size) * chosen.epochs / workers;
   training_history history;
   for (std::size_t step = 0; step < steps; ++step) {
-    const auto first_batch = step * chosen.workers + static_cast<std::size_t>(comm.rank()) * chosen.virtual_workers;
+    const auto first_batch = step * workers + static_cast<std::size_t>(comm.rank()) * of_this_rank;
     double loss_sum = 0;
-    for (std::size_t worker = 0; worker < chosen.virtual_workers; ++worker) {
+    for (std::size_t worker = 0; worker < of_this_rank; ++worker) {
       const auto& rows = order[first_batch + worker];
       std::ranges::fill(gradients[worker], 0.0f);
       worker_gradients[worker].attach();
@@ -105,7 +107,7 @@ inline training_history train(digit_network& network, const labelled_images& dat
     history.input_square.push_back(0);
     for (std::size_t k = 0; k < segments.size(); ++k) {
       history.result_square.back() += of_ranks.result_norm(k) * of_ranks.result_norm(k);
-      for (std::size_t worker = 0; worker < chosen.virtual_workers; ++worker)
+      for (std::size_t worker = 0; worker < of_this_rank; ++worker)
         history.input_square.back() += of_workers.norm(worker, k) * of_workers.norm(worker, k);
     }
     progress.show(static_cast<double>(step + 1) / static_cast<double>(steps));
