@@ -76,7 +76,7 @@ class enqueued_allreduce_plan {
       const auto elements = detail::span_of(gradient);
       const auto problem =
           inputs_.problem_with(reinterpret_cast<const std::byte*>(elements.data()), elements.size(), name);
-      if (inputs_.compares_in_runs()) inputs_.agree(inputs_.signature(elements.size(), problem));
+      if (inputs_.compares_in_runs()) inputs_.agree(inputs_.signature_of_run(elements.size(), problem, {}));
       if (!problem.empty()) throw bad_input(problem);
       engine_.enqueue(elements.data());
     }

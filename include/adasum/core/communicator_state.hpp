@@ -9,9 +9,14 @@
 #include <memory>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "stay_loaded.hpp"
 #include "waiting.hpp"
+
+namespace adasum::detail {
+class shared_votes;
+}
 
 namespace adasum {
 
@@ -127,6 +132,9 @@ class communicator_state {
   // Asked for by the library's own communicators: an error then names the call, before anything is sent.
   void permit(const detail::permitted_thread& only) { permitted_ = only; }
   void require_usable(const char* call) const { shared_->permitted_.require(call); }
+  // Memory in which all ranks tell each other what they are about to do; null if they do so by messages.
+  detail::shared_votes* votes() const { return votes_.get(); }
+  void set_votes(std::shared_ptr<detail::shared_votes> votes) { votes_ = std::move(votes); }
   /// @endcond
 
  private:
@@ -135,6 +143,7 @@ class communicator_state {
   bool reduction_in_flight_ = false, gave_up_ = false;
   std::chrono::duration<double> timeout_ = no_timeout;
   detail::permitted_thread permitted_;
+  std::shared_ptr<detail::shared_votes> votes_;
   kept_plans plans_;  // destroyed first: they ask whether this rank has given up
 };
 
@@ -142,7 +151,6 @@ class communicator_state {
 
 #if ADASUM_DEFINITIONS
 #include <algorithm>
-#include <utility>
 
 #include "error.hpp"
 

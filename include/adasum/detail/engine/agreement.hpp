@@ -18,6 +18,7 @@
 #include "../../core/segments.hpp"
 #include "../references/communicator_ref.hpp"
 #include "call_signature.hpp"
+#include "shared_votes.hpp"
 #include "small_exchanges.hpp"
 
 /// The check that all ranks are about to do the same thing.
@@ -110,28 +111,37 @@ inline std::string difference_in_the_rest(std::span<const call_signature> all) {
   return {};
 }
 
-/// Every rank tells all others whether it is ready, and a hash of what it is about to do (small_exchanges.hpp). Mostly that is
-/// all. Otherwise they find out what is wrong, if all of them want to know: every rank tells all others what it is about
+/// Every rank tells all others whether it is ready, and a hash of what it is about to do: in memory that all share
+/// (shared_votes.hpp), or by messages (small_exchanges.hpp). Mostly that is all. Otherwise they find out what is wrong, if all of them want to know: every rank tells all others what it is about
 /// to do, and all compare. Where the segments differ, the ranks go on to find the first boundary that does: each round
 /// halves where it can be, by a hash of the boundaries up to the middle. One exchange after another, so that the caller
 /// may do something else while one is in flight.
 class agreement {
  public:
   agreement() = default;
-  /// @param mine      what this rank does; it is copied
+  /// @param mine      what this rank does; it must live until the end
   /// @param compares  whether ranks that disagree find out in what
   /// @param segments, memory  must live until the end. Without memory, where the ranks compare, this rank has failed
   /// @param bytes     of memory that this rank needs to share with others
-  agreement(const call_signature& mine, bool compares, segments_view segments, int rank, int size,
-            agreement_memory& memory, std::size_t bytes = 0)
-      : mine_(mine), offsets_(segments.offsets()), rank_(rank), size_(size), memory_(&memory) {
-    setup_vote own{.intent = mine.intent()};
+  agreement(hashed_signature mine, bool compares, segments_view segments, int rank, int size, agreement_memory& memory,
+            std::size_t bytes = 0)
+      : mine_(mine.what), offsets_(segments.offsets()), rank_(rank), size_(size), memory_(&memory) {
+    setup_vote own{.intent = mine.intent};
     own.flags = compares ? setup_vote::compares : setup_vote::does_not;
     if (compares && memory.empty()) own.flags |= setup_vote::cannot_compare;
-    if (mine.has_problem() || own.has(setup_vote::cannot_compare)) own.failed = rank;
+    if (mine_->has_problem() || own.has(setup_vote::cannot_compare)) own.failed = rank;
     own.bytes = bytes;
     ready_ = setup_vote_exchange(own, rank, size);
   }
+
+  /// What this rank tells.
+  const setup_vote& vote() const { return ready_.state(); }
+  /// Instead of the first messages: what all ranks have told.
+  void settle(const setup_vote& all) {
+    ready_ = setup_vote_exchange(all, 0, 1);
+    settled_ = true;
+  }
+  bool is_settled() const { return settled_; }
 
   /// Appends the messages of the next exchange. @return whether there is one
   template <class Out, class In>
@@ -186,7 +196,7 @@ class agreement {
     const auto& all = ready_.state();
     if (all.is_good() || all.has(setup_vote::does_not) || all.has(setup_vote::cannot_compare)) return false;
     round_ = round::signatures;
-    exchange_ = allgather(std::as_bytes(std::span(&mine_, 1)), rank_, size_,
+    exchange_ = allgather(std::as_bytes(std::span(mine_, 1)), rank_, size_,
                           std::as_writable_bytes(std::span(memory_->signatures)));
     return true;
   }
@@ -236,13 +246,14 @@ class agreement {
                    end_on(r), " on ", rank_name(r)});
   }
 
-  call_signature mine_;
+  const call_signature* mine_ = nullptr;
   std::span<const std::size_t> offsets_;
   int rank_ = 0, size_ = 1;
   agreement_memory* memory_ = nullptr;
   setup_vote_exchange ready_;
   allgather exchange_;
   round round_ = round::setup_vote;
+  bool settled_ = false;
   std::size_t equal_ = 0, different_ = 0;  // boundaries up to here are equal; of those up to there, one is not
   std::uint64_t word_ = 0;
   std::string problem_;
@@ -255,6 +266,17 @@ class agreement {
 /// @throws what agreement::require throws, on all ranks
 /// @throws timeout_error  this rank has given up waiting for another
 inline std::size_t agree(const communicator_ref& comm, agreement run) {
+  if (auto* const shared = comm.votes()) {
+    try {
+      shared->begin(run.vote());
+      do shared->arrived(true);
+      while (shared->next());
+      run.settle(shared->all());
+    } catch (const communication_error&) {
+      if (!shared->has_lost_a_rank()) throw;
+      comm.state()->set_votes(nullptr);
+    }
+  }
   at_most_one<outgoing> out;
   at_most_one<incoming> in;
   for (; run.next(out, in); out.clear(), in.clear()) {

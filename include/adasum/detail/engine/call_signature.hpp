@@ -78,6 +78,16 @@ struct call_signature {
   }
 };
 
+/// A signature, and its hash: so that who does the same again need not make that again.
+struct hashed_signature {
+  hashed_signature(const call_signature& signature) : hashed_signature(signature, signature.intent()) {}
+  hashed_signature(const call_signature& signature, std::uint64_t known_intent)
+      : what(&signature), intent(known_intent) {}
+
+  const call_signature* what;
+  std::uint64_t intent;
+};
+
 /// Buffers of an agreement, kept between runs so that none is allocated.
 struct agreement_memory {
   explicit agreement_memory(int size = 0)

@@ -4,7 +4,9 @@
 #include "../../core/config.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "../../core/error.hpp"
@@ -14,6 +16,7 @@
 namespace adasum::detail {
 
 struct call_signature;
+struct hashed_signature;
 struct agreement_memory;
 
 /// @param object, call  the user's call, in two parts
@@ -41,9 +44,12 @@ class collective_setup {
   /// @param bytes  of memory that this rank needs to share with others. @return the most that one needs
   /// @throws agreement_error, communication_error  one of them has failed, or they disagree; on all ranks
   /// @throws timeout_error  one of them has not come
-  std::size_t meet(const call_signature& mine, segments_view segments, agreement_memory& memory, std::size_t bytes = 0);
+  std::size_t meet(hashed_signature mine, segments_view segments, agreement_memory& memory, std::size_t bytes = 0);
   /// The same, of what has no segments.
   void meet(const call_signature& mine);
+  /// From then on, ranks that meet do so in memory that all of them share, if there is some. Collective; another meet() must
+  /// follow, since one rank may fail here alone.
+  void share_votes();
   /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input
   [[noreturn]] void refuse(const std::string& problem);
   /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told. Then the plans that
@@ -51,7 +57,14 @@ class collective_setup {
   template <class SetUp>
   auto run(SetUp&& set_up) {
     try {
-      return std::forward<SetUp>(set_up)(*this);
+      if constexpr (std::is_void_v<decltype(set_up(*this))>) {
+        std::forward<SetUp>(set_up)(*this);
+        keep_votes();
+      } else {
+        auto made = std::forward<SetUp>(set_up)(*this);
+        keep_votes();
+        return made;
+      }
     } catch (const error& problem) {
       tell(problem.what());
       forget_kept_plans();
@@ -64,6 +77,7 @@ class collective_setup {
   }
 
  private:
+  void keep_votes() noexcept;
   /// Whatever this rank was about to set up: the others may have been in a single call.
   void forget_kept_plans() const noexcept;
   /// @param problem  for the others' messages; null if it is not this library's
@@ -72,7 +86,8 @@ class collective_setup {
   const char* call_;
   communicator_ref comm_;
   bool compares_;
-  bool all_know_ = false;  // of the exception that is thrown
+  bool all_know_ = false;                // of the exception that is thrown
+  std::shared_ptr<shared_votes> votes_;  // that no rank uses before all of them have some
 };
 
 }  // namespace adasum::detail
@@ -83,6 +98,7 @@ class collective_setup {
 #include "../../core/communicator_state.hpp"
 #include "agreement.hpp"
 #include "call_signature.hpp"
+#include "shared_votes.hpp"
 
 namespace adasum::detail {
 
@@ -99,7 +115,7 @@ ADASUM_INLINE collective_setup::collective_setup(const char* call, const communi
   require_no_reduction(comm, call, "");
 }
 
-ADASUM_INLINE std::size_t collective_setup::meet(const call_signature& mine, segments_view segments,
+ADASUM_INLINE std::size_t collective_setup::meet(hashed_signature mine, segments_view segments,
                                                  agreement_memory& memory, std::size_t bytes) {
   all_know_ = true;
   try {
@@ -115,6 +131,15 @@ ADASUM_INLINE void collective_setup::meet(const call_signature& mine) {
   const std::size_t none[] = {0};
   agreement_memory memory(compares_ ? size() : 0);
   meet(mine, segments_view{none}, memory);
+}
+
+ADASUM_INLINE void collective_setup::share_votes() try {
+  votes_ = std::make_shared<shared_votes>(comm_);
+  if (!votes_->is_of_all()) votes_.reset();
+} catch (const shared_memory_error&) {  // on all ranks: by messages, then
+}
+ADASUM_INLINE void collective_setup::keep_votes() noexcept {
+  if (votes_) comm_.state()->set_votes(std::move(votes_));
 }
 
 ADASUM_INLINE void collective_setup::refuse(const std::string& problem) {

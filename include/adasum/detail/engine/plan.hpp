@@ -154,6 +154,11 @@ ADASUM_INLINE plan::plan(const plan_arguments& given, collective_setup& together
   if (use == shared_memory_use::required) require_in_place();
   last_ = &usual().last_report();
   meet(together);
+  const bool meets_again = inputs_->compares() || inputs_->purpose() == plan_purpose::kept;
+  if (meets_again && in_place_ && in_place_->is_in_place() && comm().state() && !comm().votes()) {
+    together.share_votes();
+    meet(together);
+  }
   if (inputs_->purpose() == plan_purpose::kept) inputs_->begin_runs();
 }
 
@@ -238,12 +243,12 @@ ADASUM_INLINE void plan::begin(std::byte* elements, std::size_t count, const std
   if (!problem.empty() && !inputs_->compares_in_runs())
     own_problem = exception_from([&] { return bad_input(problem); });
   if (inputs_->meets_in_runs()) {
-    auto mine = inputs_->signature(count, problem);
-    if (inputs_->compares() && is_buffer(elements))
-      mine.set(mine.location, of_plan);
-    else if (inputs_->compares() && &chosen == by_messages_.get())
-      mine.set(mine.location, of_caller);
-    chosen.start(elements, posts, mine, inputs_->memory(), std::move(own_problem));
+    const auto location = !inputs_->compares()             ? std::string_view()
+                          : is_buffer(elements)            ? of_plan
+                          : &chosen == by_messages_.get() ? of_caller
+                                                           : std::string_view();
+    chosen.start(elements, posts, inputs_->signature_of_run(count, problem, location), inputs_->memory(),
+                 std::move(own_problem));
   } else if (own_problem) {
     chosen.start_refusing(own_problem, posts);
   } else {

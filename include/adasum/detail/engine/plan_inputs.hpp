@@ -158,21 +158,41 @@ class plan_inputs {
     signature_.set(signature_.problem, problem_);
   }
   /// What this rank sets up.
-  const call_signature& signature() const { return signature_; }
+  hashed_signature signature() {
+    if (!intent_) intent_ = signature_.intent();
+    return {signature_, *intent_};
+  }
   /// From here on, calls run the plan that was kept.
-  void begin_runs() { signature_.plan_is_kept = 1; }
-  void begin_buffer() { signature_.set(signature_.activity, "making plan.buffer()"); }
+  void begin_runs() {
+    signature_.plan_is_kept = 1;
+    intent_.reset();
+  }
+  void begin_buffer() {
+    signature_.set(signature_.activity, "making plan.buffer()");
+    intent_.reset();
+  }
   /// For one run. @param problem  what is wrong with this rank's input; empty if nothing
-  call_signature signature(std::size_t length, const std::string& problem) const {
-    auto mine = signature_;
-    mine.set(mine.activity, "running a plan");
-    if (!shard_) mine.length = length;
-    if (!problem.empty()) mine.set(mine.problem, problem);
-    return mine;
+  /// @param location  where the gradient lies, if not where it lay when the plan was made; else empty
+  hashed_signature signature_of_run(std::size_t length, const std::string& problem, std::string_view location) {
+    const bool is_the_same =
+        intent_of_run_ && problem.empty() && length == length_of_run_ && location == location_of_run_;
+    if (!is_the_same) {
+      of_run_ = signature_;
+      of_run_.set(of_run_.activity, "running a plan");
+      if (!shard_) of_run_.length = length;
+      if (!location.empty()) of_run_.set(of_run_.location, location);
+      if (!problem.empty()) of_run_.set(of_run_.problem, problem);
+      length_of_run_ = length;
+      location_of_run_ = location;
+      intent_of_run_ = of_run_.intent();
+    }
+    const hashed_signature found{of_run_, *intent_of_run_};
+    if (!problem.empty()) intent_of_run_.reset();
+    return found;
   }
   agreement_memory& memory() { return memory_; }
   /// Compares now; blocks. @throws agreement_error
-  void agree(const call_signature& mine) {
+  void agree(hashed_signature mine) {
     detail::agree(comm(), agreement(mine, true, segments(), comm().rank(), size(), memory_));
   }
   /// What is wrong with a gradient for this plan; empty if nothing. @param plan  what the user calls with it
@@ -206,6 +226,8 @@ class plan_inputs {
   /// @param location  where the gradient lies
   void begin_signature(std::string_view location) {
     signature_ = {};
+    intent_.reset();
+    intent_of_run_.reset();
     signature_.set(signature_.activity, purpose() == plan_purpose::of_user ? "making a plan"
                                         : purpose() == plan_purpose::kept  ? "a call that keeps its plan"
                                                                            : "a call that keeps no plan");
@@ -292,7 +314,10 @@ class plan_inputs {
   std::optional<shard> shard_;  // this rank's
   known_shards known_;
   std::string problem_;  // with the schedule
-  call_signature signature_;
+  call_signature signature_, of_run_;  // of_run_: of the last run
+  std::optional<std::uint64_t> intent_, intent_of_run_;
+  std::size_t length_of_run_ = 0;
+  std::string_view location_of_run_;
   agreement_memory memory_;
 };
 

@@ -107,7 +107,7 @@ class at_most_one {
   std::size_t count_ = 0;
 };
 
-/// Every rank's vote to all ranks, merged, in ⌈log₂P⌉ exchanges of one short message each (dissemination: Hensgen,
+/// Every rank's vote to all ranks by messages, merged, in ⌈log₂P⌉ exchanges of one short message each (dissemination: Hensgen,
 /// Finkel, Manber, 1988). In the exchange of distance d, rank r learns of the ranks [r + d, r + 2d). If two ranks
 /// differ, all find out: a rank that has met no difference knows that the ranks behind it are like itself, and compares
 /// them with the first of the next.

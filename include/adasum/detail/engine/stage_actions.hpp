@@ -56,12 +56,12 @@ class stage_actions {
     data_ = data;
     posts_ = posts;
     withdrawn_ = false;
-    waits_for_agreement_ = false;
+    waits_for_agreement_ = waits_for_votes_ = false;
     gives_up_ = nullptr;
     by_message().begin_run(posts);  // agree comes before begin
   }
   /// For the step agree.
-  void prepare_agreement(const call_signature& mine, agreement_memory& memory) {
+  void prepare_agreement(hashed_signature mine, agreement_memory& memory) {
     agreement_ =
         agreement(mine, !memory.empty(), settings_.segments, settings_.comm.rank(), settings_.comm.size(), memory);
   }
@@ -88,6 +88,7 @@ class stage_actions {
   }
   /// Whether what the last step waits for is there. @param block  wait until it is
   bool arrived(bool block) {
+    if (std::exchange(waits_for_votes_, false)) return votes_arrived(block);
     try {
       return waits_for_->arrived(block);
     } catch (const timeout_error&) {
@@ -158,10 +159,27 @@ class stage_actions {
 
   // ── beginning and end ──
   progress agree() {
+    if (auto* const shared = settings_.comm.votes(); shared && !agreement_.is_settled()) {
+      if (turn_ == 0) shared->begin(agreement_.vote());
+      waits_for_votes_ = turn_ == 0 || shared->next();
+      if (waits_for_votes_) return progress::waits;
+      agreement_.settle(shared->all());
+    }
     const auto made = wait_for(by_message(), by_message().next_of(agreement_));
     waits_for_agreement_ = made == progress::waits;
     if (!waits_for_agreement_) agreement_.require();
     return made;
+  }
+
+  bool votes_arrived(bool block) {
+    try {
+      waits_for_votes_ = !settings_.comm.votes()->arrived(block);
+      return !waits_for_votes_;
+    } catch (const communication_error&) {
+      if (!settings_.comm.votes()->has_lost_a_rank()) throw;
+      settings_.comm.state()->set_votes(nullptr);
+      return true;
+    }
   }
 
   progress begin() {
@@ -310,7 +328,7 @@ class stage_actions {
   bool withdrawn_ = false;
   std::exception_ptr gives_up_;  // why this rank will withdraw, once the others need not wait for it in between
   agreement agreement_;
-  bool waits_for_agreement_ = false;
+  bool waits_for_agreement_ = false, waits_for_votes_ = false;
   allgather flags_;
   part part_ = part::mix;
   double failures_ = 0;            // see confirm

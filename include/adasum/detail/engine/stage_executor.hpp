@@ -42,10 +42,9 @@ class stage_executor {
     go_to(step_kind::begin);
   }
   /// The same, but first all ranks tell each other what they are about to do.
-  /// @param memory   until wait() has returned; if it is empty, ranks that differ do not find out in what
+  /// @param mine, memory  until wait() has returned; if it is empty, ranks that differ do not find out in what
   /// @param problem  what this rank throws if `mine` has a problem, in place of what all ranks throw; or null
-  void start(std::byte* data, bool posts, const call_signature& mine, agreement_memory& memory,
-             std::exception_ptr problem) {
+  void start(std::byte* data, bool posts, hashed_signature mine, agreement_memory& memory, std::exception_ptr problem) {
     actions_.prepare(data, posts);
     actions_.prepare_agreement(mine, memory);
     error_ = std::move(problem);

@@ -77,6 +77,8 @@ class communicator_ref {
   void set_reduction_in_flight(bool is_in_flight) const {
     if (state_) state_->set_reduction_in_flight(is_in_flight);
   }
+  /// Null where ranks tell each other by messages what they are about to do.
+  shared_votes* votes() const { return state_ ? state_->votes() : nullptr; }
   void note_activity(reduction_activity what) const {
     if (table_->note_activity != nullptr) table_->note_activity(comm(), what);
   }

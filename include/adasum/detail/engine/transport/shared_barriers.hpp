@@ -120,12 +120,16 @@ class shared_barriers {
 
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
   void publish(void* gradient) {
-    control_of(self()).address.store(static_cast<std::byte*>(gradient), std::memory_order_relaxed);
+    say(reinterpret_cast<std::uintptr_t>(gradient));
   }
   /// The gradient of rank ranks()[i].
   std::byte* published(std::size_t i) const {
-    return shares_addresses(memory()) ? control_of(i).address.load(std::memory_order_relaxed) : blocks_.gradient_of(i);
+    return shares_addresses(memory()) ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(said(i)))
+                                      : blocks_.gradient_of(i);
   }
+  /// In place of an address, anything else of 64 bits. It comes with the barrier, and takes no cache line of its own.
+  void say(std::uint64_t word) { control_of(self()).word.store(word, std::memory_order_relaxed); }
+  std::uint64_t said(std::size_t i) const { return control_of(i).word.load(std::memory_order_relaxed); }
 
   // A barrier: arrive, and then wait, once for each round.
   /// Begins the first round: tells that this rank is there. @param with  must outlive the barrier
@@ -260,9 +264,27 @@ class shared_barriers {
       for (std::size_t i = before; i < heard.size(); ++i) sum += from[i][x];
       values[x] = sum;
     }
+    return next_round(std::as_bytes(values));
+  }
+
+  // The same for anything else that is small: after a round, this rank reads what it heard, and publishes what follows from it.
+
+  /// Whom this rank hears from in this round: places in ranks().
+  std::span<const std::size_t> heard() const { return with_->heard_in(round_); }
+  /// What rank ranks()[i], one of them, has published for it.
+  const std::byte* heard_copy(std::size_t i) const { return slot_of(i, round_); }
+  /// Begins the next round, if there is one.
+  bool next_round(std::span<const std::byte> bytes) {
     if (round_ + 1 >= with_->rounds()) return false;
-    copy_bytes(std::as_bytes(values), slot_of(self(), round_ + 1));
+    copy_bytes(bytes, slot_of(self(), round_ + 1));
     return next_round();
+  }
+
+  /// Whether a rank has destroyed its part of the memory.
+  bool has_lost_a_rank() const {
+    for (std::size_t i = 0; i < size(); ++i)
+      if (has_left(i)) return true;
+    return false;
   }
 
  private:

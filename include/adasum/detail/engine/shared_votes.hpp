@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "../../core/config.hpp"
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "../../core/error.hpp"
+#include "../../core/stay_loaded.hpp"
+#include "../../core/waiting.hpp"
+#include "../references/communicator_ref.hpp"
+#include "../references/shared_window_ref.hpp"
+#include "call_signature.hpp"
+#include "small_exchanges.hpp"
+#include "transport/shared_barriers.hpp"
+#include "transport/shared_memory_layout.hpp"
+
+namespace adasum::detail {
+
+/// Every rank's vote to all ranks, merged, in memory that all of them share: one barrier, in place of messages. The communicator
+/// keeps it, so that ranks meet here whatever each of them is about to do; all of them do, or none does.
+class shared_votes {
+ public:
+  /// Collective. @throws shared_memory_error  there is no room; on all ranks
+  explicit shared_votes(const communicator_ref& comm)
+      : barriers_(comm.share(bytes(comm)), comm.rank(), sizes(comm), 0, no_timeout, comm.state()),
+        is_of_all_(barriers_.size() == static_cast<std::size_t>(comm.size())) {
+    std::vector<std::size_t> all(barriers_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    pattern_ = barrier_pattern(all, barriers_.self(), barrier_radix);
+    stay_loaded();  // see kept_plans::call
+  }
+
+  /// Whether all ranks share the memory.
+  bool is_of_all() const { return is_of_all_; }
+
+  // begin(); while arrived(): next(), until there is no other round; then all().
+  void begin(const setup_vote& mine) {
+    state_ = mine;
+    barriers_.begin_run();
+    barriers_.require_left_alone();
+    barriers_.publish_copy(std::as_bytes(std::span(&state_, 1)));
+    mine_ = hash(std::bit_cast<std::array<std::uint64_t, sizeof state_ / sizeof(std::uint64_t)>>(state_));
+    barriers_.say(mine_);
+    barriers_.arrive(pattern_);
+  }
+  /// Whether the round is over. @param block  wait until it is
+  /// @throws communication_error, timeout_error  as a barrier does; no rank waits for this one then
+  bool arrived(bool block) {
+    try {
+      if (!block) return barriers_.all_arrived();
+      barriers_.await_all(time_limit::never);
+      return true;
+    } catch (...) {
+      barriers_.fail();
+      barriers_.await_left_alone();
+      throw;
+    }
+  }
+  /// @return whether there is another round
+  bool next() {
+    const bool is_only_round = pattern_.rounds() == 1;
+    for (const auto i : barriers_.heard()) {
+      if (is_only_round && barriers_.said(i) == mine_) continue;  // nothing new, and no cache line to wait for
+      setup_vote heard;
+      std::memcpy(&heard, barriers_.heard_copy(i), sizeof heard);
+      state_.learn(heard);
+    }
+    if (barriers_.next_round(std::as_bytes(std::span(&state_, 1)))) return true;
+    barriers_.end_run();
+    return false;
+  }
+  const setup_vote& all() const { return state_; }
+
+  /// After an exception of arrived(): whether a rank has dropped this memory, so that from now on all ranks vote by messages.
+  bool has_lost_a_rank() const { return barriers_.has_lost_a_rank(); }
+
+ private:
+  static shared_sizes sizes(const communicator_ref& comm) {
+    const sum_order order(static_cast<std::size_t>(comm.size()), static_cast<std::size_t>(comm.rank()), barrier_radix);
+    return {.sums = (sizeof(setup_vote) + sizeof(double) - 1) / sizeof(double), .rounds = order.exchanges()};
+  }
+  static std::size_t bytes(const communicator_ref& comm) {
+    return shared_memory_layout<any_window>::bytes_for(sizes(comm), static_cast<std::size_t>(comm.size()));
+  }
+
+  shared_barriers<any_window> barriers_;
+  barrier_pattern pattern_;
+  bool is_of_all_;
+  setup_vote state_;
+  std::uint64_t mine_ = 0;  // a hash of this rank's own vote
+};
+
+}  // namespace adasum::detail
