@@ -134,8 +134,9 @@ class agreement {
     ready_ = setup_vote_exchange(own, rank, size);
   }
 
-  /// What this rank tells.
+  /// What this rank tells, and whether that is that it cannot set out.
   const setup_vote& vote() const { return ready_.state(); }
+  bool has_problem() const { return vote().failed != setup_vote::nobody; }
   /// Instead of the first messages: what all ranks have told.
   void settle(const setup_vote& all) {
     ready_ = setup_vote_exchange(all, 0, 1);

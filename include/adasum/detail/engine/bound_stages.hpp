@@ -107,6 +107,7 @@ class bound_stages {
       shared_->send_records_by(*messages_);
       if (in_one_stage && !published) shared_->set_own_part(stages_.front().part());
     }
+    begins_with_all_ = ranks > 1 && is_one_stage && is_shared(stages_.front());
     if (has_parts_) bind_parts(std::move(parts), in_one_stage, by_levels, comm.rank());
   }
   bound_stages(const bound_stages&) = delete;
@@ -128,6 +129,9 @@ class bound_stages {
       if (one.elements == &*messages_) return false;
     return has_all_stages_;
   }
+
+  /// Whether all ranks meet in the first stage, in memory that they share, before any gradient changes.
+  bool begins_with_all() const { return begins_with_all_; }
 
   /// The steps of a reduction: down the stages as far as this rank survives them, and back. What would have nothing to do
   /// is left out: reductions of short vectors are a matter of nanoseconds.
@@ -264,6 +268,7 @@ class bound_stages {
   }
 
   bool has_parts_;
+  bool begins_with_all_ = false;
   bool has_all_stages_ = false;  // whether no rank has stages after this one's last
   std::optional<shared_memory> shared_;
   std::optional<messages> messages_;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "../../core/error.hpp"
@@ -36,6 +35,7 @@ class collective_setup {
   collective_setup(const char* call, const communicator_ref& comm, bool compares);
   collective_setup(const collective_setup&) = delete;
   collective_setup& operator=(const collective_setup&) = delete;
+  ~collective_setup();
 
   int size() const { return comm_.size(); }
   const communicator_ref& comm() const { return comm_; }
@@ -57,29 +57,21 @@ class collective_setup {
   template <class SetUp>
   auto run(SetUp&& set_up) {
     try {
-      if constexpr (std::is_void_v<decltype(set_up(*this))>) {
-        std::forward<SetUp>(set_up)(*this);
-        keep_votes();
-      } else {
-        auto made = std::forward<SetUp>(set_up)(*this);
-        keep_votes();
-        return made;
-      }
+      return std::forward<SetUp>(set_up)(*this);
     } catch (const error& problem) {
       tell(problem.what());
-      forget_kept_plans();
+      forget();
       throw;
     } catch (...) {
       tell(nullptr);
-      forget_kept_plans();
+      forget();
       throw;
     }
   }
 
  private:
-  void keep_votes() noexcept;
-  /// Whatever this rank was about to set up: the others may have been in a single call.
-  void forget_kept_plans() const noexcept;
+  /// What this rank was about to set up, and plans that are kept: the others may have been in a single call.
+  void forget() noexcept;
   /// @param problem  for the others' messages; null if it is not this library's
   void tell(const char* problem) const noexcept;
 
@@ -138,7 +130,7 @@ ADASUM_INLINE void collective_setup::share_votes() try {
   if (!votes_->is_of_all()) votes_.reset();
 } catch (const shared_memory_error&) {  // on all ranks: by messages, then
 }
-ADASUM_INLINE void collective_setup::keep_votes() noexcept {
+ADASUM_INLINE collective_setup::~collective_setup() {
   if (votes_) comm_.state()->set_votes(std::move(votes_));
 }
 
@@ -151,7 +143,8 @@ ADASUM_INLINE void collective_setup::refuse(const std::string& problem) {
   throw bad_input(problem);
 }
 
-ADASUM_INLINE void collective_setup::forget_kept_plans() const noexcept {
+ADASUM_INLINE void collective_setup::forget() noexcept {
+  votes_.reset();
   if (comm_.state()) comm_.state()->plans().clear();
 }
 

@@ -56,8 +56,10 @@ class plan {
   std::byte* buffer(collective_setup& together);
   /// Before a run of a plan that is kept: the call's handle to the communicator, which lives until the end of the run.
   void communicate_by(const communicator_ref& comm) { handle_of_call_ = comm.comm(); }
-  /// Before a run for one of several calls: the others may mean another plan, or none.
-  void meet(collective_setup& together) const;
+  /// Begins a run of a plan that is kept; wait() follows, in which the ranks meet first: others may mean another plan, or none.
+  void start_call(std::byte* elements);
+  /// After an exception of that wait(): whether they did.
+  bool did_not_agree() const;
 
   /// What is wrong with a gradient; empty if nothing.
   std::string problem_with(const std::byte* elements, std::size_t count) const;
@@ -79,10 +81,11 @@ class plan {
   void require_idle(const char* call) const;
   stage_executor& in_flight(const char* call) const;
   void begin(std::byte* elements, std::size_t count, const std::string& problem, bool posts, const char* call);
+  void meet(collective_setup& together) const;
   void make_in_place(shared_memory_use use, collective_setup& together);
   void require_in_place() const;
   void make_buffer(collective_setup& together);
-  stage_executor& usual() { return in_place_ ? *in_place_ : *by_messages_; }
+  stage_executor& usual() const { return in_place_ ? *in_place_ : *by_messages_; }
   bool is_buffer(const std::byte* elements) const { return buffer_ && elements == *buffer_; }
 
   const void* handle_of_call_;  // to the communicator, for a plan that is kept with it: that does not hold it
@@ -198,6 +201,14 @@ ADASUM_INLINE std::string plan::problem_with(const std::byte* elements, std::siz
 ADASUM_INLINE const report& plan::run(std::byte* elements, std::size_t count, const std::string& problem) {
   begin(elements, count, problem, false, "operator()");
   return wait();
+}
+
+ADASUM_INLINE bool plan::did_not_agree() const { return usual().did_not_agree(); }
+ADASUM_INLINE void plan::start_call(std::byte* elements) {
+  require_no_reduction(comm(), inputs_->call(), "");
+  usual().start(elements, false, inputs_->signature(), inputs_->memory(), nullptr);
+  in_flight_ = &usual();
+  comm().set_reduction_in_flight(true);
 }
 
 ADASUM_INLINE void plan::start(std::byte* elements, std::size_t count, const std::string& problem) {

@@ -66,6 +66,7 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
                               plan_ptr& made) {
   auto* const kept = can_be_kept(given) ? &given.comm.state()->plans() : nullptr;
   plan* chosen = nullptr;
+  bool is_again = false;
   collective_setup(given.call, given.comm, given.choices.check_agreement).run([&](collective_setup& together) {
     refuse_bad_gradient(together, given.call, given.space, elements, count, given.segments);
     auto once = given;
@@ -79,8 +80,9 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
         kept->find<call_made_before>([&](const call_made_before& one) { return one.plan->is_for(given); });
     if (found) {
       chosen = found->plan.get();
+      is_again = true;
       chosen->communicate_by(given.comm);
-      chosen->meet(together);
+      chosen->start_call(elements);
       return;
     }
     // Before the ranks have met for the last time: after that, nothing can fail.
@@ -89,7 +91,13 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
     chosen = now->plan.get();
     kept->add(std::move(now));
   });
-  return chosen->run(elements, count, chosen->problem_with(elements, count));
+  if (!is_again) return chosen->run(elements, count, chosen->problem_with(elements, count));
+  try {
+    return chosen->wait();
+  } catch (...) {
+    if (chosen->did_not_agree()) kept->clear();
+    throw;
+  }
 }
 
 }  // namespace adasum::detail

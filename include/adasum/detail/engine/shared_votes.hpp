@@ -24,8 +24,24 @@
 
 namespace adasum::detail {
 
-/// Every rank's vote to all ranks, merged, in memory that all of them share: one barrier, in place of messages. The communicator
-/// keeps it, so that ranks meet here whatever each of them is about to do; all of them do, or none does.
+/// Thrown where a rank has announced something else than this one, or votes by messages; the votes say what.
+struct ranks_differ {};
+
+/// Every rank's vote to all ranks, merged, in memory that all of them share, in place of messages. The communicator keeps it, so
+/// that ranks meet here whatever each of them is about to do; all of them do, or none does.
+///
+/// There are two ways to vote. Ranks that wait for all votes know them at the end:
+///
+///     begin(mine); do arrived(true); while (next()); … all() …
+///
+/// Where all ranks meet at a barrier anyway before any of them changes anything, and only those that do the same meet at that
+/// one, a rank need not wait here, too:
+///
+///     begin(mine); … wait at the other barrier, and call require_same() now and then … pass();
+///
+/// If that throws ranks_differ, nobody comes through the other barrier. The rank leaves it, and then waits for all votes after
+/// all. Some ranks may know by then that not all do the same; so where that is so, there is a second barrier: after it, all
+/// ranks have left whatever they were about to do.
 class shared_votes {
  public:
   /// Collective. @throws shared_memory_error  there is no room; on all ranks
@@ -41,17 +57,17 @@ class shared_votes {
   /// Whether all ranks share the memory.
   bool is_of_all() const { return is_of_all_; }
 
-  // begin(); while arrived(): next(), until there is no other round; then all().
   void begin(const setup_vote& mine) {
     state_ = mine;
-    barriers_.begin_run();
-    barriers_.require_left_alone();
-    barriers_.publish_copy(std::as_bytes(std::span(&state_, 1)));
+    is_known_ = false;
     mine_ = hash(std::bit_cast<std::array<std::uint64_t, sizeof state_ / sizeof(std::uint64_t)>>(state_));
+    barriers_.begin_run();
+    barriers_.publish_copy(std::as_bytes(std::span(&state_, 1)));
     barriers_.say(mine_);
     barriers_.arrive(pattern_);
   }
-  /// Whether the round is over. @param block  wait until it is
+
+  /// Whether this round of waiting is over. @param block  wait until it is
   /// @throws communication_error, timeout_error  as a barrier does; no rank waits for this one then
   bool arrived(bool block) {
     try {
@@ -59,13 +75,47 @@ class shared_votes {
       barriers_.await_all(time_limit::never);
       return true;
     } catch (...) {
-      barriers_.fail();
-      barriers_.await_left_alone();
+      fail();
       throw;
     }
   }
   /// @return whether there is another round
   bool next() {
+    if (is_known_) {
+      if (barriers_.next_round()) return true;
+    } else {
+      learn();
+      if (barriers_.next_round(std::as_bytes(std::span(&state_, 1)))) return true;
+      is_known_ = true;
+      if (!state_.is_good()) {
+        barriers_.arrive(pattern_);
+        return true;
+      }
+    }
+    barriers_.end_run();
+    return false;
+  }
+  const setup_vote& all() const { return state_; }
+
+  /// @throws ranks_differ         see above
+  /// @throws communication_error  a rank has failed since it has told its vote
+  void require_same() const {
+    for (std::size_t i = 0; i < barriers_.size(); ++i)
+      if (barriers_.has_said_other_than(mine_, i)) throw ranks_differ();
+    if (has_lost_a_rank()) throw ranks_differ();
+    barriers_.require_none_failed();
+  }
+  /// All ranks have met.
+  void pass() { barriers_.end_run(); }
+  /// This rank will not wait for the others' votes. (It does not wait until they have read its own, either: that is overwritten
+  /// two votes later at the earliest, and who has not read it by then has heard of this failure.)
+  void fail() { barriers_.fail(); }
+
+  /// Whether a rank has dropped this memory, so that from now on all ranks vote by messages.
+  bool has_lost_a_rank() const { return barriers_.has_lost_a_rank(); }
+
+ private:
+  void learn() {
     const bool is_only_round = pattern_.rounds() == 1;
     for (const auto i : barriers_.heard()) {
       if (is_only_round && barriers_.said(i) == mine_) continue;  // nothing new, and no cache line to wait for
@@ -73,16 +123,7 @@ class shared_votes {
       std::memcpy(&heard, barriers_.heard_copy(i), sizeof heard);
       state_.learn(heard);
     }
-    if (barriers_.next_round(std::as_bytes(std::span(&state_, 1)))) return true;
-    barriers_.end_run();
-    return false;
   }
-  const setup_vote& all() const { return state_; }
-
-  /// After an exception of arrived(): whether a rank has dropped this memory, so that from now on all ranks vote by messages.
-  bool has_lost_a_rank() const { return barriers_.has_lost_a_rank(); }
-
- private:
   static shared_sizes sizes(const communicator_ref& comm) {
     const sum_order order(static_cast<std::size_t>(comm.size()), static_cast<std::size_t>(comm.rank()), barrier_radix);
     return {.sums = (sizeof(setup_vote) + sizeof(double) - 1) / sizeof(double), .rounds = order.exchanges()};
@@ -95,6 +136,7 @@ class shared_votes {
   barrier_pattern pattern_;
   bool is_of_all_;
   setup_vote state_;
+  bool is_known_ = false;   // whether that is what all have told
   std::uint64_t mine_ = 0;  // a hash of this rank's own vote
 };
 

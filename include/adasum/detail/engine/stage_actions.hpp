@@ -53,8 +53,9 @@ class stage_actions {
 
   /// A run is to begin, on the gradient at `data`.
   void prepare(std::byte* data, bool posts) {
-    data_ = data;
+    data_ = callers_ = data;
     posts_ = posts;
+    announced_ = votes_in_full_ = false;
     withdrawn_ = false;
     waits_for_agreement_ = waits_for_votes_ = false;
     gives_up_ = nullptr;
@@ -75,7 +76,7 @@ class stage_actions {
       case step_kind::agree: return agree();
       case step_kind::begin: return begin();
       case step_kind::exclude: return exclude();
-      case step_kind::bring: return wait_for(*stage.elements, stage.elements->bring(stage, data_, turn_));
+      case step_kind::bring: return bring(stage);
       case step_kind::measure: return measure(stage);
       case step_kind::sum: return wait_for(*stage.products, stage.products->sum(stage, local_.gram_of(stage), turn_));
       case step_kind::combine: return combine(stage, next.stage + 1 == stages_.all().size());
@@ -106,9 +107,21 @@ class stage_actions {
     withdrawn_ = true;
     local_.forget_recombining();
     stages_.withdraw();
+    if (std::exchange(announced_, false)) {
+      stages_.shared()->watch(nullptr);
+      settings_.comm.votes()->fail();
+    }
     data_ = nullptr;
   }
   bool withdrawn() const { return withdrawn_; }
+  /// Not all ranks do the same: this one's run has not begun, and it goes back to agree, to find out what is different.
+  void take_back() {
+    stages_.shared()->watch(nullptr);
+    stages_.shared()->take_back_run();
+    data_ = callers_;
+    announced_ = false;
+    votes_in_full_ = true;
+  }
   /// The gradient may be gone: from here on, it is not touched, and sums of a recombination say that this rank fails.
   void give_up(const std::exception_ptr& problem) { gives_up_ = problem; }
   /// What has failed on this rank, and was put off; null if nothing was.
@@ -160,7 +173,14 @@ class stage_actions {
   // ── beginning and end ──
   progress agree() {
     if (auto* const shared = settings_.comm.votes(); shared && !agreement_.is_settled()) {
-      if (turn_ == 0) shared->begin(agreement_.vote());
+      if (turn_ == 0 && !votes_in_full_) {
+        shared->begin(agreement_.vote());
+        announced_ = stages_.begins_with_all() && !nonfinite_vote_.is_decided() && !agreement_.has_problem();
+        if (announced_) {
+          stages_.shared()->watch(shared);
+          return progress::done;
+        }
+      }
       waits_for_votes_ = turn_ == 0 || shared->next();
       if (waits_for_votes_) return progress::waits;
       agreement_.settle(shared->all());
@@ -199,6 +219,14 @@ class stage_actions {
     nonfinite_vote_.decide(report_);
     if (!gives_up_ && !nonfinite_vote_.of_rank(settings_.comm.rank())) local_.clear(data_);
     return progress::done;
+  }
+  progress bring(const bound_stage& stage) {
+    const auto made = wait_for(*stage.elements, stage.elements->bring(stage, data_, turn_));
+    if (made == progress::done && std::exchange(announced_, false)) {
+      stages_.shared()->watch(nullptr);
+      settings_.comm.votes()->pass();
+    }
+    return made;
   }
   progress round_result(const bound_stage& stage) {
     if (!withdrawn_) by_message().round(stage, data_);
@@ -321,7 +349,9 @@ class stage_actions {
   bound_stages stages_;
   // Of the run that is under way.
   std::size_t fallbacks_before_ = 0;  // of the rule
-  std::byte* data_ = nullptr;
+  std::byte *data_ = nullptr, *callers_ = nullptr;
+  bool announced_ = false;      // what this rank is about to do, and it has not met all ranks yet
+  bool votes_in_full_ = false;  // whether it waits for their votes
   bool posts_ = false;    // whether exchanges are posted
   std::size_t turn_ = 0;  // how often the step has waited
   transport* waits_for_ = nullptr;

@@ -33,6 +33,8 @@ class stage_executor {
   std::byte* shared_gradient() const { return actions_.shared_gradient(); }
   /// Whether no stage sends elements.
   bool is_in_place() const { return actions_.is_in_place(); }
+  /// After an exception of wait(): whether the ranks were not about to do the same, so that none has begun.
+  bool did_not_agree() const { return did_not_agree_; }
   const report& last_report() const { return actions_.last_report(); }
 
   /// Begins to reduce the gradient at `data` in place. Each start is followed by one wait().
@@ -48,6 +50,7 @@ class stage_executor {
     actions_.prepare(data, posts);
     actions_.prepare_agreement(mine, memory);
     error_ = std::move(problem);
+    did_not_agree_ = false;
     go_to(step_kind::agree);
   }
   /// Takes no part in a reduction that the other ranks begin; they get a communication_error, and this rank, from
@@ -100,6 +103,9 @@ class stage_executor {
           turn_ = waits_ ? turn_ + 1 : 0;
         }
         return ended();
+      } catch (const ranks_differ&) {
+        actions_.take_back();
+        go_to(step_kind::agree);
       } catch (const timeout_error& late) {
         stop(exception_from([&] {
           return timeout_error({late.what(), ", in ", describe(steps_[at_].kind)}, late.rank());
@@ -110,7 +116,8 @@ class stage_executor {
     }
   }
   void stop(const std::exception_ptr& problem) noexcept {
-    steps_[at_].kind == step_kind::agree ? end(problem) : fail(problem);
+    did_not_agree_ = steps_[at_].kind == step_kind::agree;
+    did_not_agree_ ? end(problem) : fail(problem);
   }
   /// The run is over, with an exception if there is one.
   void end(std::exception_ptr problem) {
@@ -145,6 +152,7 @@ class stage_executor {
   std::size_t turn_ = 0;  // how often it has waited
   bool waits_ = false;    // whether it waits now
   std::exception_ptr error_;
+  bool did_not_agree_ = false;
 };
 
 }  // namespace adasum::detail

@@ -21,6 +21,7 @@
 #include "../../../core/error.hpp"
 #include "../../../core/message.hpp"
 #include "../../../core/waiting.hpp"
+#include "../../references/erased.hpp"
 #include "../../references/shared_window_ref.hpp"
 #include "shared_memory_layout.hpp"
 
@@ -63,6 +64,8 @@
 ///
 ///     publish a copy ── A ── measure and mix all copies, into one's own memory
 namespace adasum::detail {
+
+inline constexpr auto look_at_nothing = [] {};
 
 template <class Memory>
 class shared_barriers {
@@ -111,6 +114,14 @@ class shared_barriers {
     step_ = std::max(step_, begin_of_run() + (levels_per_run - 1 - number) * steps_per_level);
   }
 
+  /// No rank has come through the first barrier of the run, and none will: for this rank, the run has not begun. So the next run
+  /// is this one again; before that, all ranks must have met elsewhere.
+  void take_back_run() {
+    --run_;
+    step_ = end_of_run();
+    control_of(self()).step.store(step_, std::memory_order_release);
+  }
+
   /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
   void end_run() {
     control_of(self()).good_run.store(run_, std::memory_order_relaxed);
@@ -128,8 +139,14 @@ class shared_barriers {
                                       : blocks_.gradient_of(i);
   }
   /// In place of an address, anything else of 64 bits. It comes with the barrier, and takes no cache line of its own.
-  void say(std::uint64_t word) { control_of(self()).word.store(word, std::memory_order_relaxed); }
-  std::uint64_t said(std::size_t i) const { return control_of(i).word.load(std::memory_order_relaxed); }
+  void say(std::uint64_t word) { control_of(self()).word.store(word, std::memory_order_release); }
+  std::uint64_t said(std::size_t i) const { return control_of(i).word.load(std::memory_order_acquire); }
+  /// Whether a rank has come to the first barrier of this run, has not ended the run, and said something else than `word`.
+  /// (Who says something after a run does so after ending it.)
+  bool has_said_other_than(std::uint64_t word, std::size_t i) const {
+    const auto step = step_of(i);
+    return step > begin_of_run() && step < end_of_run() && said(i) != word && step_of(i) < end_of_run();
+  }
 
   // A barrier: arrive, and then wait, once for each round.
   /// Begins the first round: tells that this rank is there. @param with  must outlive the barrier
@@ -151,16 +168,18 @@ class shared_barriers {
   }
 
   /// Whether those that this rank hears from in this round have come. Does not block.
+  /// @param look  is called while they have not; it may throw
   /// @throws communication_error  a rank failed or left in this run
-  bool all_arrived() {
+  bool all_arrived(function_ref<void()> look = look_at_nothing) {
     bool all = true;
     for (const auto i : with_->heard_in(round_)) {
-      if (!is_behind(i))
+      if (!is_behind(i)) {
         require_good(i);
-      else if (has_left(i) && is_behind(i))
-        give_up(i, "has left");
-      else
-        all = false;
+        continue;
+      }
+      look();
+      if (has_left(i) && is_behind(i)) give_up(i, "has left");
+      all = false;
     }
     if (all) return true;
     if (++polls_ % 64 == 0) require_none_failed();
@@ -170,7 +189,7 @@ class shared_barriers {
 
   /// The same, waiting.
   /// @throws communication_error  a rank failed or left in this run, or did not come in time
-  void await_all(time_limit limit) const {
+  void await_all(time_limit limit, function_ref<void()> look = look_at_nothing) const {
     std::optional<clock::time_point> start;
     for (const auto i : with_->heard_in(round_)) {
       for (unsigned turns = 0; is_behind(i);) {
@@ -178,6 +197,7 @@ class shared_barriers {
         if (!start) start = clock::now();
         own_memory<Memory>::rest(memory());
         progress();
+        look();
         // It may have arrived and then left: its step decides.
         if (has_left(i) && is_behind(i)) give_up(i, "has left");
         if (turns++ % 100 != 0) continue;
@@ -280,6 +300,11 @@ class shared_barriers {
     return next_round();
   }
 
+  /// A failure is no reason to wait for a late rank. @throws communication_error  one has failed in this run
+  void require_none_failed() const {
+    for (std::size_t i = 0; i < size(); ++i)
+      if (has_failed(i)) require_good(i);
+  }
   /// Whether a rank has destroyed its part of the memory.
   bool has_lost_a_rank() const {
     for (std::size_t i = 0; i < size(); ++i)
@@ -339,12 +364,6 @@ class shared_barriers {
     return peer.failed_run.load(std::memory_order_acquire) == run_ ||
            (is_done && peer.good_run.load(std::memory_order_acquire) < run_);
   }
-  /// A failure is no reason to wait for a late rank.
-  void require_none_failed() const {
-    for (std::size_t i = 0; i < size(); ++i)
-      if (has_failed(i)) require_good(i);
-  }
-
   /// Messages of the program's own may have to move before the others come.
   void progress() const {
     if constexpr (requires { memory().progress(); }) memory().progress();

@@ -20,6 +20,7 @@
 #include "../../../schedules/transfers.hpp"
 #include "../../references/communicator_ref.hpp"
 #include "../../references/space_ref.hpp"
+#include "../shared_votes.hpp"
 #include "messages.hpp"
 #include "shared_barriers.hpp"
 #include "shared_memory_layout.hpp"
@@ -122,6 +123,12 @@ class shared_memory final : public transport {
   /// This rank's gradient memory; null where every address can be reached and none is needed.
   std::byte* gradient() const { return shared_.gradient(); }
 
+  /// Until all ranks have come to the first stage, those that wait there look whether all are about to do the same.
+  /// @param votes  null: no longer
+  void watch(const shared_votes* votes) { watched_ = votes; }
+  /// No rank has come through the first barrier, and none will: this rank has not begun the run.
+  void take_back_run() { shared_.take_back_run(); }
+
   /// A run begins. @return where it works on the gradient: there, or on a copy of it
   std::byte* begin_run(std::byte* gradient_of_caller) {
     withdrawn_ = early_ = false;
@@ -194,7 +201,12 @@ class shared_memory final : public transport {
 
   bool arrived(bool block) override {
     switch (pending_) {
-      case pending::barrier: return block ? (shared_.await_all(limit_), true) : shared_.all_arrived();
+      case pending::barrier: {
+        const auto look = [&] {
+          if (watched_) watched_->require_same();
+        };
+        return block ? (shared_.await_all(limit_, look), true) : shared_.all_arrived(look);
+      }
       case pending::isolation: return block ? (shared_.await_left_alone(), true) : shared_.is_left_alone();
       case pending::records: break;
     }
@@ -317,6 +329,7 @@ class shared_memory final : public transport {
   std::vector<barriers> groups_;  // the first: all ranks
   std::size_t records_end_ = 0;
   messages* by_message_ = nullptr;
+  const shared_votes* watched_ = nullptr;
 
   // Of the run that is under way.
   std::byte* callers_ = nullptr;  // the caller's gradient, if others read and write a copy of it
