@@ -104,11 +104,11 @@ int main(int argc, char** argv) {
       plan.wait();
     });
   }
-  {
+  {  // by messages
     const adasum::mpi_communicator comm{MPI_COMM_WORLD};
-    adasum::adasum_allreduce(exec, comm, gradient);
-    check_call("a single call", "adasum::adasum_allreduce", comm,
-               [&] { adasum::adasum_allreduce(exec, comm, gradient); });
+    const auto call = [&] { adasum::adasum_allreduce(exec, comm, gradient, adasum::schedules::all_to_all{}); };
+    call();
+    check_call("a single call", "comparing what", comm, call);
   }
   {
     const adasum::mpi_communicator comm{MPI_COMM_WORLD};
@@ -141,6 +141,29 @@ int main(int argc, char** argv) {
             "in shared memory: " + message);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+  }
+  {  // a single call there, and the next one
+    const adasum::mpi_communicator comm{MPI_COMM_WORLD};
+    const auto call = [&] { adasum::adasum_allreduce(exec, comm, gradient); };
+    call();
+    comm.set_timeout(300ms);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() != late_rank) {
+      const auto message = timeout_of(call);
+      const auto some_other = message.find("failed in this reduction");
+      check(message.find("rank 1 did not come within 0.3 seconds, in bringing") != std::string::npos ||
+                (world_size() > 2 && some_other != std::string::npos),
+            "a single call in shared memory: " + message);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() == late_rank) {
+      const auto message = timeout_of(call);
+      check(message.find("failed in this reduction") != std::string::npos, "the late rank's call: " + message);
+    }
+    comm.set_timeout(adasum::no_timeout);
+    std::ranges::fill(gradient, 1.0f);
+    call();
+    check(gradient.front() == 1, "the call after that: " + std::to_string(gradient.front()));
   }
   {  // a program that is interrupted while it waits: by messages, and in shared memory
     adasum::set_interruption_check([] { return interrupts; });

@@ -47,8 +47,9 @@ class collective_setup {
   std::size_t meet(hashed_signature mine, segments_view segments, agreement_memory& memory, std::size_t bytes = 0);
   /// The same, of what has no segments.
   void meet(const call_signature& mine);
-  /// From then on, ranks that meet do so in memory that all of them share, if there is some. Collective; another meet() must
-  /// follow, since one rank may fail here alone.
+  /// From the end of this set-up on, ranks meet in memory that all of them share, if there is some. Between these two, and again
+  /// after them, they must meet(): one rank may fail in either alone, and the second is collective.
+  void prepare_votes();
   void share_votes();
   /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input
   [[noreturn]] void refuse(const std::string& problem);
@@ -125,10 +126,13 @@ ADASUM_INLINE void collective_setup::meet(const call_signature& mine) {
   meet(mine, segments_view{none}, memory);
 }
 
+ADASUM_INLINE void collective_setup::prepare_votes() {
+  votes_ = std::make_shared<shared_votes>();
+}
 ADASUM_INLINE void collective_setup::share_votes() try {
-  votes_ = std::make_shared<shared_votes>(comm_);
-  if (!votes_->is_of_all()) votes_.reset();
+  if (!votes_->share(comm_)) votes_.reset();
 } catch (const shared_memory_error&) {  // on all ranks: by messages, then
+  votes_.reset();
 }
 ADASUM_INLINE collective_setup::~collective_setup() {
   if (votes_) comm_.state()->set_votes(std::move(votes_));

@@ -156,9 +156,11 @@ ADASUM_INLINE plan::plan(const plan_arguments& given, collective_setup& together
   if (!in_place_) by_messages_ = std::make_unique<stage_executor>(std::move(by_messages));
   if (use == shared_memory_use::required) require_in_place();
   last_ = &usual().last_report();
-  meet(together);
   const bool meets_again = inputs_->compares() || inputs_->purpose() == plan_purpose::kept;
-  if (meets_again && in_place_ && in_place_->is_in_place() && comm().state() && !comm().votes()) {
+  const bool shares_votes = meets_again && in_place_ && in_place_->is_in_place() && comm().state() && !comm().votes();
+  if (shares_votes) together.prepare_votes();
+  meet(together);
+  if (shares_votes) {
     together.share_votes();
     meet(together);
   }

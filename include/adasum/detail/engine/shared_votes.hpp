@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,35 +45,34 @@ struct ranks_differ {};
 /// ranks have left whatever they were about to do.
 class shared_votes {
  public:
-  /// Collective. @throws shared_memory_error  there is no room; on all ranks
-  explicit shared_votes(const communicator_ref& comm)
-      : barriers_(comm.share(bytes(comm)), comm.rank(), sizes(comm), 0, no_timeout, comm.state()),
-        is_of_all_(barriers_.size() == static_cast<std::size_t>(comm.size())) {
-    std::vector<std::size_t> all(barriers_.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    pattern_ = barrier_pattern(all, barriers_.self(), barrier_radix);
-    stay_loaded();  // see kept_plans::call
-  }
+  shared_votes() { stay_loaded(); }  // see kept_plans::call
 
-  /// Whether all ranks share the memory.
-  bool is_of_all() const { return is_of_all_; }
+  /// Before anything else. Collective. @return whether all ranks share memory
+  /// @throws shared_memory_error  there is no room; on all ranks
+  bool share(const communicator_ref& comm) {
+    barriers_.emplace(comm.share(bytes(comm)), comm.rank(), sizes(comm), 0, no_timeout, comm.state());
+    std::vector<std::size_t> all(barriers_->size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    pattern_ = barrier_pattern(all, barriers_->self(), barrier_radix);
+    return barriers_->size() == static_cast<std::size_t>(comm.size());
+  }
 
   void begin(const setup_vote& mine) {
     state_ = mine;
     is_known_ = false;
     mine_ = hash(std::bit_cast<std::array<std::uint64_t, sizeof state_ / sizeof(std::uint64_t)>>(state_));
-    barriers_.begin_run();
-    barriers_.publish_copy(std::as_bytes(std::span(&state_, 1)));
-    barriers_.say(mine_);
-    barriers_.arrive(pattern_);
+    barriers_->begin_run();
+    barriers_->publish_copy(std::as_bytes(std::span(&state_, 1)));
+    barriers_->say(mine_);
+    barriers_->arrive(pattern_);
   }
 
   /// Whether this round of waiting is over. @param block  wait until it is
   /// @throws communication_error, timeout_error  as a barrier does; no rank waits for this one then
   bool arrived(bool block) {
     try {
-      if (!block) return barriers_.all_arrived();
-      barriers_.await_all(time_limit::never);
+      if (!block) return barriers_->all_arrived();
+      barriers_->await_all(time_limit::never);
       return true;
     } catch (...) {
       fail();
@@ -82,17 +82,17 @@ class shared_votes {
   /// @return whether there is another round
   bool next() {
     if (is_known_) {
-      if (barriers_.next_round()) return true;
+      if (barriers_->next_round()) return true;
     } else {
       learn();
-      if (barriers_.next_round(std::as_bytes(std::span(&state_, 1)))) return true;
+      if (barriers_->next_round(std::as_bytes(std::span(&state_, 1)))) return true;
       is_known_ = true;
       if (!state_.is_good()) {
-        barriers_.arrive(pattern_);
+        barriers_->arrive(pattern_);
         return true;
       }
     }
-    barriers_.end_run();
+    barriers_->end_run();
     return false;
   }
   const setup_vote& all() const { return state_; }
@@ -100,27 +100,27 @@ class shared_votes {
   /// @throws ranks_differ         see above
   /// @throws communication_error  a rank has failed since it has told its vote
   void require_same() const {
-    for (std::size_t i = 0; i < barriers_.size(); ++i)
-      if (barriers_.has_said_other_than(mine_, i)) throw ranks_differ();
+    for (std::size_t i = 0; i < barriers_->size(); ++i)
+      if (barriers_->has_said_other_than(mine_, i)) throw ranks_differ();
     if (has_lost_a_rank()) throw ranks_differ();
-    barriers_.require_none_failed();
+    barriers_->require_none_failed();
   }
   /// All ranks have met.
-  void pass() { barriers_.end_run(); }
+  void pass() { barriers_->end_run(); }
   /// This rank will not wait for the others' votes. (It does not wait until they have read its own, either: that is overwritten
   /// two votes later at the earliest, and who has not read it by then has heard of this failure.)
-  void fail() { barriers_.fail(); }
+  void fail() { barriers_->fail(); }
 
   /// Whether a rank has dropped this memory, so that from now on all ranks vote by messages.
-  bool has_lost_a_rank() const { return barriers_.has_lost_a_rank(); }
+  bool has_lost_a_rank() const { return barriers_->has_lost_a_rank(); }
 
  private:
   void learn() {
     const bool is_only_round = pattern_.rounds() == 1;
-    for (const auto i : barriers_.heard()) {
-      if (is_only_round && barriers_.said(i) == mine_) continue;  // nothing new, and no cache line to wait for
+    for (const auto i : barriers_->heard()) {
+      if (is_only_round && barriers_->said(i) == mine_) continue;  // nothing new, and no cache line to wait for
       setup_vote heard;
-      std::memcpy(&heard, barriers_.heard_copy(i), sizeof heard);
+      std::memcpy(&heard, barriers_->heard_copy(i), sizeof heard);
       state_.learn(heard);
     }
   }
@@ -132,9 +132,8 @@ class shared_votes {
     return shared_memory_layout<any_window>::bytes_for(sizes(comm), static_cast<std::size_t>(comm.size()));
   }
 
-  shared_barriers<any_window> barriers_;
+  std::optional<shared_barriers<any_window>> barriers_;
   barrier_pattern pattern_;
-  bool is_of_all_;
   setup_vote state_;
   bool is_known_ = false;   // whether that is what all have told
   std::uint64_t mine_ = 0;  // a hash of this rank's own vote

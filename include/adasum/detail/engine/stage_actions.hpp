@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -63,8 +64,7 @@ class stage_actions {
   }
   /// For the step agree.
   void prepare_agreement(hashed_signature mine, agreement_memory& memory) {
-    agreement_ =
-        agreement(mine, !memory.empty(), settings_.segments, settings_.comm.rank(), settings_.comm.size(), memory);
+    agreement_.emplace(mine, !memory.empty(), settings_.segments, settings_.comm.rank(), settings_.comm.size(), memory);
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
@@ -95,7 +95,7 @@ class stage_actions {
     } catch (const timeout_error&) {
       throw;
     } catch (...) {  // in the step agree, the others wait for the messages that follow
-      if (!waits_for_agreement_ || !agreement_.fail(std::current_exception())) throw;
+      if (!waits_for_agreement_ || !agreement_->fail(std::current_exception())) throw;
       return true;
     }
   }
@@ -172,10 +172,10 @@ class stage_actions {
 
   // ── beginning and end ──
   progress agree() {
-    if (auto* const shared = settings_.comm.votes(); shared && !agreement_.is_settled()) {
+    if (auto* const shared = settings_.comm.votes(); shared && !agreement_->is_settled()) {
       if (turn_ == 0 && !votes_in_full_) {
-        shared->begin(agreement_.vote());
-        announced_ = stages_.begins_with_all() && !nonfinite_vote_.is_decided() && !agreement_.has_problem();
+        shared->begin(agreement_->vote());
+        announced_ = stages_.begins_with_all() && !nonfinite_vote_.is_decided() && !agreement_->has_problem();
         if (announced_) {
           stages_.shared()->watch(shared);
           return progress::done;
@@ -183,11 +183,11 @@ class stage_actions {
       }
       waits_for_votes_ = turn_ == 0 || shared->next();
       if (waits_for_votes_) return progress::waits;
-      agreement_.settle(shared->all());
+      agreement_->settle(shared->all());
     }
-    const auto made = wait_for(by_message(), by_message().next_of(agreement_));
+    const auto made = wait_for(by_message(), by_message().next_of(*agreement_));
     waits_for_agreement_ = made == progress::waits;
-    if (!waits_for_agreement_) agreement_.require();
+    if (!waits_for_agreement_) agreement_->require();
     return made;
   }
 
@@ -357,7 +357,7 @@ class stage_actions {
   transport* waits_for_ = nullptr;
   bool withdrawn_ = false;
   std::exception_ptr gives_up_;  // why this rank will withdraw, once the others need not wait for it in between
-  agreement agreement_;
+  std::optional<agreement> agreement_;
   bool waits_for_agreement_ = false, waits_for_votes_ = false;
   allgather flags_;
   part part_ = part::mix;
