@@ -113,6 +113,7 @@ using plan_ptr = std::unique_ptr<plan, plan_deleter>;
 #include <exception>
 #include <utility>
 
+#include "../../core/communicator_state.hpp"
 #include "../../core/error.hpp"
 #include "../../core/options.hpp"
 #include "../../core/scalar.hpp"
@@ -228,7 +229,14 @@ ADASUM_INLINE const report& plan::wait() {
   auto& running = in_flight("wait");
   in_flight_ = nullptr;
   comm().set_reduction_in_flight(false);  // wait() ends it, well or not
-  last_ = &running.wait();
+  try {
+    last_ = &running.wait();
+  } catch (...) {
+    // The others may have been in a single call, and then have forgotten what they keep.
+    if (inputs_->purpose() == plan_purpose::of_user && running.did_not_agree() && comm().state())
+      comm().state()->plans().clear();
+    throw;
+  }
   return *last_;
 }
 
