@@ -98,8 +98,8 @@ void write_history(const std::filesystem::path& csv, std::size_t workers, const 
   if (!file.flush()) throw std::runtime_error("cannot write " + csv.string());
 }
 
-void train_and_tell(const split_images& data, const training_options& chosen, const std::string& rule, std::size_t workers,
-                    const adasum::mpi_communicator& comm) {
+void train_and_tell(const split_images& data, const training_options& chosen, const std::string& rule,
+                    std::size_t workers, const adasum::mpi_communicator& comm) {
   const auto rank = comm.rank();
   torch::manual_seed(chosen.seed);
   std::ostringstream title;

@@ -58,8 +58,9 @@ inline adasum::segments segments_of(const std::vector<torch::Tensor>& parameters
 }
 
 /// Data-parallel training. In each step worker w takes batch w of the step; rank r plays the workers r·K … r·K + K - 1, where
-/// K = workers / ranks, combines their gradients first, and then takes part in the combination over ranks. With K and the number of ranks
-/// powers of two, that is the tree over all workers; for rules that are not pairwise, the rule of the ranks' results.
+/// K = workers / ranks, combines their gradients first, and then takes part in the combination over ranks. With K and the
+/// number of ranks powers of two, that is the tree over all workers; for rules that are not pairwise, the rule of the ranks'
+/// results.
 inline training_history train(digit_network& network, const labelled_images& data, const training_options& chosen,
                               const adasum::rules::any_rule& rule, std::size_t workers,
                               const adasum::mpi_communicator& comm, progress_bar& progress) {

@@ -68,14 +68,14 @@ inline std::string difference_in_texts(std::span<const call_signature> all) {
 }
 
 /// The first rank that differs from rank 0 in a number of its signature; 0 if there is none.
-inline std::size_t first_to_differ(std::span<const call_signature> all, std::uint64_t call_signature::*number) {
+inline std::size_t first_to_differ(std::span<const call_signature> all, std::uint64_t call_signature::* number) {
   const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.*number != all[0].*number; });
   return found == all.end() ? 0 : static_cast<std::size_t>(found - all.begin());
 }
 
 /// Whether two ranks have rules or schedules of one name with different parameters; empty if not.
 inline std::string difference_in_parameters(std::span<const call_signature> all, const std::string& what,
-                                            call_signature::named call_signature::*which) {
+                                            call_signature::named call_signature::* which) {
   const auto values = [](const call_signature::named& of) {
     return of.parameters[0] == '\0' ? "none" : call_signature::get(of.parameters);
   };
@@ -112,10 +112,10 @@ inline std::string difference_in_the_rest(std::span<const call_signature> all) {
 }
 
 /// Every rank tells all others whether it is ready, and a hash of what it is about to do: in memory that all share
-/// (shared_votes.hpp), or by messages (small_exchanges.hpp). Mostly that is all. Otherwise they find out what is wrong, if all of them want to know: every rank tells all others what it is about
-/// to do, and all compare. Where the segments differ, the ranks go on to find the first boundary that does: each round
-/// halves where it can be, by a hash of the boundaries up to the middle. One exchange after another, so that the caller
-/// may do something else while one is in flight.
+/// (shared_votes.hpp), or by messages (small_exchanges.hpp). Mostly that is all. Otherwise they find out what is wrong, if all of
+/// them want to know: every rank tells all others what it is about to do, and all compare. Where the segments differ, the ranks
+/// go on to find the first boundary that does: each round halves where it can be, by a hash of the boundaries up to the middle.
+/// One exchange after another, so that the caller may do something else while one is in flight.
 class agreement {
  public:
   agreement() = default;
@@ -185,8 +185,8 @@ class agreement {
 
   static std::string describe(const setup_vote& all) {
     if (all.failed != setup_vote::nobody)
-      return joined({"adasum: ", rank_name(all.failed),
-                     " has failed before the reduction could begin; it throws what happened"});
+      return joined(
+          {"adasum: ", rank_name(all.failed), " has failed before the reduction could begin; it throws what happened"});
     if (all.has(setup_vote::compares) && all.has(setup_vote::does_not))
       return "adasum: the option check_agreement is on for some ranks and off for others";
     return "adasum: the ranks are making different calls; set the option check_agreement to learn how they differ";

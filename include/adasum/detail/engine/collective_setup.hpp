@@ -126,9 +126,7 @@ ADASUM_INLINE void collective_setup::meet(const call_signature& mine) {
   meet(mine, segments_view{none}, memory);
 }
 
-ADASUM_INLINE void collective_setup::prepare_votes() {
-  votes_ = std::make_shared<shared_votes>();
-}
+ADASUM_INLINE void collective_setup::prepare_votes() { votes_ = std::make_shared<shared_votes>(); }
 ADASUM_INLINE void collective_setup::share_votes() try {
   if (!votes_->share(comm_)) votes_.reset();
 } catch (const shared_memory_error&) {  // on all ranks: by messages, then

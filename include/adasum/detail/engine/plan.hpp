@@ -241,9 +241,7 @@ ADASUM_INLINE const report& plan::wait() {
 }
 
 ADASUM_INLINE const communicator_ref& plan::comm() const { return inputs_->comm(); }
-ADASUM_INLINE std::string plan::call_name(const char* call) const {
-  return joined({names().member, call});
-}
+ADASUM_INLINE std::string plan::call_name(const char* call) const { return joined({names().member, call}); }
 ADASUM_INLINE void plan::require_idle(const char* call) const {
   if (in_flight_) throw bad_input({call_name(call), ": a reduction is in flight; call wait() first"});
 }
@@ -264,10 +262,10 @@ ADASUM_INLINE void plan::begin(std::byte* elements, std::size_t count, const std
   if (!problem.empty() && !inputs_->compares_in_runs())
     own_problem = exception_from([&] { return bad_input(problem); });
   if (inputs_->meets_in_runs()) {
-    const auto location = !inputs_->compares()             ? std::string_view()
-                          : is_buffer(elements)            ? of_plan
+    const auto location = !inputs_->compares()            ? std::string_view()
+                          : is_buffer(elements)           ? of_plan
                           : &chosen == by_messages_.get() ? of_caller
-                                                           : std::string_view();
+                                                          : std::string_view();
     chosen.start(elements, posts, inputs_->signature_of_run(count, problem, location), inputs_->memory(),
                  std::move(own_problem));
   } else if (own_problem) {

@@ -313,7 +313,7 @@ class plan_inputs {
   std::vector<std::size_t> part_offsets_;
   std::optional<shard> shard_;  // this rank's
   known_shards known_;
-  std::string problem_;  // with the schedule
+  std::string problem_;                // with the schedule
   call_signature signature_, of_run_;  // of_run_: of the last run
   std::optional<std::uint64_t> intent_, intent_of_run_;
   std::size_t length_of_run_ = 0;

@@ -352,8 +352,8 @@ class stage_actions {
   std::byte *data_ = nullptr, *callers_ = nullptr;
   bool announced_ = false;      // what this rank is about to do, and it has not met all ranks yet
   bool votes_in_full_ = false;  // whether it waits for their votes
-  bool posts_ = false;    // whether exchanges are posted
-  std::size_t turn_ = 0;  // how often the step has waited
+  bool posts_ = false;          // whether exchanges are posted
+  std::size_t turn_ = 0;        // how often the step has waited
   transport* waits_for_ = nullptr;
   bool withdrawn_ = false;
   std::exception_ptr gives_up_;  // why this rank will withdraw, once the others need not wait for it in between

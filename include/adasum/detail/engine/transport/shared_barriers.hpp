@@ -27,29 +27,11 @@
 
 /// How ranks that share memory work on each other's gradients in place: barriers, addresses and small sums.
 ///
-/// Memory order. Every rank has a step number that only it writes, and only upwards. At a barrier of some of the ranks
-/// (shared_memory_layout.hpp) it stores its own number (release), and waits until it has read (acquire) at least that
-/// number from those that it hears from. In each further round it does so with a number of that round, on a cache line of
-/// its own, which a few ranks read. So all that a rank wrote before a barrier is visible to every rank after it, directly
-/// or through others. Between two barriers, an element is written by one rank at most, and read by no other:
-///
-///     publish address ── A ── measure slice r of all, write partial sums
-///                     ── B ── read all sums, mix slice r into all ── C
-///
-/// Slice r of every gradient is touched by rank r alone between A and C.
-/// (Where ranks get parts of the result only, it is written only where it belongs; C is still needed, since others may read
-/// this rank's gradient until then.)
-///
-/// By levels (stage::grouped), ranks meet in groups, A₁ and B₁, A₂ and B₂, …, and then …, C₂, C₁:
-///
-///     ── A₁ ── measure slice r of the group's gradients ── B₁ ── mix it into one's own ── A₂ ── … slice r of that slice …
-///     … ── mix it into all of the last group ── C₂ ── copy the slice of level 1 into all of the first group ── C₁
-///
-/// At level l, member r reads slice r of what the members hold, and writes it: first in its own gradient, later in those of
-/// the other members. Slices of one level are disjoint, and those of the next level lie in the member's own. So nobody but
-/// r touches slice r of any member between A₁ and C₁, other than r's own groups of later levels, within their slices.
-/// A member that has no slice stays behind: after A it waits at C. Between the last level and its C, those that go on may
-/// exchange messages with ranks elsewhere.
+/// Memory order. Every rank has a step number that only it writes, and only upwards (but see take_back_run). At a barrier of some
+/// of the ranks (shared_memory_layout.hpp) it stores its own number (release), and waits until it has read (acquire) at least
+/// that number from those that it hears from. In each further round it does so with a number of that round, on a cache line of
+/// its own, which a few ranks read. So all that a rank wrote before a barrier is visible to every rank after it, directly or
+/// through others.
 ///
 /// Failure. A rank that fails stores the last step of the run, and then reads the others' steps: those that have not begun
 /// the run will not work on its gradient. A rank that begins stores its first step, and then reads whether the others have
@@ -58,14 +40,7 @@
 ///
 /// Steps. Groups that have not met yet may have met differently often, so each level's steps begin at a number of its own,
 /// and on the way back at another, where those that stayed behind meet the others.
-///
-/// What ranks publish for each other lies in slots (shared_memory_layout.hpp), so that a short gradient needs one barrier
-/// only:
-///
-///     publish a copy ── A ── measure and mix all copies, into one's own memory
 namespace adasum::detail {
-
-inline constexpr auto look_at_nothing = [] {};
 
 template <class Memory>
 class shared_barriers {
@@ -130,9 +105,7 @@ class shared_barriers {
   }
 
   /// Says where this rank's gradient lies. Others may ask after the next barrier.
-  void publish(void* gradient) {
-    say(reinterpret_cast<std::uintptr_t>(gradient));
-  }
+  void publish(void* gradient) { say(reinterpret_cast<std::uintptr_t>(gradient)); }
   /// The gradient of rank ranks()[i].
   std::byte* published(std::size_t i) const {
     return shares_addresses(memory()) ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(said(i)))
@@ -170,7 +143,7 @@ class shared_barriers {
   /// Whether those that this rank hears from in this round have come. Does not block.
   /// @param look  is called while they have not; it may throw
   /// @throws communication_error  a rank failed or left in this run
-  bool all_arrived(function_ref<void()> look = look_at_nothing) {
+  bool all_arrived(function_ref<void()> look = [] {}) {
     bool all = true;
     for (const auto i : with_->heard_in(round_)) {
       if (!is_behind(i)) {
@@ -189,7 +162,7 @@ class shared_barriers {
 
   /// The same, waiting.
   /// @throws communication_error  a rank failed or left in this run, or did not come in time
-  void await_all(time_limit limit, function_ref<void()> look = look_at_nothing) const {
+  void await_all(time_limit limit, function_ref<void()> look = [] {}) const {
     std::optional<clock::time_point> start;
     for (const auto i : with_->heard_in(round_)) {
       for (unsigned turns = 0; is_behind(i);) {
@@ -264,7 +237,6 @@ class shared_barriers {
 
   // A sum over ranks that meet, with the same bits on each, and the same as by messages (sum_order.hpp): contribute; in each
   // round wait, and add.
-
   /// Arrives, too.
   void contribute(std::span<const double> values, const barrier_pattern& with) {
     publish_copy(std::as_bytes(values));
@@ -288,7 +260,6 @@ class shared_barriers {
   }
 
   // The same for anything else that is small: after a round, this rank reads what it heard, and publishes what follows from it.
-
   /// Whom this rank hears from in this round: places in ranks().
   std::span<const std::size_t> heard() const { return with_->heard_in(round_); }
   /// What rank ranks()[i], one of them, has published for it.

@@ -33,6 +33,31 @@ namespace adasum::detail {
 /// or, where the stage says `published`, reads copies of all gradients and combines everything in its own memory. Records
 /// travel by message, or from level to level in that memory, too. Members that stay behind get the result there, and
 /// what is known for the report by message.
+///
+/// Between two barriers, an element is written by one rank at most, and read by no other:
+///
+///     publish address ── A ── measure slice r of all, write partial sums
+///                     ── B ── read all sums, mix slice r into all ── C
+///
+/// Slice r of every gradient is touched by rank r alone between A and C.
+/// (Where ranks get parts of the result only, it is written only where it belongs; C is still needed, since others may read
+/// this rank's gradient until then.)
+///
+/// What ranks publish for each other lies in slots (shared_memory_layout.hpp), so that a short gradient needs one barrier
+/// only:
+///
+///     publish a copy ── A ── measure and mix all copies, into one's own memory
+///
+/// By levels (stage::grouped), ranks meet in groups, A₁ and B₁, A₂ and B₂, …, and then …, C₂, C₁:
+///
+///     ── A₁ ── measure slice r of the group's gradients ── B₁ ── mix it into one's own ── A₂ ── … slice r of that slice …
+///     … ── mix it into all of the last group ── C₂ ── copy the slice of level 1 into all of the first group ── C₁
+///
+/// At level l, member r reads slice r of what the members hold, and writes it: first in its own gradient, later in those of
+/// the other members. Slices of one level are disjoint, and those of the next level lie in the member's own. So nobody but
+/// r touches slice r of any member between A₁ and C₁, other than r's own groups of later levels, within their slices.
+/// A member that has no slice stays behind: after A it waits at C. Between the last level and its C, those that go on may
+/// exchange messages with ranks elsewhere.
 class shared_memory final : public transport {
  public:
   /// Collective. @throws shared_memory_error  there is no room; on all ranks

@@ -110,7 +110,7 @@ class shared_memory_layout {
     std::atomic<std::uint64_t> good_run;    // the last
     std::atomic<std::uint64_t> signature;
     std::atomic<std::uint64_t> left;
-    std::atomic<std::uint64_t> word;  // that it says to the others: an address, or anything else
+    std::atomic<std::uint64_t> word;                     // that it says to the others: an address, or anything else
     std::atomic<std::uint64_t> slot_bytes, gradient_at;  // not the same on all ranks
   };
   static_assert(sizeof(control) == line);
