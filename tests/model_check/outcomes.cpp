@@ -28,7 +28,8 @@ const char* find_wrong_outcome(const scenario& one) {
       good += ended[rank] == outcome::good;
       failed += ended[rank] == outcome::failed;
     }
-    bool must_fail = one.different_plans || (one.leaves.rank < one.ranks && run > one.leaves.after);
+    bool must_fail = one.different_plans || (one.leaves.rank < one.ranks && run > one.leaves.after) ||
+                     (one.differs.rank < one.ranks && run == one.differs.run);
     bool may_fail = must_fail, may_differ = false;
     for (const auto& each : one.faults) {
       if (each.where == point::none) continue;

@@ -5,6 +5,7 @@
 #include "ranks.hpp"
 
 #include <adasum/core/error.hpp>
+#include <adasum/detail/engine/shared_votes.hpp>
 #include <adasum/detail/engine/transport/shared_barriers.hpp>
 
 #include <array>
@@ -38,6 +39,7 @@ class rank_in_model {
         access_(window<one_address_space>{one.ranks}, static_cast<int>(self), sizes_of(one),
                 one.different_plans ? self : 1, std::chrono::seconds(60)),
         all_(everybody(), self, one.radix) {
+    if (one.what == work::votes) votes_.open({{one.ranks}}, static_cast<int>(self));
     if (one.what != work::behind) return;
     const std::array<std::size_t, 2> near{self / 2 * 2, self / 2 * 2 + 1}, far{0, 2};
     near_ = barrier_pattern(near, self % 2, 8);
@@ -56,8 +58,9 @@ class rank_in_model {
   }
 
  private:
+  static bool publishes(const scenario& one) { return one.what == work::copies || one.what == work::votes; }
   static shared_sizes sizes_of(const scenario& one) {
-    return {.sums = one.what == work::copies ? most_ranks : 2,
+    return {.sums = publishes(one) ? most_ranks : 2,
             .rounds = one.radix < one.ranks ? 2u : 1u,
             .record_bytes = 16,
             .gradient_bytes = one_address_space ? 0 : gradient_bytes};
@@ -79,7 +82,7 @@ class rank_in_model {
 
   /// The caller's gradient; in processes, the copy that the run works on, if others work there.
   double* own() const {
-    const bool is_callers = one_address_space || one_.what == work::copies;
+    const bool is_callers = one_address_space || publishes(one_);
     return reinterpret_cast<double*>(is_callers ? shared_memory() + gradients_at + self_ * gradient_bytes
                                                 : access_.gradient());
   }
@@ -101,15 +104,23 @@ class rank_in_model {
 
   bool reduce() {
     if (one_address_space) fill();
+    const bool differs = one_.differs.rank == self_ && one_.differs.run == run_;
+    if (one_.what == work::votes) votes_.begin({.intent = differs ? 2u : 1u});
+    if (differs) return be_another();
     access_.begin_run();
     bool good = false;
     try {
       good = take_steps();
+    } catch (const adasum::detail::ranks_differ&) {
+      let_time_fly(false);
+      access_.take_back_run();
+      return vote_in_full();
     } catch (const communication_error&) {
     }
     if (!good) {
       let_time_fly(false);
       access_.fail();
+      if (one_.what == work::votes && !has_passed_) votes_.fail();
       reach(place_ + 100);
       leave();
       return false;
@@ -120,7 +131,7 @@ class rank_in_model {
     return true;
   }
   void check_result() {
-    if (one_.what == work::copies) return;
+    if (publishes(one_)) return;
     for (std::size_t i = 0; i < elements_; ++i) require(element(i) == sum_of(i), "a wrong result");
   }
 
@@ -135,14 +146,47 @@ class rank_in_model {
     }
   }
 
+  // ── votes: see detail/engine/shared_votes.hpp ──
+
+  /// What this rank does where it means something else than the others.
+  bool be_another() {
+    if (!one_.differs.in_full) try {
+        for (;;) {
+          reach(70);
+          votes_.require_same();
+          in_loop();
+        }
+      } catch (const adasum::detail::ranks_differ&) {
+      } catch (const communication_error&) {
+        votes_.fail();
+        return false;
+      }
+    return vote_in_full();
+  }
+  bool vote_in_full() {
+    try {
+      unsigned place = 80;
+      do {
+        reach(place++);
+        while (!votes_.arrived(one_.blocking)) {
+        }
+      } while (votes_.next());
+      require(!votes_.all().is_good(), "all ranks agree");
+    } catch (const communication_error&) {
+    }
+    return false;
+  }
+
   bool take_steps() {
+    has_passed_ = false;
     if (fails(point::before_first)) return false;
     access_.require_left_alone();
     if (!one_address_space) fill();
     switch (one_.what) {
       case work::in_place:
       case work::sums: return combine_in_place();
-      case work::copies: return combine_copies();
+      case work::copies:
+      case work::votes: return combine_copies();
       case work::unmeasured: return combine_without_sum();
       case work::levels: return combine_by_levels();
       case work::behind: return self_ % 2 == 1 ? stay_behind() : combine_while_one_stays_behind();
@@ -154,12 +198,15 @@ class rank_in_model {
 
   /// @return false: it gives up
   bool await(point impatient) {
+    const auto look = [&] {
+      if (one_.what == work::votes) votes_.require_same();
+    };
     if (one_.blocking) {
       let_time_fly(fails(impatient));
-      access_.await_all(time_limit::always);
+      access_.await_all(time_limit::always, look);
       let_time_fly(false);
     } else {
-      while (!access_.all_arrived())
+      while (!access_.all_arrived(look))
         if (fails(impatient)) return false;
     }
     return true;
@@ -231,6 +278,8 @@ class rank_in_model {
   bool combine_copies() {
     access_.publish_copy(std::as_bytes(std::span(own(), elements_)));
     if (!meet(all_, 10, point::impatient_last)) return false;
+    if (one_.what == work::votes) votes_.pass();
+    has_passed_ = true;
     if (fails(point::after_first)) return false;
     for (std::size_t i = 0; i < one_.ranks; ++i)
       for (std::size_t k = 0; k < elements_; ++k)
@@ -347,6 +396,8 @@ class rank_in_model {
   std::size_t self_, elements_;
   mutable access_type access_;
   barrier_pattern all_, near_, far_;
+  adasum::detail::votes_in_memory<window_of_votes> votes_;
+  bool has_passed_ = false;  // the first barrier of the run
   std::size_t run_ = 0;
   std::uint64_t history_ = 1;
   unsigned place_ = 0;
@@ -367,14 +418,15 @@ void run_rank(const scenario& one, std::size_t rank) {
   one.one_address_space ? run_rank_in<true>(one, rank) : run_rank_in<false>(one, rank);
 }
 const char* name_of_word(std::size_t byte, bool is_atomic) {
-  if (byte >= gradients_at) return "gradient";
+  if (byte >= gradients_at && byte < votes_at) return "gradient";
   constexpr const char* fields[] = {"step", "failed_run", "good_run",   "signature",
-                                    "left", "address",    "slot_bytes", "gradient_at"};
-  const auto at = byte % block_bytes;
+                                    "left", "word",       "slot_bytes", "gradient_at"};
+  const auto at = byte < gradients_at ? byte % block_bytes : (byte - votes_at) % votes_bytes;
   if (at < 64) return fields[at / 8];
   return is_atomic ? "flag" : "published numbers";
 }
 std::size_t rank_of_word(std::size_t byte) {
+  if (byte >= votes_at) return (byte - votes_at) / votes_bytes;
   return byte >= gradients_at ? (byte - gradients_at) / gradient_bytes : byte / block_bytes;
 }
 

@@ -69,6 +69,10 @@ class shared_barriers<Memory> {
   void return_to_level(std::size_t number) {
     call("returns to level " + std::to_string(number), [&] { own_.return_to_level(number); });
   }
+  void take_back_run() {
+    call("takes the run back", [&] { own_.take_back_run(); });
+    record().end_run();
+  }
   void end_run() {
     call("ends the run", [&] { own_.end_run(); });
     record().end_run();
@@ -95,16 +99,16 @@ class shared_barriers<Memory> {
     goes_on ? record().call("begins another round") : record().call_once("has had all rounds");
     return goes_on;
   }
-  bool all_arrived() {
+  bool all_arrived(function_ref<void()> look = [] {}) {
     record().call_once("waits");
     const inside now(record());
-    return own_.all_arrived();
+    return own_.all_arrived(look);
   }
-  void await_all(time_limit limit) const {
+  void await_all(time_limit limit, function_ref<void()> look = [] {}) const {
     record().call_once("waits");
     const inside now(record());
     if (record().gives_up()) throw timeout_error("a rank gives up waiting", 0);
-    own_.await_all(limit);
+    own_.await_all(limit, look);
   }
 
   void fail() {

@@ -18,6 +18,7 @@ enum class work : std::uint8_t {
   sums,        ///< the same as in_place, with two more sums after B, as where vectors nearly cancel
   levels,      ///< of 4 ranks: neighbours meet, then every other rank, and the same on the way back
   behind,      ///< of 4 ranks: neighbours meet, then 0 and 2, while 1 and 3 stay behind, and the same on the way back
+  votes,       ///< the same as copies, but each first says what it is about to do, and need not wait to hear that all agree
 };
 
 /// Where in a run a rank fails.
@@ -42,6 +43,12 @@ struct departure {
   std::size_t rank = most_ranks, after = 0;
 };
 
+/// A rank that is about to do something else in a run.
+struct deviation {
+  std::size_t rank = most_ranks, run = 1;
+  bool in_full = true;  ///< it waits for all votes at once; or else first at a barrier to which no other rank comes
+};
+
 struct scenario {
   work what = work::in_place;
   std::size_t ranks = 2, runs = 2;
@@ -52,6 +59,7 @@ struct scenario {
   bool gives_up_leaving = false;  ///< the ranks of faults do not wait until they are left alone
   std::array<fault, most_faults> faults{};
   departure leaves{};
+  deviation differs{};
 
   bool fails(point where, std::size_t rank, std::size_t run) const {
     for (const auto& one : faults)
@@ -66,7 +74,8 @@ inline const char* to_text(work what) {
                                    "in place without a sum",
                                    "in place with several sums",
                                    "by levels",
-                                   "by levels, some staying behind"};
+                                   "by levels, some staying behind",
+                                   "with votes"};
   return texts[static_cast<std::size_t>(what)];
 }
 inline const char* to_text(point where) {
@@ -90,6 +99,9 @@ inline std::string to_text(const scenario& one) {
       text += ", rank " + std::to_string(each.rank) + " fails in run " + std::to_string(each.run) + " " +
               to_text(each.where);
   if (one.gives_up_leaving) text += ", and does not wait to be left alone";
+  if (one.differs.rank < one.ranks)
+    text += ", rank " + std::to_string(one.differs.rank) + " differs in run " + std::to_string(one.differs.run) +
+            (one.differs.in_full ? "" : ", at another barrier");
   if (one.leaves.rank < one.ranks)
     text += ", rank " + std::to_string(one.leaves.rank) + " leaves after run " + std::to_string(one.leaves.after);
   return text;

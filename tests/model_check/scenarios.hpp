@@ -50,6 +50,13 @@ inline std::vector<scenario> scenarios_of_two() {
   all.push_back({.runs = 1, .blocking = true, .faults = {{{point::impatient_first, 0, 1}, {}}}});
   all.push_back({.runs = 1, .blocking = true, .faults = {{{point::impatient_last, 0, 1}, {}}}});
   all.push_back({.one_address_space = false});
+  for (const bool blocking : {false, true}) {
+    all.push_back({.what = work::votes, .blocking = blocking});
+    all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1}});
+    all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1, false}});
+    all.push_back({.what = work::votes, .blocking = blocking, .faults = {{{point::before_first, 0, 1}, {}}}});
+    all.push_back({.what = work::votes, .blocking = blocking, .leaves = {0, 1}});
+  }
   return all;
 }
 
@@ -66,6 +73,8 @@ inline std::vector<scenario> scenarios_of_more() {
         all.push_back(base);
         all.back().faults = {{{point::before_first, 0, 1}, {point::after_first, 1, 1}}};
       }
+    for (const bool in_full : {false, true})
+      all.push_back({.what = work::votes, .ranks = 3, .blocking = blocking, .differs = {1, 1, in_full}});
     add_with_faults(all, {.what = work::levels, .ranks = 4, .blocking = blocking}, {0, 3});
     const scenario behind{.what = work::behind, .ranks = 4, .blocking = blocking};
     add_with_faults(all, behind, {0, 1, 2});

@@ -13,6 +13,7 @@
 namespace adasum::test::model {
 
 inline constexpr std::size_t block_bytes = 1024, gradients_at = most_ranks * block_bytes, gradient_bytes = 64;
+inline constexpr std::size_t votes_at = gradients_at + most_ranks * gradient_bytes, votes_bytes = 512;
 inline constexpr std::array<int, most_ranks> rank_numbers{0, 1, 2, 3};
 
 /// Memory of threads, or of processes.
@@ -25,9 +26,17 @@ struct window {
   void progress() const { in_loop(); }
 };
 
+/// Where ranks tell each other what they are about to do.
+struct window_of_votes : window<true> {
+  std::byte* of(std::size_t i) const { return shared_memory() + votes_at + i * votes_bytes; }
+};
+
 }  // namespace adasum::test::model
 
 template <bool one_address_space>
 struct adasum::detail::own_memory<adasum::test::model::window<one_address_space>> : memory_defaults {
   static constexpr unsigned most_looks = 200;  // fewer than the explorer is patient for
 };
+template <>
+struct adasum::detail::own_memory<adasum::test::model::window_of_votes>
+    : own_memory<adasum::test::model::window<true>> {};

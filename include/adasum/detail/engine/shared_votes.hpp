@@ -11,9 +11,10 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "../../core/error.hpp"
+#include "../../core/communicator_state.hpp"
 #include "../../core/stay_loaded.hpp"
 #include "../../core/waiting.hpp"
 #include "../references/communicator_ref.hpp"
@@ -43,18 +44,20 @@ struct ranks_differ {};
 /// If that throws ranks_differ, nobody comes through the other barrier. The rank leaves it, and then waits for all votes after
 /// all. Some ranks may know by then that not all do the same; so where that is so, there is a second barrier: after it, all
 /// ranks have left whatever they were about to do.
-class shared_votes {
+template <class Memory>
+class votes_in_memory {
  public:
-  shared_votes() { stay_loaded(); }  // see kept_plans::call
-
-  /// Before anything else. Collective. @return whether all ranks share memory
-  /// @throws shared_memory_error  there is no room; on all ranks
-  bool share(const communicator_ref& comm) {
-    barriers_.emplace(comm.share(bytes(comm)), comm.rank(), sizes(comm), 0, no_timeout, comm.state());
-    std::vector<std::size_t> all(barriers_->size());
+  /// Before anything else.
+  void open(Memory memory, int rank, const communicator_state* state = nullptr) {
+    const auto ranks = std::size(memory.ranks());
+    barriers_.emplace(std::move(memory), rank, sizes(ranks), 0, no_timeout, state);
+    std::vector<std::size_t> all(ranks);
     std::iota(all.begin(), all.end(), std::size_t{0});
     pattern_ = barrier_pattern(all, barriers_->self(), barrier_radix);
-    return barriers_->size() == static_cast<std::size_t>(comm.size());
+  }
+  /// Bytes of each of so many ranks.
+  static std::size_t bytes_for(std::size_t ranks) {
+    return shared_memory_layout<Memory>::bytes_for(sizes(ranks), ranks);
   }
 
   void begin(const setup_vote& mine) {
@@ -124,19 +127,34 @@ class shared_votes {
       state_.learn(heard);
     }
   }
-  static shared_sizes sizes(const communicator_ref& comm) {
-    const sum_order order(static_cast<std::size_t>(comm.size()), static_cast<std::size_t>(comm.rank()), barrier_radix);
-    return {.sums = (sizeof(setup_vote) + sizeof(double) - 1) / sizeof(double), .rounds = order.exchanges()};
-  }
-  static std::size_t bytes(const communicator_ref& comm) {
-    return shared_memory_layout<any_window>::bytes_for(sizes(comm), static_cast<std::size_t>(comm.size()));
+  static shared_sizes sizes(std::size_t ranks) {
+    return {.sums = (sizeof(setup_vote) + sizeof(double) - 1) / sizeof(double),
+            .rounds = sum_order(ranks, 0, barrier_radix).exchanges()};
   }
 
-  std::optional<shared_barriers<any_window>> barriers_;
+  std::optional<shared_barriers<Memory>> barriers_;
   barrier_pattern pattern_;
   setup_vote state_;
   bool is_known_ = false;   // whether that is what all have told
   std::uint64_t mine_ = 0;  // a hash of this rank's own vote
+};
+
+/// Memory of a communicator's ranks for that.
+struct votes_window : any_window {};
+
+class shared_votes : public votes_in_memory<votes_window> {
+ public:
+  shared_votes() { stay_loaded(); }  // see kept_plans::call
+
+  /// Before anything else. Collective. @return whether all ranks share the memory
+  /// @throws shared_memory_error  there is no room; on all ranks
+  bool share(const communicator_ref& comm) {
+    const auto ranks = static_cast<std::size_t>(comm.size());
+    auto memory = comm.share(bytes_for(ranks));
+    const bool is_of_all = memory.ranks().size() == ranks;
+    open({std::move(memory)}, comm.rank(), comm.state());
+    return is_of_all;
+  }
 };
 
 }  // namespace adasum::detail

@@ -276,10 +276,10 @@ class shared_barriers {
     for (std::size_t i = 0; i < size(); ++i)
       if (has_failed(i)) require_good(i);
   }
-  /// Whether a rank has destroyed its part of the memory.
+  /// Whether a rank has destroyed its part of the memory, and so will not come to this run.
   bool has_lost_a_rank() const {
     for (std::size_t i = 0; i < size(); ++i)
-      if (has_left(i)) return true;
+      if (has_left(i) && step_of(i) <= begin_of_run()) return true;
     return false;
   }
 
