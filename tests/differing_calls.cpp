@@ -38,6 +38,7 @@ enum class action {
   run,
   run_posted,  // is like run
   run_in_buffer,
+  run_beside_buffer,
   make_plan,
   count
 };
@@ -82,6 +83,7 @@ void act(action what, const adasum::thread_communicator& comm, plans_of_rank& pl
       std::ranges::copy(buffer, gradient.begin());
       break;
     }
+    case action::run_beside_buffer: plans.with_buffer(gradient); break;
     case action::make_plan: adasum::plan_allreduce<float>(space, comm, segs, checked); break;
     case action::count: break;
   }

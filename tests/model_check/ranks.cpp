@@ -105,7 +105,7 @@ class rank_in_model {
   bool reduce() {
     if (one_address_space) fill();
     const bool differs = one_.differs.rank == self_ && one_.differs.run == run_;
-    if (one_.what == work::votes) votes_.begin({.intent = differs ? 2u : 1u});
+    if (one_.what == work::votes) votes_.begin({.intent = 2 * run_ + differs});
     if (differs) return be_another();
     access_.begin_run();
     bool good = false;

@@ -18,7 +18,7 @@ enum class work : std::uint8_t {
   sums,        ///< the same as in_place, with two more sums after B, as where vectors nearly cancel
   levels,      ///< of 4 ranks: neighbours meet, then every other rank, and the same on the way back
   behind,      ///< of 4 ranks: neighbours meet, then 0 and 2, while 1 and 3 stay behind, and the same on the way back
-  votes,       ///< the same as copies, but each first says what it is about to do, and need not wait to hear that all agree
+  votes,  ///< the same as copies, but each first says what it is about to do, and need not wait to hear that all agree
 };
 
 /// Where in a run a rank fails.

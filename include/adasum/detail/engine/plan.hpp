@@ -209,7 +209,7 @@ ADASUM_INLINE const report& plan::run(std::byte* elements, std::size_t count, co
 ADASUM_INLINE bool plan::did_not_agree() const { return usual().did_not_agree(); }
 ADASUM_INLINE void plan::start_call(std::byte* elements) {
   require_no_reduction(comm(), inputs_->call(), "");
-  usual().start(elements, false, inputs_->signature(), inputs_->memory(), nullptr);
+  usual().start(elements, false, inputs_->signature(), inputs_->memory(), true, nullptr);
   in_flight_ = &usual();
   comm().set_reduction_in_flight(true);
 }
@@ -266,7 +266,9 @@ ADASUM_INLINE void plan::begin(std::byte* elements, std::size_t count, const std
                           : is_buffer(elements)           ? of_plan
                           : &chosen == by_messages_.get() ? of_caller
                                                           : std::string_view();
-    chosen.start(elements, posts, inputs_->signature_of_run(count, problem, location), inputs_->memory(),
+    // Once there is a buffer, the same stages reduce what lies there and, where ranks share addresses, what lies elsewhere.
+    const bool is_usual = !buffer_ || is_buffer(elements);
+    chosen.start(elements, posts, inputs_->signature_of_run(count, problem, location), inputs_->memory(), is_usual,
                  std::move(own_problem));
   } else if (own_problem) {
     chosen.start_refusing(own_problem, posts);

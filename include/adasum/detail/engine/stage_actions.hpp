@@ -62,8 +62,9 @@ class stage_actions {
     gives_up_ = nullptr;
     by_message().begin_run(posts);  // agree comes before begin
   }
-  /// For the step agree.
-  void prepare_agreement(hashed_signature mine, agreement_memory& memory) {
+  /// For the step agree. @param is_usual  see stage_executor::start
+  void prepare_agreement(hashed_signature mine, agreement_memory& memory, bool is_usual) {
+    may_announce_ = is_usual && stages_.begins_with_all() && !nonfinite_vote_.is_decided();
     agreement_.emplace(mine, !memory.empty(), settings_.segments, settings_.comm.rank(), settings_.comm.size(), memory);
   }
 
@@ -175,7 +176,7 @@ class stage_actions {
     if (auto* const shared = settings_.comm.votes(); shared && !agreement_->is_settled()) {
       if (turn_ == 0 && !votes_in_full_) {
         shared->begin(agreement_->vote());
-        announced_ = stages_.begins_with_all() && !nonfinite_vote_.is_decided() && !agreement_->has_problem();
+        announced_ = may_announce_ && !agreement_->has_problem();
         if (announced_) {
           stages_.shared()->watch(shared);
           return progress::done;
@@ -350,6 +351,7 @@ class stage_actions {
   // Of the run that is under way.
   std::size_t fallbacks_before_ = 0;  // of the rule
   std::byte *data_ = nullptr, *callers_ = nullptr;
+  bool may_announce_ = false;
   bool announced_ = false;      // what this rank is about to do, and it has not met all ranks yet
   bool votes_in_full_ = false;  // whether it waits for their votes
   bool posts_ = false;          // whether exchanges are posted

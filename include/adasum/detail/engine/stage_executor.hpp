@@ -45,10 +45,12 @@ class stage_executor {
   }
   /// The same, but first all ranks tell each other what they are about to do.
   /// @param mine, memory  until wait() has returned; if it is empty, ranks that differ do not find out in what
+  /// @param is_usual whether ranks that meet in this run's first stage are about to do the same
   /// @param problem  what this rank throws if `mine` has a problem, in place of what all ranks throw; or null
-  void start(std::byte* data, bool posts, hashed_signature mine, agreement_memory& memory, std::exception_ptr problem) {
+  void start(std::byte* data, bool posts, hashed_signature mine, agreement_memory& memory, bool is_usual,
+             std::exception_ptr problem) {
     actions_.prepare(data, posts);
-    actions_.prepare_agreement(mine, memory);
+    actions_.prepare_agreement(mine, memory, is_usual);
     error_ = std::move(problem);
     did_not_agree_ = false;
     go_to(step_kind::agree);
