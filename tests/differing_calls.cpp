@@ -43,11 +43,11 @@ enum class action {
   count
 };
 
-/// One rank's plans.
+/// One rank's plans. (Of two that are alike, ranks would not notice that each runs another.)
 struct plans_of_rank {
   explicit plans_of_rank(const adasum::thread_communicator& comm)
       : plain(adasum::plan_allreduce<float>(space, comm, segs, checked)),
-        with_buffer(adasum::plan_allreduce<float>(space, comm, segs, checked)) {
+        with_buffer(adasum::plan_allreduce<float>(space, comm, others, checked)) {
     with_buffer.buffer();
   }
   decltype(adasum::plan_allreduce<float>(space, std::declval<const adasum::thread_communicator&>(), segs,

@@ -73,8 +73,10 @@ inline std::vector<scenario> scenarios_of_more() {
         all.push_back(base);
         all.back().faults = {{{point::before_first, 0, 1}, {point::after_first, 1, 1}}};
       }
-    for (const bool in_full : {false, true})
-      all.push_back({.what = work::votes, .ranks = 3, .blocking = blocking, .differs = {1, 1, in_full}});
+    for (const std::size_t radix : {8u, 2u})
+      for (const bool in_full : {false, true})
+        all.push_back(
+            {.what = work::votes, .ranks = 3, .radix = radix, .blocking = blocking, .differs = {1, 1, in_full}});
     add_with_faults(all, {.what = work::levels, .ranks = 4, .blocking = blocking}, {0, 3});
     const scenario behind{.what = work::behind, .ranks = 4, .blocking = blocking};
     add_with_faults(all, behind, {0, 1, 2});

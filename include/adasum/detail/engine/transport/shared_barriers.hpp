@@ -95,6 +95,7 @@ class shared_barriers {
     --run_;
     step_ = end_of_run();
     control_of(self()).step.store(step_, std::memory_order_release);
+    for (; round_ > 0; --round_) blocks_.flag_of(self(), round_).store(step_, std::memory_order_release);
   }
 
   /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
