@@ -30,6 +30,13 @@ inline void add_with_faults(std::vector<scenario>& all, scenario base, std::vect
 inline std::vector<scenario> scenarios_of_two() {
   std::vector<scenario> all;
   add_with_faults(all, {}, {0});
+  for (const bool blocking : {false, true}) {
+    all.push_back({.what = work::votes, .blocking = blocking});
+    all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1}});
+    all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1, false}});
+    all.push_back({.what = work::votes, .blocking = blocking, .faults = {{{point::before_first, 0, 1}, {}}}});
+    all.push_back({.what = work::votes, .blocking = blocking, .leaves = {0, 1}});
+  }
   add_with_faults(all, {.what = work::copies, .runs = 3}, {0});
   all.push_back({.what = work::sums});
   all.push_back({.what = work::sums, .faults = {{{point::after_sum, 0, 1}, {}}}});
@@ -50,13 +57,6 @@ inline std::vector<scenario> scenarios_of_two() {
   all.push_back({.runs = 1, .blocking = true, .faults = {{{point::impatient_first, 0, 1}, {}}}});
   all.push_back({.runs = 1, .blocking = true, .faults = {{{point::impatient_last, 0, 1}, {}}}});
   all.push_back({.one_address_space = false});
-  for (const bool blocking : {false, true}) {
-    all.push_back({.what = work::votes, .blocking = blocking});
-    all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1}});
-    all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1, false}});
-    all.push_back({.what = work::votes, .blocking = blocking, .faults = {{{point::before_first, 0, 1}, {}}}});
-    all.push_back({.what = work::votes, .blocking = blocking, .leaves = {0, 1}});
-  }
   return all;
 }
 

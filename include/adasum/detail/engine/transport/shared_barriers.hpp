@@ -94,8 +94,8 @@ class shared_barriers {
   void take_back_run() {
     --run_;
     step_ = end_of_run();
-    control_of(self()).step.store(step_, std::memory_order_release);
-    for (; round_ > 0; --round_) blocks_.flag_of(self(), round_).store(step_, std::memory_order_release);
+    control_of(self()).step.store(step_, std::memory_order_relaxed);
+    for (; round_ > 0; --round_) blocks_.flag_of(self(), round_).store(step_, std::memory_order_relaxed);
   }
 
   /// This rank has nothing more to do in this run, which went well, and nobody who fails need wait for it.
