@@ -199,7 +199,9 @@ class rank_in_model {
   /// @return false: it gives up
   bool await(point impatient) {
     const auto look = [&] {
-      if (one_.what == work::votes) votes_.require_same();
+      if (one_.what != work::votes) return;
+      votes_.require_same();
+      if (access_.has_lost_a_rank()) throw adasum::detail::ranks_differ();
     };
     if (one_.blocking) {
       let_time_fly(fails(impatient));

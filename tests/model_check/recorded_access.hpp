@@ -111,6 +111,10 @@ class shared_barriers<Memory> {
     own_.await_all(limit, look);
   }
 
+  bool has_lost_a_rank() const {
+    const inside now(record());
+    return own_.has_lost_a_rank();
+  }
   void fail() {
     call("fails", [&] { own_.fail(); });
     record().end_run();

@@ -151,8 +151,7 @@ class shared_barriers {
         require_good(i);
         continue;
       }
-      look();
-      if (has_left(i) && is_behind(i)) give_up(i, "has left");
+      require_present(i, look);
       all = false;
     }
     if (all) return true;
@@ -161,8 +160,7 @@ class shared_barriers {
     return false;
   }
 
-  /// The same, waiting.
-  /// @throws communication_error  a rank failed or left in this run, or did not come in time
+  /// The same, waiting. @throws communication_error  a rank failed or left in this run, or did not come in time
   void await_all(time_limit limit, function_ref<void()> look = [] {}) const {
     std::optional<clock::time_point> start;
     for (const auto i : with_->heard_in(round_)) {
@@ -171,9 +169,7 @@ class shared_barriers {
         if (!start) start = clock::now();
         own_memory<Memory>::rest(memory());
         progress();
-        look();
-        // It may have arrived and then left: its step decides.
-        if (has_left(i) && is_behind(i)) give_up(i, "has left");
+        require_present(i, look);
         if (turns++ % 100 != 0) continue;
         require_none_failed();
         if (limit == time_limit::once_all_have_begun && all_have_begun()) {
@@ -236,8 +232,7 @@ class shared_barriers {
   /// Memory for what is known of gradients: rank ranks()[i]'s, which it writes once in a run before others may read it.
   std::byte* records_of(std::size_t i) const { return blocks_.records_of(i); }
 
-  // A sum over ranks that meet, with the same bits on each, and the same as by messages (sum_order.hpp): contribute; in each
-  // round wait, and add.
+  // A sum over ranks that meet, with the same bits as by messages (sum_order.hpp): contribute; in each round wait, and add.
   /// Arrives, too.
   void contribute(std::span<const double> values, const barrier_pattern& with) {
     publish_copy(std::as_bytes(values));
@@ -349,6 +344,12 @@ class shared_barriers {
       return memory().has_left(i);
     else
       return false;
+  }
+  void require_present(std::size_t i, function_ref<void()> look) const {
+    look();
+    if (!has_left(i) || !is_behind(i)) return;  // it may have arrived and then left
+    look();                                     // and may know why
+    give_up(i, "has left");
   }
   [[noreturn]] void give_up(std::size_t i, const std::string& why) const { throw communication_error(text(i, why)); }
   std::string text(std::size_t i, const std::string& why) const {

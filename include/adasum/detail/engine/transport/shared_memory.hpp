@@ -228,7 +228,9 @@ class shared_memory final : public transport {
     switch (pending_) {
       case pending::barrier: {
         const auto look = [&] {
-          if (watched_) watched_->require_same();
+          if (!watched_) return;
+          watched_->require_same();
+          if (shared_.has_lost_a_rank()) throw ranks_differ();  // it has dropped the plan, and votes for something else
         };
         return block ? (shared_.await_all(limit_, look), true) : shared_.all_arrived(look);
       }
