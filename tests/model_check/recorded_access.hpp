@@ -69,6 +69,8 @@ class shared_barriers<Memory> {
   void return_to_level(std::size_t number) {
     call("returns to level " + std::to_string(number), [&] { own_.return_to_level(number); });
   }
+  std::uint64_t next_run() const { return own_.next_run(); }
+  void set_next_run(std::uint64_t number) { own_.set_next_run(number); }
   void take_back_run() {
     call("takes the run back", [&] { own_.take_back_run(); });
     record().end_run();

@@ -123,14 +123,16 @@ class agreement {
   /// @param compares  whether ranks that disagree find out in what
   /// @param segments, memory  must live until the end. Without memory, where the ranks compare, this rank has failed
   /// @param bytes     of memory that this rank needs to share with others
+  /// @param run       the number of the run in memory that ranks share, if there is one
   agreement(hashed_signature mine, bool compares, segments_view segments, int rank, int size, agreement_memory& memory,
-            std::size_t bytes = 0)
+            std::size_t bytes = 0, std::uint64_t run = 0)
       : mine_(mine.what), offsets_(segments.offsets()), rank_(rank), size_(size), memory_(&memory) {
     setup_vote own{.intent = mine.intent};
     own.flags = compares ? setup_vote::compares : setup_vote::does_not;
     if (compares && memory.empty()) own.flags |= setup_vote::cannot_compare;
     if (mine_->has_problem() || own.has(setup_vote::cannot_compare)) own.failed = rank;
     own.bytes = bytes;
+    own.run = run;
     ready_ = setup_vote_exchange(own, rank, size);
   }
 
@@ -177,7 +179,8 @@ class agreement {
     if (cause_) std::rethrow_exception(cause_);
     if (!ready_.state().is_good()) throw communication_error(describe(ready_.state()));
   }
-  /// After that: the most memory that one of the ranks needs to share.
+  /// After that: the most memory that one of the ranks needs to share; the number of the run, of all of them.
+  std::uint64_t run() const { return ready_.state().run; }
   std::size_t bytes_to_share() const { return static_cast<std::size_t>(ready_.state().bytes); }
 
  private:

@@ -51,6 +51,7 @@ class collective_setup {
   /// after them, they must meet(): one rank may fail in either alone, and the second is collective.
   void prepare_votes();
   void share_votes();
+  bool has_votes() const { return votes_ != nullptr; }
   /// Something is wrong with this rank's input. @throws agreement_error, on all ranks, if they compare; else bad_input
   [[noreturn]] void refuse(const std::string& problem);
   /// @return what set_up(*this) returns. @throws what it throws, once the other ranks have been told. Then the plans that

@@ -58,8 +58,6 @@ class plan {
   void communicate_by(const communicator_ref& comm) { handle_of_call_ = comm.comm(); }
   /// Begins a run of a plan that is kept; wait() follows, in which the ranks meet first: others may mean another plan, or none.
   void start_call(std::byte* elements);
-  /// After an exception of that wait(): whether they did.
-  bool did_not_agree() const;
 
   /// What is wrong with a gradient; empty if nothing.
   std::string problem_with(const std::byte* elements, std::size_t count) const;
@@ -158,7 +156,8 @@ ADASUM_INLINE plan::plan(const plan_arguments& given, collective_setup& together
   if (use == shared_memory_use::required) require_in_place();
   last_ = &usual().last_report();
   const bool meets_again = inputs_->compares() || inputs_->purpose() == plan_purpose::kept;
-  const bool shares_votes = meets_again && in_place_ && in_place_->is_in_place() && comm().state() && !comm().votes();
+  const bool shares_votes = meets_again && in_place_ && in_place_->is_in_place() && comm().state() && !comm().votes() &&
+                            !together.has_votes();
   if (shares_votes) together.prepare_votes();
   meet(together);
   if (shares_votes) {
@@ -206,7 +205,6 @@ ADASUM_INLINE const report& plan::run(std::byte* elements, std::size_t count, co
   return wait();
 }
 
-ADASUM_INLINE bool plan::did_not_agree() const { return usual().did_not_agree(); }
 ADASUM_INLINE void plan::start_call(std::byte* elements) {
   require_no_reduction(comm(), inputs_->call(), "");
   usual().start(elements, false, inputs_->signature(), inputs_->memory(), true, nullptr);

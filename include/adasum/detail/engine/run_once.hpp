@@ -91,12 +91,14 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
     kept->add(std::move(now));
   });
   if (!is_again) return chosen->run(elements, count, chosen->problem_with(elements, count));
+  const report* found = nullptr;
   try {
-    return chosen->wait();
+    found = &chosen->wait();
   } catch (...) {
-    if (chosen->did_not_agree()) kept->clear();
+    kept->clear();  // some ranks may have been in another call
     throw;
   }
+  return *found;
 }
 
 }  // namespace adasum::detail

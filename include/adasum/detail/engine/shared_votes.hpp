@@ -63,6 +63,7 @@ class votes_in_memory {
   void begin(const setup_vote& mine) {
     state_ = mine;
     is_known_ = false;
+    follows_failure_ = std::exchange(failed_, false);
     mine_ = hash(std::bit_cast<std::array<std::uint64_t, sizeof state_ / sizeof(std::uint64_t)>>(state_));
     barriers_->begin_run();
     barriers_->publish_copy(std::as_bytes(std::span(&state_, 1)));
@@ -90,7 +91,7 @@ class votes_in_memory {
       learn();
       if (barriers_->next_round(std::as_bytes(std::span(&state_, 1)))) return true;
       is_known_ = true;
-      if (!state_.is_good()) {
+      if (!state_.is_good() || state_.has(setup_vote::runs_differ)) {
         barriers_->arrive(pattern_);
         return true;
       }
@@ -111,8 +112,14 @@ class votes_in_memory {
   /// All ranks have met.
   void pass() { barriers_->end_run(); }
   /// This rank will not wait for the others' votes. (It does not wait until they have read its own, either: that is overwritten
-  /// two votes later at the earliest, and who has not read it by then has heard of this failure.)
-  void fail() { barriers_->fail(); }
+  /// two votes later at the earliest.)
+  void fail() {
+    failed_ = true;
+    barriers_->fail();
+  }
+  /// Whether the vote before this one has failed on this rank. Then it must wait for all votes: a rank that left out a call may
+  /// be a vote behind, and come to the other barrier in one that this rank has left.
+  bool follows_failure() const { return follows_failure_; }
 
   /// Whether a rank has dropped this memory, so that from now on all ranks vote by messages.
   bool has_lost_a_rank() const { return barriers_->has_lost_a_rank(); }
@@ -135,6 +142,7 @@ class votes_in_memory {
   std::optional<shared_barriers<Memory>> barriers_;
   barrier_pattern pattern_;
   setup_vote state_;
+  bool failed_ = false, follows_failure_ = false;
   bool is_known_ = false;   // whether that is what all have told
   std::uint64_t mine_ = 0;  // a hash of this rank's own vote
 };

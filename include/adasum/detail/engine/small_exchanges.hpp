@@ -74,12 +74,14 @@ struct setup_vote {
     compares = 2,        ///< a rank wants to know in what they differ
     does_not = 4,        ///< a rank does not
     cannot_compare = 8,  ///< a rank has failed in such a way that it cannot take part in finding out
+    runs_differ = 16,    ///< two ranks have counted runs differently
   };
 
   std::uint64_t intent = 0;      ///< a hash of what this rank is about to do
   std::int32_t failed = nobody;  ///< the lowest rank that cannot set out
   std::uint32_t flags = 0;
   std::uint64_t bytes = 0;  ///< the most memory that one of the ranks needs to share
+  std::uint64_t run = 0;    ///< the number of the run in memory that they share: the highest
 
   bool has(std::uint32_t flag) const { return (flags & flag) != 0; }
   bool is_good() const { return failed == nobody && !has(differ) && !(has(compares) && has(does_not)); }
@@ -88,6 +90,8 @@ struct setup_vote {
     flags |= other.flags | (intent == other.intent ? 0u : differ);
     failed = std::min(failed, other.failed);
     bytes = std::max(bytes, other.bytes);
+    if (run != other.run) flags |= runs_differ;
+    run = std::max(run, other.run);
   }
 };
 

@@ -64,8 +64,9 @@ class stage_actions {
   }
   /// For the step agree. @param is_usual  see stage_executor::start
   void prepare_agreement(hashed_signature mine, agreement_memory& memory, bool is_usual) {
-    may_announce_ = is_usual && stages_.begins_with_all() && !nonfinite_vote_.is_decided();
-    agreement_.emplace(mine, !memory.empty(), settings_.segments, settings_.comm.rank(), settings_.comm.size(), memory);
+    may_announce_ = is_usual && !last_failed_ && stages_.begins_with_all() && !nonfinite_vote_.is_decided();
+    agreement_.emplace(mine, !memory.empty(), settings_.segments, settings_.comm.rank(), settings_.comm.size(), memory,
+                       0, stages_.shared() ? stages_.shared()->next_run() : 0);
   }
 
   /// Takes a step, or the part of it that follows what it has waited for. @param turn  how often it has waited
@@ -105,7 +106,7 @@ class stage_actions {
   /// From here on, steps only let nobody wait: this rank's exchanges are made, with empty messages, and what it gets is
   /// thrown away. The last of them waits until nobody is at work on this rank's gradient.
   void withdraw() {
-    withdrawn_ = true;
+    withdrawn_ = last_failed_ = true;
     local_.forget_recombining();
     stages_.withdraw();
     if (std::exchange(announced_, false)) {
@@ -176,7 +177,7 @@ class stage_actions {
     if (auto* const shared = settings_.comm.votes(); shared && !agreement_->is_settled()) {
       if (turn_ == 0 && !votes_in_full_) {
         shared->begin(agreement_->vote());
-        announced_ = may_announce_ && !agreement_->has_problem();
+        announced_ = may_announce_ && !agreement_->has_problem() && !shared->follows_failure();
         if (announced_) {
           stages_.shared()->watch(shared);
           return progress::done;
@@ -188,7 +189,9 @@ class stage_actions {
     }
     const auto made = wait_for(by_message(), by_message().next_of(*agreement_));
     waits_for_agreement_ = made == progress::waits;
-    if (!waits_for_agreement_) agreement_->require();
+    if (waits_for_agreement_) return made;
+    agreement_->require();
+    if (stages_.shared()) stages_.shared()->set_next_run(agreement_->run());
     return made;
   }
 
@@ -204,7 +207,7 @@ class stage_actions {
   }
 
   progress begin() {
-    report_.begin();
+    if (!announced_) report_.begin();
     fallbacks_before_ = settings_.rule.fallbacks();
     data_ = stages_.begin_run(gives_up_ ? nullptr : data_, posts_);
     return progress::done;
@@ -226,6 +229,7 @@ class stage_actions {
     if (made == progress::done && std::exchange(announced_, false)) {
       stages_.shared()->watch(nullptr);
       settings_.comm.votes()->pass();
+      report_.begin();  // until then, ranks may differ, and the report is that of the last run
     }
     return made;
   }
@@ -239,6 +243,7 @@ class stage_actions {
   }
   progress finish() {
     if (withdrawn_) return leave();
+    last_failed_ = false;
     settings_.space.fence();
     stages_.end_run();
     const bool measured = settings_.measure || (settings_.rule.needs_gram() &&
@@ -351,7 +356,7 @@ class stage_actions {
   // Of the run that is under way.
   std::size_t fallbacks_before_ = 0;  // of the rule
   std::byte *data_ = nullptr, *callers_ = nullptr;
-  bool may_announce_ = false;
+  bool may_announce_ = false, last_failed_ = false;
   bool announced_ = false;      // what this rank is about to do, and it has not met all ranks yet
   bool votes_in_full_ = false;  // whether it waits for their votes
   bool posts_ = false;          // whether exchanges are posted

@@ -84,11 +84,13 @@ class shared_barriers {
     step_ = std::max(step_, begin_of_run() + number * steps_per_level);
     begin_slots(number);
   }
-  /// And on the way back.
   void return_to_level(std::size_t number) {
     step_ = std::max(step_, begin_of_run() + (levels_per_run - 1 - number) * steps_per_level);
   }
 
+  /// The number of the next run. Where a rank has left out a run, or has had more, all of them must set it to the highest.
+  std::uint64_t next_run() const { return run_ + 1; }
+  void set_next_run(std::uint64_t number) { run_ = number - 1; }
   /// No rank has come through the first barrier of the run, and none will: for this rank, the run has not begun. So the next run
   /// is this one again; before that, all ranks must have met elsewhere.
   void take_back_run() {
@@ -122,7 +124,6 @@ class shared_barriers {
     return step > begin_of_run() && step < end_of_run() && said(i) != word && step_of(i) < end_of_run();
   }
 
-  // A barrier: arrive, and then wait, once for each round.
   /// Begins the first round: tells that this rank is there. @param with  must outlive the barrier
   void arrive(const barrier_pattern& with) {
     with_ = &with;
@@ -255,7 +256,6 @@ class shared_barriers {
     return next_round(std::as_bytes(values));
   }
 
-  // The same for anything else that is small: after a round, this rank reads what it heard, and publishes what follows from it.
   /// Whom this rank hears from in this round: places in ranks().
   std::span<const std::size_t> heard() const { return with_->heard_in(round_); }
   /// What rank ranks()[i], one of them, has published for it.

@@ -153,6 +153,8 @@ class shared_memory final : public transport {
   void watch(const shared_votes* votes) { watched_ = votes; }
   /// No rank has come through the first barrier, and none will: this rank has not begun the run.
   void take_back_run() { shared_.take_back_run(); }
+  std::uint64_t next_run() const { return shared_.next_run(); }
+  void set_next_run(std::uint64_t number) { shared_.set_next_run(number); }
 
   /// A run begins. @return where it works on the gradient: there, or on a copy of it
   std::byte* begin_run(std::byte* gradient_of_caller) {
