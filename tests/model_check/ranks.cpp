@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "voting.hpp"
 #include "window.hpp"
 
 namespace adasum::test::model {
@@ -106,7 +107,8 @@ class rank_in_model {
     if (one_address_space) fill();
     const bool differs = one_.differs.rank == self_ && one_.differs.run == run_;
     if (one_.what == work::votes) votes_.begin({.intent = 2 * run_ + differs});
-    if (differs) return be_another();
+    const auto at = [&](unsigned place) { reach(place); };
+    if (differs) return be_another(votes_, one_, at);
     access_.begin_run();
     bool good = false;
     try {
@@ -114,7 +116,7 @@ class rank_in_model {
     } catch (const adasum::detail::ranks_differ&) {
       let_time_fly(false);
       access_.take_back_run();
-      return vote_in_full();
+      return vote_in_full(votes_, one_, at);
     } catch (const communication_error&) {
     }
     if (!good) {
@@ -144,37 +146,6 @@ class rank_in_model {
       while (!access_.is_left_alone()) {
       }
     }
-  }
-
-  // ── votes: see detail/engine/shared_votes.hpp ──
-
-  /// What this rank does where it means something else than the others.
-  bool be_another() {
-    if (!one_.differs.in_full) try {
-        for (;;) {
-          reach(70);
-          votes_.require_same();
-          in_loop();
-        }
-      } catch (const adasum::detail::ranks_differ&) {
-      } catch (const communication_error&) {
-        votes_.fail();
-        return false;
-      }
-    return vote_in_full();
-  }
-  bool vote_in_full() {
-    try {
-      unsigned place = 80;
-      do {
-        reach(place++);
-        while (!votes_.arrived(one_.blocking)) {
-        }
-      } while (votes_.next());
-      require(!votes_.all().is_good(), "all ranks agree");
-    } catch (const communication_error&) {
-    }
-    return false;
   }
 
   bool take_steps() {
@@ -398,7 +369,7 @@ class rank_in_model {
   std::size_t self_, elements_;
   mutable access_type access_;
   barrier_pattern all_, near_, far_;
-  adasum::detail::votes_in_memory<window_of_votes> votes_;
+  votes_of_ranks votes_;
   bool has_passed_ = false;  // the first barrier of the run
   std::size_t run_ = 0;
   std::uint64_t history_ = 1;
@@ -418,18 +389,6 @@ void run_rank_in(const scenario& one, std::size_t rank) {
 
 void run_rank(const scenario& one, std::size_t rank) {
   one.one_address_space ? run_rank_in<true>(one, rank) : run_rank_in<false>(one, rank);
-}
-const char* name_of_word(std::size_t byte, bool is_atomic) {
-  if (byte >= gradients_at && byte < votes_at) return "gradient";
-  constexpr const char* fields[] = {"step", "failed_run", "good_run",   "signature",
-                                    "left", "word",       "slot_bytes", "gradient_at"};
-  const auto at = byte < gradients_at ? byte % block_bytes : (byte - votes_at) % votes_bytes;
-  if (at < 64) return fields[at / 8];
-  return is_atomic ? "flag" : "published numbers";
-}
-std::size_t rank_of_word(std::size_t byte) {
-  if (byte >= votes_at) return (byte - votes_at) / votes_bytes;
-  return byte >= gradients_at ? (byte - gradients_at) / gradient_bytes : byte / block_bytes;
 }
 
 }  // namespace adasum::test::model

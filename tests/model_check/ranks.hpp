@@ -14,6 +14,8 @@ namespace adasum::test::model {
 
 /// What a rank does, from making its plan to dropping it.
 void run_rank(const scenario& one, std::size_t rank);
+// ── of words.cpp ──
+
 /// What lies at an address in shared memory, and whose it is.
 const char* name_of_word(std::size_t byte, bool is_atomic);
 std::size_t rank_of_word(std::size_t byte);
