@@ -14,6 +14,7 @@ namespace adasum::test::model {
 
 /// What a rank does, from making its plan to dropping it.
 void run_rank(const scenario& one, std::size_t rank);
+
 // ── of words.cpp ──
 
 /// What lies at an address in shared memory, and whose it is.

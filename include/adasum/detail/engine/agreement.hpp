@@ -68,14 +68,14 @@ inline std::string difference_in_texts(std::span<const call_signature> all) {
 }
 
 /// The first rank that differs from rank 0 in a number of its signature; 0 if there is none.
-inline std::size_t first_to_differ(std::span<const call_signature> all, std::uint64_t call_signature::* number) {
+inline std::size_t first_to_differ(std::span<const call_signature> all, std::uint64_t call_signature::*number) {
   const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.*number != all[0].*number; });
   return found == all.end() ? 0 : static_cast<std::size_t>(found - all.begin());
 }
 
 /// Whether two ranks have rules or schedules of one name with different parameters; empty if not.
 inline std::string difference_in_parameters(std::span<const call_signature> all, const std::string& what,
-                                            call_signature::named call_signature::* which) {
+                                            call_signature::named call_signature::*which) {
   const auto values = [](const call_signature::named& of) {
     return of.parameters[0] == '\0' ? "none" : call_signature::get(of.parameters);
   };
@@ -136,8 +136,9 @@ class agreement {
     ready_ = setup_vote_exchange(own, rank, size);
   }
 
-  /// What this rank tells, and whether that is that it cannot set out.
+  /// What this rank tells.
   const setup_vote& vote() const { return ready_.state(); }
+  /// Whether that is that it cannot set out.
   bool has_problem() const { return vote().failed != setup_vote::nobody; }
   /// Instead of the first messages: what all ranks have told.
   void settle(const setup_vote& all) {
@@ -179,8 +180,9 @@ class agreement {
     if (cause_) std::rethrow_exception(cause_);
     if (!ready_.state().is_good()) throw communication_error(describe(ready_.state()));
   }
-  /// After that: the most memory that one of the ranks needs to share; the number of the run, of all of them.
+  /// After that: the number of the run, the same on all ranks.
   std::uint64_t run() const { return ready_.state().run; }
+  /// And the most memory that one of the ranks needs to share.
   std::size_t bytes_to_share() const { return static_cast<std::size_t>(ready_.state().bytes); }
 
  private:
@@ -188,8 +190,8 @@ class agreement {
 
   static std::string describe(const setup_vote& all) {
     if (all.failed != setup_vote::nobody)
-      return joined(
-          {"adasum: ", rank_name(all.failed), " has failed before the reduction could begin; it throws what happened"});
+      return joined({"adasum: ", rank_name(all.failed),
+                     " has failed before the reduction could begin; it throws what happened"});
     if (all.has(setup_vote::compares) && all.has(setup_vote::does_not))
       return "adasum: the option check_agreement is on for some ranks and off for others";
     return "adasum: the ranks are making different calls; set the option check_agreement to learn how they differ";
@@ -277,8 +279,7 @@ inline std::size_t agree(const communicator_ref& comm, agreement run) {
       while (shared->next());
       run.settle(shared->all());
     } catch (const communication_error&) {
-      if (!shared->has_lost_a_rank()) throw;
-      comm.state()->set_votes(nullptr);
+      if (!votes_by_messages_now(comm)) throw;
     }
   }
   at_most_one<outgoing> out;

@@ -239,7 +239,9 @@ ADASUM_INLINE const report& plan::wait() {
 }
 
 ADASUM_INLINE const communicator_ref& plan::comm() const { return inputs_->comm(); }
-ADASUM_INLINE std::string plan::call_name(const char* call) const { return joined({names().member, call}); }
+ADASUM_INLINE std::string plan::call_name(const char* call) const {
+  return joined({names().member, call});
+}
 ADASUM_INLINE void plan::require_idle(const char* call) const {
   if (in_flight_) throw bad_input({call_name(call), ": a reduction is in flight; call wait() first"});
 }

@@ -62,7 +62,8 @@ inline bool can_be_kept(const plan_arguments& given) {
 /// All ranks that make the same calls keep the same plans: what is kept changes only where all of them have set something up
 /// together, or all have failed to. Should one have a plan that another has not, they find that they are about to do different
 /// things, and forget all of them.
-ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, std::size_t count, plan_ptr& made) {
+ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, std::size_t count,
+                              plan_ptr& made) {
   auto* const kept = can_be_kept(given) ? &given.comm.state()->plans() : nullptr;
   plan* chosen = nullptr;
   bool is_again = false;

@@ -165,4 +165,12 @@ class shared_votes : public votes_in_memory<votes_window> {
   }
 };
 
+/// Where waiting for votes has failed. @return whether a rank has dropped its part of the memory: then, from now on, this one
+/// votes by messages, too
+inline bool votes_by_messages_now(const communicator_ref& comm) {
+  if (!comm.votes()->has_lost_a_rank()) return false;
+  comm.state()->set_votes(nullptr);
+  return true;
+}
+
 }  // namespace adasum::detail

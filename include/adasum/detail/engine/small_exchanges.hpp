@@ -165,8 +165,13 @@ class small_allreduce {
     if (parts_received_ > 0) add_received();
     if (exchange_ == order_.exchanges()) return false;
     own_part_ = order_.visit(
-        exchange_++, [&](std::size_t to) { out.push_back({group_[to], std::as_bytes(values_)}); },
-        [&](std::size_t from) { in.push_back({group_[from], std::as_writable_bytes(received(parts_received_++))}); });
+        exchange_++,
+        [&](std::size_t to) {
+          out.push_back({group_[to], std::as_bytes(values_)});
+        },
+        [&](std::size_t from) {
+          in.push_back({group_[from], std::as_writable_bytes(received(parts_received_++))});
+        });
     return true;
   }
 

@@ -200,8 +200,7 @@ class stage_actions {
       waits_for_votes_ = !settings_.comm.votes()->arrived(block);
       return !waits_for_votes_;
     } catch (const communication_error&) {
-      if (!settings_.comm.votes()->has_lost_a_rank()) throw;
-      settings_.comm.state()->set_votes(nullptr);
+      if (!votes_by_messages_now(settings_.comm)) throw;
       return true;
     }
   }

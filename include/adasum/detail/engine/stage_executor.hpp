@@ -109,8 +109,9 @@ class stage_executor {
         actions_.take_back();
         go_to(step_kind::agree);
       } catch (const timeout_error& late) {
-        stop(exception_from(
-            [&] { return timeout_error({late.what(), ", in ", describe(steps_[at_].kind)}, late.rank()); }));
+        stop(exception_from([&] {
+          return timeout_error({late.what(), ", in ", describe(steps_[at_].kind)}, late.rank());
+        }));
       } catch (...) {
         stop(std::current_exception());
       }

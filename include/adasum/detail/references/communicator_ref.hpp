@@ -149,13 +149,15 @@ struct functions_of_communicator {
 };
 
 template <class Comm, class Space>
-  requires posting_communicator<Comm, Space>
+requires posting_communicator<Comm, Space>
 struct functions_of_posting {
   using pending = typename Comm::pending;
   static pending& of(void* held) { return *static_cast<pending*>(held); }
 
   static constexpr posting_table table{
-      []() -> owned_object { return {new pending(), [](void* held) { delete static_cast<pending*>(held); }}; },
+      []() -> owned_object {
+        return {new pending(), [](void* held) { delete static_cast<pending*>(held); }};
+      },
       [](const void* comm, const void* space, std::span<const outgoing> out, std::span<const incoming> in, void* held) {
         static_cast<const Comm*>(comm)->post(*static_cast<const Space*>(space), out, in, of(held));
       },
@@ -195,13 +197,13 @@ struct functions_of_sharing {
 template <class Comm, class Space>
 inline constexpr const posting_table* posting_of = nullptr;
 template <class Comm, class Space>
-  requires posting_communicator<Comm, Space>
+requires posting_communicator<Comm, Space>
 inline constexpr const posting_table* posting_of<Comm, Space> = &functions_of_posting<Comm, Space>::table;
 
 template <class Comm, class Space>
 inline constexpr const sharing_table* sharing_of = nullptr;
 template <class Comm, class Space>
-  requires shares_gradients<Comm, Space>
+requires shares_gradients<Comm, Space>
 inline constexpr const sharing_table* sharing_of<Comm, Space> = &functions_of_sharing<Comm>::table;
 
 /// Neither const, so that no linker takes the tables of two types for one, since plans are told apart by them; nor inline, so
