@@ -39,8 +39,8 @@ class rank_in_model {
         elements_(one.ranks),
         access_(window<one_address_space>{one.ranks}, static_cast<int>(self), sizes_of(one),
                 one.different_plans ? self : 1, std::chrono::seconds(60)),
-        all_(everybody(), self, one.radix) {
-    if (one.what == work::votes) votes_.open({{one.ranks}}, static_cast<int>(self));
+        all_(everybody(), self, one.radix),
+        voter_(one, self, [this](unsigned place) { reach(place); }) {
     if (one.what != work::behind) return;
     const std::array<std::size_t, 2> near{self / 2 * 2, self / 2 * 2 + 1}, far{0, 2};
     near_ = barrier_pattern(near, self % 2, 8);
@@ -105,24 +105,23 @@ class rank_in_model {
 
   bool reduce() {
     if (one_address_space) fill();
-    const bool differs = one_.differs.rank == self_ && one_.differs.run == run_;
-    if (one_.what == work::votes) votes_.begin({.intent = 2 * run_ + differs});
-    const auto at = [&](unsigned place) { reach(place); };
-    if (differs) return be_another(votes_, one_, at);
-    access_.begin_run();
+    if (one_.what == work::setups) return voter_.set_up(run_);
+    if (one_.what == work::votes && !voter_.tell_the_others(run_)) return false;
     bool good = false;
     try {
+      access_.begin_run();
       good = take_steps();
     } catch (const adasum::detail::ranks_differ&) {
       let_time_fly(false);
       access_.take_back_run();
-      return vote_in_full(votes_, one_, at);
+      if (!voter_.go_back()) return false;
+      good = begin_again();
     } catch (const communication_error&) {
     }
     if (!good) {
       let_time_fly(false);
       access_.fail();
-      if (one_.what == work::votes && !has_passed_) votes_.fail();
+      voter_.fail();
       reach(place_ + 100);
       leave();
       return false;
@@ -131,6 +130,15 @@ class rank_in_model {
     access_.end_run();
     if (one_address_space) check_result();
     return true;
+  }
+  /// A run that this rank had taken back, as another one waited for all votes.
+  bool begin_again() {
+    try {
+      access_.begin_run();
+      return take_steps();
+    } catch (const communication_error&) {
+      return false;
+    }
   }
   void check_result() {
     if (publishes(one_)) return;
@@ -149,7 +157,6 @@ class rank_in_model {
   }
 
   bool take_steps() {
-    has_passed_ = false;
     if (fails(point::before_first)) return false;
     access_.require_left_alone();
     if (!one_address_space) fill();
@@ -158,6 +165,7 @@ class rank_in_model {
       case work::sums: return combine_in_place();
       case work::copies:
       case work::votes: return combine_copies();
+      case work::setups: break;
       case work::unmeasured: return combine_without_sum();
       case work::levels: return combine_by_levels();
       case work::behind: return self_ % 2 == 1 ? stay_behind() : combine_while_one_stays_behind();
@@ -169,11 +177,7 @@ class rank_in_model {
 
   /// @return false: it gives up
   bool await(point impatient) {
-    const auto look = [&] {
-      if (one_.what != work::votes) return;
-      votes_.require_same();
-      if (access_.has_lost_a_rank()) throw adasum::detail::ranks_differ();
-    };
+    const auto look = [&] { voter_.require_same(access_); };
     if (one_.blocking) {
       let_time_fly(fails(impatient));
       access_.await_all(time_limit::always, look);
@@ -251,8 +255,7 @@ class rank_in_model {
   bool combine_copies() {
     access_.publish_copy(std::as_bytes(std::span(own(), elements_)));
     if (!meet(all_, 10, point::impatient_last)) return false;
-    if (one_.what == work::votes) votes_.pass();
-    has_passed_ = true;
+    voter_.pass();
     if (fails(point::after_first)) return false;
     for (std::size_t i = 0; i < one_.ranks; ++i)
       for (std::size_t k = 0; k < elements_; ++k)
@@ -369,8 +372,7 @@ class rank_in_model {
   std::size_t self_, elements_;
   mutable access_type access_;
   barrier_pattern all_, near_, far_;
-  votes_of_ranks votes_;
-  bool has_passed_ = false;  // the first barrier of the run
+  voter voter_;
   std::size_t run_ = 0;
   std::uint64_t history_ = 1;
   unsigned place_ = 0;

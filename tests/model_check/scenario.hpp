@@ -18,7 +18,8 @@ enum class work : std::uint8_t {
   sums,        ///< the same as in_place, with two more sums after B, as where vectors nearly cancel
   levels,      ///< of 4 ranks: neighbours meet, then every other rank, and the same on the way back
   behind,      ///< of 4 ranks: neighbours meet, then 0 and 2, while 1 and 3 stay behind, and the same on the way back
-  votes,  ///< the same as copies, but each first says what it is about to do, and need not wait to hear that all agree
+  votes,   ///< the same as copies, but each first says what it is about to do, and need not wait to hear that all agree
+  setups,  ///< they only tell each other what they are about to do, and wait for that
 };
 
 /// Where in a run a rank fails.
@@ -43,10 +44,11 @@ struct departure {
   std::size_t rank = most_ranks, after = 0;
 };
 
-/// A rank that is about to do something else in a run.
+/// A rank that is about to do something else in a run, or only waits for all votes.
 struct deviation {
   std::size_t rank = most_ranks, run = 1;
   bool in_full = true;  ///< it waits for all votes at once; or else first at a barrier to which no other rank comes
+  bool only_waits = false;
 };
 
 struct scenario {
@@ -75,7 +77,8 @@ inline const char* to_text(work what) {
                                    "in place with several sums",
                                    "by levels",
                                    "by levels, some staying behind",
-                                   "with votes"};
+                                   "with votes",
+                                   "of votes alone"};
   return texts[static_cast<std::size_t>(what)];
 }
 inline const char* to_text(point where) {
@@ -100,8 +103,8 @@ inline std::string to_text(const scenario& one) {
               to_text(each.where);
   if (one.gives_up_leaving) text += ", and does not wait to be left alone";
   if (one.differs.rank < one.ranks)
-    text += ", rank " + std::to_string(one.differs.rank) + " differs in run " + std::to_string(one.differs.run) +
-            (one.differs.in_full ? "" : ", at another barrier");
+    text += ", rank " + std::to_string(one.differs.rank) + (one.differs.only_waits ? " waits" : " differs") +
+            " in run " + std::to_string(one.differs.run) + (one.differs.in_full ? "" : ", at another barrier");
   if (one.leaves.rank < one.ranks)
     text += ", rank " + std::to_string(one.leaves.rank) + " leaves after run " + std::to_string(one.leaves.after);
   return text;

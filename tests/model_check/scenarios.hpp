@@ -34,6 +34,8 @@ inline std::vector<scenario> scenarios_of_two() {
     all.push_back({.what = work::votes, .blocking = blocking});
     all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1}});
     all.push_back({.what = work::votes, .blocking = blocking, .differs = {1, 1, false}});
+    all.push_back({.what = work::votes, .blocking = blocking, .differs = {.rank = 1, .only_waits = true}});
+    all.push_back({.what = work::setups, .runs = 3, .blocking = blocking});
     all.push_back({.what = work::votes, .blocking = blocking, .faults = {{{point::before_first, 0, 1}, {}}}});
     all.push_back({.what = work::votes, .blocking = blocking, .leaves = {0, 1}});
   }
@@ -77,6 +79,8 @@ inline std::vector<scenario> scenarios_of_more() {
       for (const bool in_full : {false, true})
         all.push_back(
             {.what = work::votes, .ranks = 3, .radix = radix, .blocking = blocking, .differs = {1, 1, in_full}});
+    all.push_back({.what = work::votes, .ranks = 3, .blocking = blocking, .differs = {.rank = 1, .only_waits = true}});
+    all.push_back({.what = work::setups, .ranks = 3, .blocking = blocking});
     add_with_faults(all, {.what = work::levels, .ranks = 4, .blocking = blocking}, {0, 3});
     const scenario behind{.what = work::behind, .ranks = 4, .blocking = blocking};
     add_with_faults(all, behind, {0, 1, 2});

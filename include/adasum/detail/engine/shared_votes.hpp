@@ -26,7 +26,7 @@
 
 namespace adasum::detail {
 
-/// Thrown where a rank has announced something else than this one, or votes by messages; the votes say what.
+/// Thrown where a rank has announced something else than this one, waits for all votes, or votes by messages.
 struct ranks_differ {};
 
 /// Every rank's vote to all ranks, merged, in memory that all of them share, in place of messages. The communicator keeps it, so
@@ -42,8 +42,8 @@ struct ranks_differ {};
 ///     begin(mine); … wait at the other barrier, and call require_same() now and then … pass();
 ///
 /// If that throws ranks_differ, nobody comes through the other barrier. The rank leaves it, and then waits for all votes after
-/// all. Some ranks may know by then that not all do the same; so where that is so, there is a second barrier: after it, all
-/// ranks have left whatever they were about to do.
+/// all. Some ranks may know by then that not all do the same, or that some wait for all votes at once; so where that is so, there
+/// is a second barrier: after it, all ranks have left whatever they were about to do.
 template <class Memory>
 class votes_in_memory {
  public:
@@ -60,12 +60,16 @@ class votes_in_memory {
     return shared_memory_layout<Memory>::bytes_for(sizes(ranks), ranks);
   }
 
-  void begin(const setup_vote& mine) {
+  /// @param announces  this rank will wait at the other barrier, if follows_failure() is false
+  void begin(const setup_vote& mine, bool announces = false) {
     state_ = mine;
     is_known_ = false;
     follows_failure_ = std::exchange(failed_, false);
-    mine_ = hash(std::bit_cast<std::array<std::uint64_t, sizeof state_ / sizeof(std::uint64_t)>>(state_));
     barriers_->begin_run();
+    state_.flags |= announces && !follows_failure_ ? setup_vote::announces : setup_vote::waits;
+    // With the number of the vote: a rank that is already at the next one may say there what this one says here.
+    const auto number = barriers_->next_run();
+    mine_ = hash(std::bit_cast<std::array<std::uint64_t, sizeof state_ / sizeof(std::uint64_t)>>(state_), number);
     barriers_->publish_copy(std::as_bytes(std::span(&state_, 1)));
     barriers_->say(mine_);
     barriers_->arrive(pattern_);
@@ -91,7 +95,7 @@ class votes_in_memory {
       learn();
       if (barriers_->next_round(std::as_bytes(std::span(&state_, 1)))) return true;
       is_known_ = true;
-      if (!state_.is_good() || state_.has(setup_vote::runs_differ)) {
+      if (!state_.is_good() || state_.has(setup_vote::runs_differ) || some_announced()) {
         barriers_->arrive(pattern_);
         return true;
       }
@@ -101,7 +105,7 @@ class votes_in_memory {
   }
   const setup_vote& all() const { return state_; }
 
-  /// @throws ranks_differ         see above
+  /// @throws ranks_differ         see above; or another rank waits for all votes
   /// @throws communication_error  a rank has failed since it has told its vote
   void require_same() const {
     for (std::size_t i = 0; i < barriers_->size(); ++i)
@@ -125,6 +129,8 @@ class votes_in_memory {
   bool has_lost_a_rank() const { return barriers_->has_lost_a_rank(); }
 
  private:
+  /// Whether some ranks have waited at the other barrier, and have left it because others wait for all votes.
+  bool some_announced() const { return state_.has(setup_vote::announces) && state_.has(setup_vote::waits); }
   void learn() {
     const bool is_only_round = pattern_.rounds() == 1;
     for (const auto i : barriers_->heard()) {
@@ -144,7 +150,7 @@ class votes_in_memory {
   setup_vote state_;
   bool failed_ = false, follows_failure_ = false;
   bool is_known_ = false;   // whether that is what all have told
-  std::uint64_t mine_ = 0;  // a hash of this rank's own vote
+  std::uint64_t mine_ = 0;  // the word of this rank: see begin
 };
 
 /// Memory of a communicator's ranks for that.

@@ -75,6 +75,8 @@ struct setup_vote {
     does_not = 4,        ///< a rank does not
     cannot_compare = 8,  ///< a rank has failed in such a way that it cannot take part in finding out
     runs_differ = 16,    ///< two ranks have counted runs differently
+    announces = 32,      ///< a rank does not wait for the others' votes (shared_votes.hpp)
+    waits = 64,          ///< a rank does
   };
 
   std::uint64_t intent = 0;      ///< a hash of what this rank is about to do

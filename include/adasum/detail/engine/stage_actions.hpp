@@ -176,8 +176,9 @@ class stage_actions {
   progress agree() {
     if (auto* const shared = settings_.comm.votes(); shared && !agreement_->is_settled()) {
       if (turn_ == 0 && !votes_in_full_) {
-        shared->begin(agreement_->vote());
-        announced_ = may_announce_ && !agreement_->has_problem() && !shared->follows_failure();
+        const bool announces = may_announce_ && !agreement_->has_problem();
+        shared->begin(agreement_->vote(), announces);
+        announced_ = announces && !shared->follows_failure();
         if (announced_) {
           stages_.shared()->watch(shared);
           return progress::done;

@@ -111,8 +111,8 @@ class shared_barriers {
   void publish(void* gradient) { say(reinterpret_cast<std::uintptr_t>(gradient)); }
   /// The gradient of rank ranks()[i].
   std::byte* published(std::size_t i) const {
-    return shares_addresses(memory()) ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(said(i)))
-                                      : blocks_.gradient_of(i);
+    if (!shares_addresses(memory())) return blocks_.gradient_of(i);
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(said(i)));  // NOLINT(*-no-int-to-ptr)
   }
   /// In place of an address, anything else of 64 bits. It comes with the barrier, and takes no cache line of its own.
   void say(std::uint64_t word) { control_of(self()).word.store(word, std::memory_order_release); }
