@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What each constant that was chosen by measuring costs on this machine: scripts/bench-constants.
+
+For each constant, the library is copied with other values of it, and a program of this folder is compiled with each of these.
+The programs run in turn, several times. The regret of a value in a case is the median of its times, divided by the least median
+of any value. Constants on which the bits of results depend are marked: they cannot be chosen on the machine."""
+
+import argparse
+import dataclasses
+import math
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SERIAL, SCHEDULES = "exec/serial/", "schedules/"
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    name: str
+    file: str
+    pattern: str  # what is replaced: its group
+    values: tuple  # the first one is today's, as it stands in the file
+    program: str
+    changes_bits: bool = False
+
+
+CONSTANTS = (
+    Constant("prefetch distance, bytes", SERIAL + "blocks.hpp", r"from_memory \? (\d+) / sizeof",
+             (256, 0, 64, 128, 512, 1024, 2048), "pair"),
+    Constant("exceeds_cache, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10", (512, 128, 256, 1024, 2048, 8192),
+             "pair"),
+    Constant("exceeds_cache in a tree, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
+             (512, 128, 256, 1024, 2048, 8192), "tree", True),
+    Constant("goes_to_memory, MiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 20", (16, 2, 4, 8, 32, 64, 1024),
+             "pair"),
+    Constant("own_round_bytes, KiB", SERIAL + "space.hpp", r"own_round_bytes<serial_space> = std::size_t\{(\d+)\} << 10",
+             (256, 64, 128, 512, 1024), "pair"),
+    Constant("most_in_round, segments", "core/space_members.hpp", r"most_in_round = (\d+)", (64, 8, 16, 256), "pair"),
+    Constant("long_enough_to_rotate, bytes", SERIAL + "measure.hpp", r"long_enough_to_rotate = (\d+)",
+             (8192, 1024, 4096, 32768, 1 << 30), "pair"),
+    Constant("streams, vectors", SERIAL + "mix.hpp", r"streams = (\d+)", (8, 4, 16, 32), "tree"),
+    Constant("block, elements", SERIAL + "mix.hpp", r"block = (\d+);", (2048, 512, 1024, 4096, 8192), "tree"),
+    Constant("kept_bytes, MiB", "detail/numerics/combine_in_groups.hpp", r"kept_bytes = std::size_t\{(\d+)\} << 20",
+             (8, 1, 2, 32, 128), "tree", True),
+    Constant("most_leaves, vectors", "detail/numerics/combine_in_groups.hpp", r"max<std::size_t>\((\d+), vectors / 64\)",
+             (8, 4, 16), "tree", True),
+    Constant("least_share, KiB", "exec/threads/team.hpp", r"least_share = std::size_t\{(\d+)\} << 10", (96, 24, 48, 192, 384),
+             "threads"),
+    Constant("worth_waking, MiB", "exec/threads/team.hpp", r"worth_waking = std::size_t\{(\d+)\} << 20", (4, 1, 2, 8, 16),
+             "threads"),
+    Constant("smallest_piece, KiB", "exec/threads/team.hpp", r"smallest_piece = std::size_t\{(\d+)\} << 10", (32, 8, 128),
+             "threads"),
+    Constant("largest_piece, KiB", "exec/threads/team.hpp", r"largest_piece = std::size_t\{(\d+)\} << 10", (512, 128, 2048),
+             "threads"),
+    Constant("shared_memory::short_bytes, KiB", SCHEDULES + "shared_memory.hpp", r"short_bytes = std::size_t\{(\d+)\} << 10",
+             (8, 1, 2, 4, 16, 32), "reductions", True),
+    Constant("short_vector_bytes_of_two, KiB", SCHEDULES + "cheapest.hpp",
+             r"short_vector_bytes_of_two = std::size_t\{(\d+)\} << 10", (8, 1, 2, 4, 16, 32, 128), "reductions", True),
+)
+
+
+def source_with(constant, value):
+    """Its file, with this value."""
+    text = (ROOT / "include" / "adasum" / constant.file).read_text()
+    found = re.findall(constant.pattern, text)
+    if found != [str(constant.values[0])]:
+        sys.exit(f"{constant.name}: {constant.file} has {found} in place of {constant.values[0]}")
+    return re.sub(constant.pattern, lambda match: match[0].replace(match[1], str(value), 1), text)
+
+
+def compile_variant(constant, value, folder):
+    """The program with this value of the constant."""
+    include = folder / "include"
+    shutil.copytree(ROOT / "include", include)
+    (include / "adasum" / constant.file).write_text(source_with(constant, value))
+    program = folder / constant.program
+    compiler = "mpicxx" if constant.program == "reductions" else "g++"
+    subprocess.run([compiler, "-std=c++20", "-O2", "-DNDEBUG", "-pthread", f"-I{include}",
+                    ROOT / "bench" / "constants" / f"{constant.program}.cpp", "-o", program], check=True)
+    shutil.rmtree(include)
+    return program
+
+
+def run(program):
+    """Nanoseconds of each case."""
+    command = [program]
+    if program.name == "reductions":
+        command = ["mpirun", "-n", "2", program]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {(what, int(length)): float(time) for what, length, time in (line.split() for line in text.splitlines())}
+
+
+def regrets(times):
+    """times[value][case]: the median over the rounds. Gives regrets[value][case]."""
+    cases = next(iter(times.values())).keys()
+    least = {case: min(times[value][case] for value in times) for case in cases}
+    return {value: {case: times[value][case] / least[case] for case in cases} for value in times}
+
+
+def mean(numbers):
+    return math.exp(statistics.fmean(map(math.log, numbers)))
+
+
+def row_of(constant, found):
+    """A row of the table."""
+    def summary(value):
+        worst = max(found[value], key=found[value].get)
+        return f"{mean(found[value].values()):.2f} | {found[value][worst]:.2f} ({worst[0]}, {worst[1]})"
+
+    today = constant.values[0]
+    best = min(found, key=lambda value: mean(found[value].values()))
+    costliest = max(found, key=lambda value: mean(found[value].values()))
+    return (f"| {constant.name}{' †' if constant.changes_bits else ''} | {today} | {summary(today)} | {best} | {summary(best)} | "
+            f"{costliest} | {summary(costliest)} |")
+
+
+HEADER = ("| constant | value | mean regret | worst (case, floats) | best value | mean | worst | costliest value | mean | worst |\n"
+          "|---|---|---|---|---|---|---|---|---|---|")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="constants whose name contains this")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2, help="compilations at once")
+    parser.add_argument("--check", action="store_true", help="only see whether the library has these constants")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "constants")
+    options = parser.parse_args()
+    chosen = [one for one in CONSTANTS if options.only in one.name]
+    if not chosen:
+        sys.exit(f"no constant's name contains '{options.only}'")
+    if options.check:
+        for one in chosen:
+            source_with(one, one.values[1])
+        return
+    shutil.rmtree(options.build, ignore_errors=True)
+    jobs = {(one, value): options.build / f"{i}-{value}" for i, one in enumerate(chosen) for value in one.values}
+    for folder in jobs.values():
+        folder.mkdir(parents=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        programs = dict(zip(jobs, pool.map(lambda job: compile_variant(*job, jobs[job]), jobs)))
+    print(HEADER, flush=True)
+    for one in chosen:
+        rounds = [{value: run(programs[one, value]) for value in one.values} for _ in range(options.rounds)]
+        times = {value: {case: statistics.median(each[value][case] for each in rounds) for case in rounds[0][value]}
+                 for value in one.values}
+        print(row_of(one, regrets(times)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <vector>
+
+/// What the programs here print, and constants.py reads: a line "case nanoseconds" for each case.
+namespace constants_bench {
+
+/// The median of nine batches of a few milliseconds, for one call.
+inline double nanoseconds_of(const auto& call) {
+  using clock = std::chrono::steady_clock;
+  const auto time = [&](std::size_t calls) {
+    const auto begin = clock::now();
+    for (std::size_t i = 0; i < calls; ++i) call();
+    return std::chrono::duration<double, std::nano>(clock::now() - begin).count();
+  };
+  std::size_t calls = 1;
+  while (time(calls) < 3e6) calls *= 2;
+  std::array<double, 9> batches{};
+  for (auto& one : batches) one = time(calls) / static_cast<double>(calls);
+  std::ranges::sort(batches);
+  return batches[batches.size() / 2];
+}
+
+inline void print(const char* what, std::size_t length, double nanoseconds) {
+  std::printf("%s %zu %.1f\n", what, length, nanoseconds);
+}
+
+/// Numbers of no particular meaning, which do not cancel.
+inline std::vector<float> numbers(std::size_t length, unsigned seed) {
+  std::vector<float> all(length);
+  for (auto& one : all) one = static_cast<float>((seed = seed * 1664525u + 1013904223u) >> 8) * 0x1p-24f - 0.25f;
+  return all;
+}
+
+}  // namespace constants_bench
