@@ -3,12 +3,14 @@
 """What each constant that was chosen by measuring costs on this machine: scripts/bench-constants.
 
 For each constant, the library is copied with other values of it, and a program of this folder is compiled with each of these.
-The programs run in turn, several times. The regret of a value in a case is the median of its times, divided by the least median
-of any value. Constants on which the bits of results depend are marked: they cannot be chosen on the machine."""
+The programs run several times, each time in another order. The time of a value in a case is the least of its medians. Its
+regret is that, divided by the least time of any value. Today's value takes part twice: what the two differ by is noise. Constants
+on which the bits of results depend are marked: they cannot be chosen on the machine."""
 
 import argparse
 import dataclasses
 import math
+import random
 import re
 import shutil
 import statistics
@@ -34,8 +36,8 @@ class Constant:
 CONSTANTS = (
     Constant("prefetch distance, bytes", SERIAL + "blocks.hpp", r"from_memory \? (\d+) / sizeof",
              (256, 0, 64, 128, 512, 1024, 2048), "pair"),
-    Constant("exceeds_cache, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10", (512, 128, 256, 1024, 2048, 8192),
-             "pair"),
+    Constant("exceeds_cache, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
+             (512, 128, 256, 1024, 2048, 8192), "pair"),
     Constant("exceeds_cache in a tree, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
              (512, 128, 256, 1024, 2048, 8192), "tree", True),
     Constant("goes_to_memory, MiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 20", (16, 2, 4, 8, 32, 64, 1024),
@@ -97,39 +99,51 @@ def run(program):
     return {(what, int(length)): float(time) for what, length, time in (line.split() for line in text.splitlines())}
 
 
+def least_times(programs, rounds):
+    """The least time of each case, for each of the programs."""
+    least = [{} for _ in programs]
+    for _ in range(rounds):
+        for i in random.sample(range(len(programs)), len(programs)):
+            for case, time in run(programs[i]).items():
+                least[i][case] = min(time, least[i].get(case, math.inf))
+    return least
+
+
 def regrets(times):
-    """times[value][case]: the median over the rounds. Gives regrets[value][case]."""
-    cases = next(iter(times.values())).keys()
-    least = {case: min(times[value][case] for value in times) for case in cases}
-    return {value: {case: times[value][case] / least[case] for case in cases} for value in times}
+    """times[i][case] of each value. Gives regrets[i][case]."""
+    least = {case: min(one[case] for one in times) for case in times[0]}
+    return [{case: one[case] / least[case] for case in one} for one in times]
 
 
 def mean(numbers):
     return math.exp(statistics.fmean(map(math.log, numbers)))
 
 
-def row_of(constant, found):
-    """A row of the table."""
-    def summary(value):
-        worst = max(found[value], key=found[value].get)
-        return f"{mean(found[value].values()):.2f} | {found[value][worst]:.2f} ({worst[0]}, {worst[1]})"
+def row_of(constant, times, again):
+    """A row of the table. @param again  the times of today's value once more"""
+    found = regrets(times)
+    means = [mean(one.values()) for one in found]
 
-    today = constant.values[0]
-    best = min(found, key=lambda value: mean(found[value].values()))
-    costliest = max(found, key=lambda value: mean(found[value].values()))
-    return (f"| {constant.name}{' †' if constant.changes_bits else ''} | {today} | {summary(today)} | {best} | {summary(best)} | "
-            f"{costliest} | {summary(costliest)} |")
+    def summary(i):
+        worst = max(found[i], key=found[i].get)
+        return f"{means[i]:.2f} | {found[i][worst]:.2f} ({worst[0]}, {worst[1]})"
+
+    best, costliest = means.index(min(means)), means.index(max(means))
+    noise = max(max(again[case] / time, time / again[case]) for case, time in times[0].items())
+    return (f"| {constant.name}{' †' if constant.changes_bits else ''} | {constant.values[0]} | {summary(0)} | "
+            f"{constant.values[best]} | {summary(best)} | {constant.values[costliest]} | {summary(costliest)} | {noise:.2f} |")
 
 
-HEADER = ("| constant | value | mean regret | worst (case, floats) | best value | mean | worst | costliest value | mean | worst |\n"
-          "|---|---|---|---|---|---|---|---|---|---|")
+HEADER = ("| constant | value | mean regret | worst (case, floats) | best value | mean | worst | costliest value | mean | worst | "
+          "noise |\n|---|---|---|---|---|---|---|---|---|---|---|")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="constants whose name contains this")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--jobs", type=int, default=2, help="compilations at once")
+    parser.add_argument("--built", action="store_true", help="do not compile again")
     parser.add_argument("--check", action="store_true", help="only see whether the library has these constants")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "constants")
     options = parser.parse_args()
@@ -140,18 +154,20 @@ def main():
         for one in chosen:
             source_with(one, one.values[1])
         return
-    shutil.rmtree(options.build, ignore_errors=True)
-    jobs = {(one, value): options.build / f"{i}-{value}" for i, one in enumerate(chosen) for value in one.values}
-    for folder in jobs.values():
-        folder.mkdir(parents=True)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        programs = dict(zip(jobs, pool.map(lambda job: compile_variant(*job, jobs[job]), jobs)))
+    if not options.built:
+        shutil.rmtree(options.build, ignore_errors=True)
+    jobs = {(one, value): options.build / f"{CONSTANTS.index(one)}-{value}" for one in chosen for value in one.values}
+    if options.built:
+        programs = {(one, value): folder / one.program for (one, value), folder in jobs.items()}
+    else:
+        for folder in jobs.values():
+            folder.mkdir(parents=True)
+        with ThreadPoolExecutor(options.jobs) as pool:
+            programs = dict(zip(jobs, pool.map(lambda job: compile_variant(*job, jobs[job]), jobs)))
     print(HEADER, flush=True)
     for one in chosen:
-        rounds = [{value: run(programs[one, value]) for value in one.values} for _ in range(options.rounds)]
-        times = {value: {case: statistics.median(each[value][case] for each in rounds) for case in rounds[0][value]}
-                 for value in one.values}
-        print(row_of(one, regrets(times)), flush=True)
+        *times, again = least_times([programs[one, value] for value in (*one.values, one.values[0])], options.rounds)
+        print(row_of(one, times, again), flush=True)
 
 
 if __name__ == "__main__":

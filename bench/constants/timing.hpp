@@ -11,7 +11,8 @@
 /// What the programs here print, and constants.py reads: a line "case nanoseconds" for each case.
 namespace constants_bench {
 
-/// The median of nine batches of a few milliseconds, for one call.
+/// The median of three batches of a millisecond or more, for one call. Programs are short, and run often: where their memory
+/// happens to lie changes their times by more than anything that happens while they run.
 inline double nanoseconds_of(const auto& call) {
   using clock = std::chrono::steady_clock;
   const auto time = [&](std::size_t calls) {
@@ -20,8 +21,8 @@ inline double nanoseconds_of(const auto& call) {
     return std::chrono::duration<double, std::nano>(clock::now() - begin).count();
   };
   std::size_t calls = 1;
-  while (time(calls) < 3e6) calls *= 2;
-  std::array<double, 9> batches{};
+  while (time(calls) < 1e6) calls *= 2;
+  std::array<double, 3> batches{};
   for (auto& one : batches) one = time(calls) / static_cast<double>(calls);
   std::ranges::sort(batches);
   return batches[batches.size() / 2];
