@@ -3,8 +3,8 @@
 """What each constant that was chosen by measuring costs on this machine: scripts/bench-constants.
 
 For each constant, the library is copied with other values of it, and a program of this folder is compiled with each of these.
-The programs run several times, each time in another order. The time of a value in a case is the least of its medians. Its
-regret is that, divided by the least time of any value. Today's value takes part twice: what the two differ by is noise. Constants
+The programs run several times, each time in another order. The regret of a value in a case is its time, divided by the least time
+of any value. Today's value takes part twice: what the two differ by is noise. Constants
 on which the bits of results depend are marked: they cannot be chosen on the machine."""
 
 import argparse
@@ -55,7 +55,7 @@ CONSTANTS = (
              (8, 4, 16), "tree", True),
     Constant("least_share, KiB", "exec/threads/team.hpp", r"least_share = std::size_t\{(\d+)\} << 10", (96, 24, 48, 192, 384),
              "threads"),
-    Constant("worth_waking, MiB", "exec/threads/team.hpp", r"worth_waking = std::size_t\{(\d+)\} << 20", (4, 1, 2, 8, 16),
+    Constant("worth_waking, MiB", "exec/threads/team.hpp", r"worth_waking = std::size_t\{(\d+)\} << 20", (2, 1, 4, 8, 16),
              "threads"),
     Constant("smallest_piece, KiB", "exec/threads/team.hpp", r"smallest_piece = std::size_t\{(\d+)\} << 10", (32, 8, 128),
              "threads"),
@@ -99,14 +99,16 @@ def run(program):
     return {(what, int(length)): float(time) for what, length, time in (line.split() for line in text.splitlines())}
 
 
-def least_times(programs, rounds):
-    """The least time of each case, for each of the programs."""
-    least = [{} for _ in programs]
+def times_of(programs, rounds):
+    """The time of each case, for each of the programs: the least of the rounds for kernels, as where their memory lies makes
+    some of them slow; the median for reductions, as moments in which both processors share a core make some of them fast."""
+    found = [{} for _ in programs]
     for _ in range(rounds):
         for i in random.sample(range(len(programs)), len(programs)):
             for case, time in run(programs[i]).items():
-                least[i][case] = min(time, least[i].get(case, math.inf))
-    return least
+                found[i].setdefault(case, []).append(time)
+    typical = statistics.median if programs[0].name == "reductions" else min
+    return [{case: typical(all_times) for case, all_times in one.items()} for one in found]
 
 
 def regrets(times):
@@ -166,7 +168,7 @@ def main():
             programs = dict(zip(jobs, pool.map(lambda job: compile_variant(*job, jobs[job]), jobs)))
     print(HEADER, flush=True)
     for one in chosen:
-        *times, again = least_times([programs[one, value] for value in (*one.values, one.values[0])], options.rounds)
+        *times, again = times_of([programs[one, value] for value in (*one.values, one.values[0])], options.rounds)
         print(row_of(one, times, again), flush=True)
 
 
