@@ -3,9 +3,9 @@
 """What each constant that was chosen by measuring costs on this machine: scripts/bench-constants.
 
 For each constant, the library is copied with other values of it, and a program of this folder is compiled with each of these.
-The programs run several times, each time in another order. The regret of a value in a case is its time, divided by the least time
-of any value. Today's value takes part twice: what the two differ by is noise. Constants
-on which the bits of results depend are marked: they cannot be chosen on the machine."""
+The programs run several times, each time in another order. The regret of a value in a case is its time, divided by the least
+time of any value. Today's value takes part twice: what the two differ by is noise. Constants on which the bits of results depend
+are marked: they cannot be chosen on the machine."""
 
 import argparse
 import dataclasses
@@ -78,16 +78,15 @@ def source_with(constant, value):
 
 
 def compile_variant(constant, value, folder):
-    """The program with this value of the constant."""
+    """Makes the program with this value of the constant."""
     include = folder / "include"
     shutil.copytree(ROOT / "include", include)
     (include / "adasum" / constant.file).write_text(source_with(constant, value))
-    program = folder / constant.program
     compiler = "mpicxx" if constant.program == "reductions" else "g++"
     subprocess.run([compiler, "-std=c++20", "-O2", "-DNDEBUG", "-pthread", f"-I{include}",
-                    ROOT / "bench" / "constants" / f"{constant.program}.cpp", "-o", program], check=True)
+                    ROOT / "bench" / "constants" / f"{constant.program}.cpp", "-o", folder / constant.program],
+                   check=True)
     shutil.rmtree(include)
-    return program
 
 
 def run(program):
@@ -156,19 +155,17 @@ def main():
         for one in chosen:
             source_with(one, one.values[1])
         return
+    folders = {(one, value): options.build / f"{CONSTANTS.index(one)}-{value}" for one in chosen for value in one.values}
     if not options.built:
         shutil.rmtree(options.build, ignore_errors=True)
-    jobs = {(one, value): options.build / f"{CONSTANTS.index(one)}-{value}" for one in chosen for value in one.values}
-    if options.built:
-        programs = {(one, value): folder / one.program for (one, value), folder in jobs.items()}
-    else:
-        for folder in jobs.values():
+        for folder in folders.values():
             folder.mkdir(parents=True)
         with ThreadPoolExecutor(options.jobs) as pool:
-            programs = dict(zip(jobs, pool.map(lambda job: compile_variant(*job, jobs[job]), jobs)))
+            list(pool.map(lambda job: compile_variant(*job, folders[job]), folders))
     print(HEADER, flush=True)
     for one in chosen:
-        *times, again = times_of([programs[one, value] for value in (*one.values, one.values[0])], options.rounds)
+        programs = [folders[one, value] / one.program for value in (*one.values, one.values[0])]
+        *times, again = times_of(programs, options.rounds)
         print(row_of(one, times, again), flush=True)
 
 

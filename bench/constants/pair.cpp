@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
-#include <vector>
 
+#include "../even_segments.hpp"
 #include "timing.hpp"
 
 int main() {
@@ -17,8 +17,8 @@ int main() {
   const adasum::serial_space exec;
   for (const std::size_t length : {256u, 1u << 10, 3u << 10, 12u << 10, 48u << 10, 96u << 10, 192u << 10, 400u << 10,
                                    1u << 20, 3u << 20, 8u << 20}) {
-    const auto a = numbers(length, 1), b = numbers(length, 2);
-    auto out = numbers(length, 3), sum = a;
+    const auto a = noise(length, 1), b = noise(length, 2);
+    auto out = noise(length, 3), sum = a;
     print("third", length, nanoseconds_of([&] { adasum::adasum_pair(exec, a, b, out); }));
     print("in-place", length, nanoseconds_of([&] {
             std::copy(a.begin(), a.end(), sum.begin());  // or its numbers would grow
@@ -26,9 +26,7 @@ int main() {
           }));
     for (const std::size_t each : {64u, 4096u}) {
       if (each * 4 > length) continue;
-      const auto segments = adasum::segments(std::vector<std::size_t>(length / each, each));
-      const auto whole = length / each * each;
-      if (whole != length) continue;
+      const auto segments = even_segments(length, length / each);
       print(each == 64 ? "segments-of-64" : "segments-of-4096", length,
             nanoseconds_of([&] { adasum::adasum_pair(exec, a, b, out, segments); }));
     }

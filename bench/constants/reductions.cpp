@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 
 #include "timing.hpp"
@@ -22,7 +23,7 @@ int main(int argc, char** argv) {
     const adasum::mpi_communicator comm{MPI_COMM_WORLD};
     const adasum::options unchecked{.check_agreement = false};
     const auto time = [&](const char* what, std::size_t length, const auto& schedule) {
-      auto gradient = numbers(length, 1 + static_cast<unsigned>(comm.rank()));
+      auto gradient = noise(length, 1 + static_cast<std::uint32_t>(comm.rank()));
       auto plan = adasum::plan_allreduce<float>(exec, comm, adasum::segments::whole(length), schedule, unchecked);
       const std::size_t calls = 100 + 200'000 / (length + 200);
       std::array<double, 3> batches{};

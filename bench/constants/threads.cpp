@@ -14,8 +14,8 @@ int main() {
   using namespace constants_bench;
   const adasum::threads_space exec;
   for (const std::size_t length : {4u << 10, 12u << 10, 32u << 10, 96u << 10, 256u << 10, 1u << 20, 4u << 20}) {
-    const auto a = numbers(length, 1), b = numbers(length, 2);
-    auto out = numbers(length, 3);
+    const auto a = noise(length, 1), b = noise(length, 2);
+    auto out = noise(length, 3);
     print("third", length, nanoseconds_of([&] { adasum::adasum_pair(exec, a, b, out); }));
   }
 }

@@ -5,8 +5,12 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <span>
 #include <vector>
+
+#include "../noise.hpp"
 
 /// What the programs here print, and constants.py reads: a line "case nanoseconds" for each case.
 namespace constants_bench {
@@ -32,10 +36,9 @@ inline void print(const char* what, std::size_t length, double nanoseconds) {
   std::printf("%s %zu %.1f\n", what, length, nanoseconds);
 }
 
-/// Numbers of no particular meaning, which do not cancel.
-inline std::vector<float> numbers(std::size_t length, unsigned seed) {
+inline std::vector<float> noise(std::size_t length, std::uint32_t seed) {
   std::vector<float> all(length);
-  for (auto& one : all) one = static_cast<float>((seed = seed * 1664525u + 1013904223u) >> 8) * 0x1p-24f - 0.25f;
+  fill_with_noise(std::span(all), seed);
   return all;
 }
 

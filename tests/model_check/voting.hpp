@@ -34,7 +34,7 @@ class voter {
   /// Before a run. @return whether it may begin
   bool tell_the_others(std::size_t run) {
     const bool deviates = one_.differs.rank == self_ && one_.differs.run == run;
-    const bool waits = deviates && (one_.differs.in_full || one_.differs.only_waits);
+    const bool waits = deviates && one_.differs.in_full;
     const bool differs = deviates && !one_.differs.only_waits;
     votes_.begin({.intent = 2 * run + differs}, !waits);
     if (differs) be_another();
