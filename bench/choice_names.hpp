@@ -17,7 +17,8 @@ inline std::string name_of(const adasum::detail::choice& one) {
   if (one.by_node) {
     name = "by node, ";
     if (one.radix_inside != adasum::detail::one_level) name += "levels of " + std::to_string(one.radix_inside) + ", ";
-    name += *one.by_node == adasum::schedules::carried::whole ? "whole, " : "shards, ";
+    constexpr const char* carried[] = {"shards, ", "whole, ", "whole by leaders, "};
+    name += carried[static_cast<int>(*one.by_node)];
   }
   switch (one.which) {
     case kind::all_to_all: return name + "all_to_all";

@@ -107,7 +107,7 @@ std::vector<adasum::detail::choice> choices(const ranks& world, std::size_t leng
   if (!world.has_nodes) return all;
   const auto what = world.input(length);
   const adasum::node_leaves leaves{adasum::node_groups(what.nodes)};
-  for (const auto each : {carried::shard, carried::whole}) {
+  for (const auto each : {carried::shard, carried::whole, carried::whole_by_leader}) {
     const auto measured = adasum::detail::radix_inside(leaves, each, what, order.on),
                usual = adasum::detail::radix_inside(leaves, each, what);
     append(static_cast<int>(world.nodes), each, measured);

@@ -56,6 +56,7 @@ struct candidates {
     const auto add = [&](const choice& one) {
       const auto stages = leaves ? one.stages(*leaves, 0, what) : one.stages(0, size, what);
       all.push_back(cost_of(stages, 0, size, what));
+      if (leaves) all.back().ranks_on_link = adasum::detail::carriers_of_node(leaves->groups(), *one.by_node);
     };
     const auto add_by_node = [&](const std::vector<choice>& across, carried each) {
       const auto radix = adasum::detail::radix_inside(*leaves, each, what);
@@ -65,6 +66,7 @@ struct candidates {
     if (leaves) {
       add_by_node(adasum::detail::choices(nodes), carried::shard);
       add_by_node(adasum::detail::ways_of_doubling(nodes), carried::whole);
+      add_by_node(adasum::detail::choices(nodes), carried::whole_by_leader);
     } else {
       for (const auto& one : adasum::detail::choices(size)) add(one);
     }

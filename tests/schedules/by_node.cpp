@@ -90,6 +90,8 @@ TEST_CASE("nodes first, then across them: one tree, whatever is carried and by w
       check_tree(by_node<recursive_doubling>{groups, carried::shard}, nodes, input);
       check_tree(by_node<all_to_all>{groups, carried::shard}, nodes, input);
       check_tree(by_node<recursive_doubling>{groups, carried::whole}, nodes, input);
+      check_tree(by_node<recursive_doubling>{groups, carried::whole_by_leader}, nodes, input);
+      check_tree(by_node<recursive_halving>{groups, carried::whole_by_leader, {.radix = 4}}, nodes, input);
     }
 }
 
@@ -110,6 +112,7 @@ TEST_CASE("nodes of many ranks, level by level: the tree of one stage, and Gram 
       check(by_node<recursive_halving>{groups, carried::shard, {}, radix});
       check(by_node<all_to_all>{groups, carried::shard, {}, radix});
       check(by_node<recursive_doubling>{groups, carried::whole, {}, radix});
+      check(by_node<recursive_halving>{groups, carried::whole_by_leader, {}, radix});
     }
     ++turn;
   }
@@ -159,6 +162,26 @@ TEST_CASE("each rank of a node carries its share across, and nothing else leaves
     }
 }
 
+TEST_CASE("a leader carries the whole of its node across, and the other ranks send nothing out of it") {
+  const auto nodes = nodes_of({4, 4, 3, 4});
+  const auto size = static_cast<int>(nodes.size());
+  const std::size_t length = 840'000, bytes = length * 4;
+  const auto input = floats(length, nodes);
+  for (const std::size_t radix : {std::size_t{2}, detail::one_level}) {
+    const by_node<recursive_doubling> order{adasum::node_groups(nodes), carried::whole_by_leader, {}, radix};
+    for (int rank = 0; rank < size; ++rank) {
+      CAPTURE(rank);
+      const bool leads =
+          rank == 0 || nodes[static_cast<std::size_t>(rank)] != nodes[static_cast<std::size_t>(rank) - 1];
+      const auto cost = cost_of(order, rank, size, input);
+      const auto across = cost.busier_bytes - cost.inside.busier_bytes;
+      if (!leads) CHECK(across == 0);
+      if (leads) CHECK(across >= 2 * bytes);  // two levels, of two nodes each
+      if (leads) CHECK(across <= 2 * bytes + bytes / 50);
+    }
+  }
+}
+
 TEST_CASE("automatic follows the nodes: the same tree for every length, and that of the ranks alone on request") {
   for (const auto& nodes : arrangements) {
     const adasum::node_groups groups(nodes);
@@ -199,7 +222,7 @@ TEST_CASE("automatic follows nodes of many ranks by the levels that cost least, 
         one.radix_inside = radix;
         const auto stages = one.stages(most.front(), size, input);
         return detail::seconds_of(stages, detail::stages_in_memory(stages, input), most.front(), size, input, {},
-                                  leaves.groups().smallest());
+                                  detail::carriers_of_node(leaves.groups(), *one.by_node));
       };
       for (const std::size_t radix : {2u, 4u, 8u})
         CHECK((length < 1'000 || time(chosen, chosen.radix_inside) <= time(chosen, radix)));
@@ -242,6 +265,11 @@ TEST_CASE("short gradients are carried whole, long ones by shards") {
   const std::vector<int> nodes{0, 0, 1, 1};
   CHECK(detail::choose_schedule(4, floats(64, nodes)).by_node == carried::whole);
   CHECK(detail::choose_schedule(4, floats(1 << 20, nodes)).by_node == carried::shard);
+  // One rank's messages, where four would share the link and each pay for the inner products of all segments.
+  const auto sixteen = nodes_of({4, 4, 4, 4});
+  auto of_layers = floats(1024, sixteen);
+  of_layers.segments = 64;
+  CHECK(detail::choose_schedule(16, of_layers).by_node == carried::whole_by_leader);
   // Halving sends each rank's half of the shard; all to all among many nodes would wait for too many messages.
   std::vector<int> many;
   for (int rank = 0; rank < 512; ++rank) many.push_back(rank / 8);

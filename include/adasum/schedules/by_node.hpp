@@ -19,8 +19,10 @@ namespace adasum::schedules {
 
 /// What a rank of a node takes across to the other nodes.
 enum class carried {
-  shard,  ///< one part of the node's combination; there are as many parts as the smallest node has ranks
-  whole,  ///< all of it: every rank of the node has combined the whole, which takes fewer messages
+  shard,            ///< one part of the node's combination; there are as many parts as the smallest node has ranks
+  whole,            ///< all of it: every rank of the node has combined the whole, which takes fewer messages
+  whole_by_leader,  ///< all of it, but only one rank of each node does: each byte crosses the node's link once. The others wait
+                    ///< for the result
 };
 
 /// What is done inside a node.
@@ -42,15 +44,19 @@ constexpr index_range moved_into(index_range share, index_range some) {
   return {share.begin + std::min(some.begin, share.size()), share.begin + std::min(some.end, share.size())};
 }
 
-/// Node by node, the ranks that carry the shares.
-inline std::vector<int> carriers_of_nodes(const node_groups& groups, std::size_t radix) {
+/// How many ranks of each node carry something across.
+inline std::size_t carriers_of_node(const node_groups& groups, schedules::carried each) {
+  return each == schedules::carried::whole_by_leader ? 1 : groups.smallest();
+}
+
+/// Node by node, these ranks, in the order of their shares.
+inline std::vector<int> carriers_of_nodes(const node_groups& groups, std::size_t radix, std::size_t shares) {
   std::vector<int> found;
   std::vector<std::size_t> places;  // of a node of as many ranks as `known`
   std::size_t known = 0;
   for (std::size_t node = 0; node < groups.size(); ++node) {
     const auto ranks = groups.ranks(node);
-    if (ranks.size() != known)
-      places = level_tree(ranks.size(), radix, large_primes::kept, groups.smallest()).carriers();
+    if (ranks.size() != known) places = level_tree(ranks.size(), radix, large_primes::kept, shares).carriers();
     known = ranks.size();
     for (const auto place : places) found.push_back(ranks[place]);
   }
@@ -60,9 +66,9 @@ inline std::vector<int> carriers_of_nodes(const node_groups& groups, std::size_t
 /// Stages among nodes as they run among the ranks that carry a share.
 inline void move_to_carriers(std::vector<stage>& stages, const node_leaves& leaves,
                              const schedules::inside_node& inside, std::size_t share, index_range all) {
-  const auto shares = leaves.groups().smallest();
-  const bool by_shards = inside.each == schedules::carried::shard;
-  const auto carriers = carriers_of_nodes(leaves.groups(), inside.radix);
+  const auto shares = carriers_of_node(leaves.groups(), inside.each);
+  const bool by_shards = inside.each != schedules::carried::whole;
+  const auto carriers = carriers_of_nodes(leaves.groups(), inside.radix, shares);
   const auto carrier = [&](int node, std::size_t i) { return carriers[static_cast<std::size_t>(node) * shares + i]; };
   const auto mine = by_shards ? part_of(all, shares, share) : all;
   for (auto& one : stages) {
@@ -82,8 +88,8 @@ inline void move_to_carriers(std::vector<stage>& stages, const node_leaves& leav
 
 namespace adasum::schedules {
 
-/// The stages of each node's ranks, and then, for as many ranks of each node as the smallest has, those stages across the
-/// nodes that across(node, number of nodes, input) gives, if any.
+/// The stages of each node's ranks, and then, for as many ranks of each node as the smallest has, or for one, those stages
+/// across the nodes that across(node, number of nodes, input) gives, if any.
 /// @param leaves  which rank's gradient is which leaf
 /// @param input   of the whole gradient
 /// @param across  a schedule's stages: for `whole`, of one whose stages are replicated (recursive_doubling)
@@ -91,8 +97,8 @@ inline std::vector<stage> stages_by_node(
     const node_leaves& leaves, int rank, const schedule_input& input, const inside_node& inside,
     detail::function_ref<std::vector<stage>(int node, int nodes, const schedule_input& among_nodes)> across) {
   const auto& groups = leaves.groups();
-  const bool by_shards = inside.each == carried::shard;
-  const auto shares = groups.smallest();
+  const bool by_shards = inside.each != carried::whole;  // a leader's is the only one
+  const auto shares = detail::carriers_of_node(groups, inside.each);
   const auto [node, place] = groups.find(rank);
   const auto mates = groups.ranks(node);
   const index_range all{0, input.length};

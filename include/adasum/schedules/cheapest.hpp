@@ -16,12 +16,20 @@
 #include "machine.hpp"
 #include "shared_memory.hpp"
 
-/// How schedules::automatic chooses. Where no machine is given, by that of docs/scale.md.
+/// How schedules::automatic chooses.
 namespace adasum::detail {
 
 using given_machine = std::optional<schedules::machine>;
 inline constexpr schedules::machine usual_machine{};
-inline const schedules::machine& machine_of(const given_machine& on) { return on ? *on : usual_machine; }
+/// Between nodes: of all networks from 1 to 400 Gb/s and from 1 to 50 µs, the one whose fastest schedules are nearest to the
+/// fastest on the others, on average (docs/scale.md, "Networks that it does not know").
+inline constexpr schedules::machine usual_cluster{
+    .across = {.latency = 3e-6, .per_message = 0.6e-6, .per_byte = 0.16e-9}};
+/// The machine to choose for.
+inline const schedules::machine& machine_of(const given_machine& on, const schedule_input& input) {
+  if (on) return *on;
+  return input.apart || !input.nodes.empty() ? usual_cluster : usual_machine;
+}
 
 /// Gradients of at most this many bytes are exchanged whole. The model is asked for the radix only, as for one segment: its
 /// answer depends on the number of segments, and schedules of short gradients cost so nearly the same that a rank whose
@@ -69,7 +77,6 @@ inline std::size_t stages_in_memory(std::span<const stage> stages, const schedul
 inline choice first_least(const std::vector<choice>& candidates, int size, const schedule_input& input,
                           const schedules::machine& on, const node_leaves* leaves = nullptr) {
   const int rank = leaves ? leaves->groups().ranks(leaves->groups().largest()).front() : 0;
-  const auto ranks_on_link = leaves ? leaves->groups().smallest() : 0;  // those which carry something across
   const choice* best = nullptr;
   double least = 0;
   for (const auto& one : candidates) {
@@ -79,6 +86,7 @@ inline choice first_least(const std::vector<choice>& candidates, int size, const
     const auto in_memory = leaves                               ? stages_in_memory(stages, input)
                            : one.which == choice::shared_memory ? stages.size()
                                                                 : 0;
+    const auto ranks_on_link = leaves ? carriers_of_node(leaves->groups(), *one.by_node) : 0;
     const double time = seconds_of(stages, in_memory, rank, size, input, on, ranks_on_link);
     if (best && !(time < least)) continue;
     best = &one;
@@ -97,23 +105,25 @@ inline schedules::shared_memory levels_in_place(int size, const schedule_input& 
     return usual;
   std::vector<choice> all{{choice::shared_memory, usual.radix}};
   for (const auto radix : radices(size)) all.push_back({choice::shared_memory, radix});
-  return {first_least(all, size, input, machine_of(on)).radix};
+  return {first_least(all, size, input, machine_of(on, input)).radix};
 }
 
 /// The radix of levels inside nodes that costs least, where some node has more ranks than take one stage in any case. Of
-/// those that cost the same, the usual one, or else the first.
+/// those that cost the same, the usual one, or else the first. (A leader sends the result to all whom it has met, so for
+/// leaders levels may cost less in any node.)
 inline std::size_t radix_inside(const node_leaves& leaves, schedules::carried each, const schedule_input& input,
                                 const given_machine& on = {}) {
   const auto mates = leaves.groups().ranks(leaves.groups().largest()).size();
   constexpr auto usual = schedules::shared_memory{}.radix;
-  if (mates <= usual) return one_level;
+  const bool fit_one_level = mates <= usual;
+  if (fit_one_level && each != schedules::carried::whole_by_leader) return one_level;
   const auto inside = [&](std::size_t radix) {  // and nothing across
     return choice{choice::shared_memory, 2, each, any_number_of_parts, radix};
   };
-  std::vector<choice> all{inside(usual)};
+  std::vector<choice> all{inside(fit_one_level ? one_level : usual)};
   for (const auto radix : radices(static_cast<int>(mates)))
-    if (each == schedules::carried::shard || radix <= widest_radix_of_doubling) all.push_back(inside(radix));
-  return first_least(all, static_cast<int>(input.nodes.size()), input, machine_of(on), &leaves).radix_inside;
+    if (each != schedules::carried::whole || radix <= widest_radix_of_doubling) all.push_back(inside(radix));
+  return first_least(all, static_cast<int>(input.nodes.size()), input, machine_of(on, input), &leaves).radix_inside;
 }
 
 /// The schedule with the least seconds where nodes are combined first. In place, every rank has a part of its own.
@@ -127,12 +137,16 @@ inline choice cheapest_by_node(int size, schedule_input input, const given_machi
     const auto radix = radix_inside(leaves, each, input, on);
     for (const auto& one : across) all.push_back({one.which, one.radix, each, one.most_parts, radix});
   };
-  if (!input.in_place && is_short(size, input, on))
+  const bool short_ones = !input.in_place && is_short(size, input, on);
+  if (short_ones)
     input.segments = 1;  // see short_vector_bytes
   else
     append(choices(nodes), schedules::carried::shard);
-  if (!input.in_place) append(ways_of_doubling(nodes), schedules::carried::whole);
-  return first_least(all, size, input, machine_of(on), &leaves);
+  if (!input.in_place) {
+    append(ways_of_doubling(nodes), schedules::carried::whole);
+    append(short_ones ? ways_of_doubling(nodes) : choices(nodes), schedules::carried::whole_by_leader);
+  }
+  return first_least(all, size, input, machine_of(on, input), &leaves);
 }
 
 /// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every
@@ -149,7 +163,7 @@ inline choice choose_schedule(int size, schedule_input input, const given_machin
   const bool short_ones = is_short(size, input, on);
   if (!short_ones && is_measured_pair(size, input, on)) return {choice::halving};
   if (short_ones) input.segments = 1;
-  return first_least(short_ones ? ways_of_doubling(size) : choices(size), size, input, machine_of(on));
+  return first_least(short_ones ? ways_of_doubling(size) : choices(size), size, input, machine_of(on, input));
 }
 
 /// Whether copying a gradient to memory that all ranks share, reducing it there and copying it back pays. Up to
@@ -161,7 +175,7 @@ inline bool pays_in_place(int size, const schedule_input& input, const given_mac
   if (!on && size <= most_ranks_measured)
     return schedules::shared_memory::is_short(size, input) ||
            input.segments * packed_size(ranks) * sizeof(double) * ranks <= input.length * input.element_size;
-  auto node = machine_of(on);
+  auto node = machine_of(on, input);
   if (!on) node.across = node.inside;  // all ranks are on one
   const auto messages = choose_schedule(size, input, on).stages(0, size, input);
   return seconds(schedules::in_place_cost(size, input, levels_in_place(size, input, on)), node) <=
