@@ -149,8 +149,8 @@ inline choice cheapest_by_node(int size, schedule_input input, const given_machi
   return first_least(all, size, input, machine_of(on, input), &leaves);
 }
 
-/// The schedule with the least seconds() by the model of cost.hpp; without a machine, on that of docs/scale.md. Every
-/// rank computes it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's
+/// The schedule with the least seconds() by the model of cost.hpp; without a machine, on one of those above. Every rank
+/// computes it for rank 0, which is among the busiest: where ranks are folded, it first waits for another one's
 /// gradient. (Its parts of short gradients among many ranks are empty: so those are not halved.)
 ///
 /// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
