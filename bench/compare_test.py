@@ -24,13 +24,13 @@ def pair(elements, **seconds):
 class Compare(unittest.TestCase):
     def test_finds_every_figure_and_its_row(self):
         run = results(
-            pair=[pair(1024, adasum_pair=figure(2.0, 0.1), ceiling_read=figure(1.0, 0.1))],
+            pair=[pair(1024, adasum_pair=figure(2.0, 0.1), ceiling=figure(1.0, 0.1))],
             allreduce=[{"mpi": "y", "ranks": 2, "elements": 256, "name": "all_to_all", "schedule": "all_to_all", "batch": 32,
                         "seconds": figure(1.0, 0.1), "ratio": figure(1.5, 0.1)}],
         )
         self.assertEqual(list(compare.figures(run)), [
             ("pair", "float 1024", "seconds adasum_pair"),
-            ("pair", "float 1024", "seconds ceiling_read"),
+            ("pair", "float 1024", "seconds ceiling"),
             ("allreduce", "y 2 256 all_to_all", "seconds"),
             ("allreduce", "y 2 256 all_to_all", "ratio"),
         ])
@@ -70,14 +70,14 @@ class Compare(unittest.TestCase):
         self.assertEqual(compare.different_conditions(old, new), ["compiler: g++ before, clang++ now"])
 
     def test_prints_figures_and_marks(self):
-        old, new = (results(pair=[pair(1024, adasum_pair=figure(value, 0.1), ceiling_read=figure(1.0, 0.1))])
+        old, new = (results(pair=[pair(1024, adasum_pair=figure(value, 0.1), ceiling=figure(1.0, 0.1))])
                     for value in (2.0, 3.0))
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             compare.print_comparison(old, new)
         lines = printed.getvalue().splitlines()
         self.assertEqual([line.split() for line in lines if line.startswith("  ")], [
             ["float", "1024", "seconds", "adasum_pair", "2", "3", "+50.0%", "*"],
-            ["float", "1024", "seconds", "ceiling_read", "1", "1", "+0.0%"],
+            ["float", "1024", "seconds", "ceiling", "1", "1", "+0.0%"],
         ])
         self.assertEqual(lines[-1], "1 of 2 figures changed by more than their spread: 0 are lower, 1 higher")
 

@@ -32,10 +32,13 @@ class Constant:
     program: str
     changes_bits: bool = False
 
+PREFETCH = r"from_memory \? \((.*?)\) / sizeof"
 
 CONSTANTS = (
-    Constant("prefetch distance, bytes", SERIAL + "blocks.hpp", r"from_memory \? (\d+) / sizeof",
-             (256, 0, 64, 128, 512, 1024, 2048), "pair"),
+    Constant("prefetch distance, bytes", SERIAL + "blocks.hpp", PREFETCH,
+             ("Bytes == 64 ? 1024 : 256", 0, 128, 256, 512, 1024, 2048), "pair"),
+    Constant("prefetch distance in a tree, bytes", SERIAL + "blocks.hpp", PREFETCH,
+             ("Bytes == 64 ? 1024 : 256", 0, 256, 1024, 2048), "tree"),
     Constant("exceeds_cache, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
              (512, 128, 256, 1024, 2048, 8192), "pair"),
     Constant("exceeds_cache in a tree, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
@@ -155,7 +158,7 @@ def main():
         for one in chosen:
             source_with(one, one.values[1])
         return
-    folders = {(one, value): options.build / f"{CONSTANTS.index(one)}-{value}" for one in chosen for value in one.values}
+    folders = {(one, value): options.build / f"{CONSTANTS.index(one)}-{i}" for one in chosen for i, value in enumerate(one.values)}
     if not options.built:
         shutil.rmtree(options.build, ignore_errors=True)
         for folder in folders.values():

@@ -93,7 +93,7 @@ struct measure_few {
     if constexpr (std::is_same_v<T, float>)
       if (length <= few_elements) return add_in_double(vectors[0], vectors[Count - 1], length, gram);
     constexpr std::size_t block = pair_block_length(sizeof(L), Bytes);
-    const std::size_t distance = prefetch_distance<T>(from_memory);
+    const std::size_t distance = prefetch_distance<Bytes, T>(from_memory);
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
       const T* at[Count];
@@ -187,7 +187,7 @@ struct measure_many {
                                          bool from_memory, void* scratch, const void** at, double* gram,
                                          std::size_t apart) {
     constexpr std::size_t step = Bytes / (converts ? sizeof(element) : sizeof(double));
-    const std::size_t distance = prefetch_distance<T>(from_memory), block = block_length(converts, n, from_memory);
+    const std::size_t distance = prefetch_distance<Bytes, T>(from_memory), block = block_length(converts, n, from_memory);
     const void* const* const pointers = at;
     const auto element_of = [&](std::size_t i, std::size_t x) { return static_cast<const T*>(vectors[i]) + x; };
     const auto scratch_of = [&](std::size_t i) {

@@ -31,7 +31,7 @@ struct mix_many {
       x = length / lanes::width * lanes::width;
       mix_in_blocks<Bytes>(vectors, n, x, weights, out);
     } else {
-      const std::size_t distance = prefetch_distance<T>(from_memory);
+      const std::size_t distance = prefetch_distance<Bytes, T>(from_memory);
       run_asking(length, distance, [&](std::size_t end, auto ask) __attribute__((always_inline)) {
         for (; x + lanes::width <= end; x += lanes::width) {
           lanes sum;
@@ -76,7 +76,7 @@ struct mix_many {
   [[gnu::always_inline]] static void mix_in_blocks(const T* const* vectors, std::size_t n, std::size_t length,
                                                    const double* weights, Out* out) {
     using lanes = weighted_lanes<Bytes, T>;
-    const std::size_t distance = prefetch_distance<T>(true);
+    const std::size_t distance = prefetch_distance<Bytes, T>(true);
     alignas(64) double sums[block];
     for (std::size_t x = 0; x < length; x += block) {
       const std::size_t count = std::min(block, length - x);
@@ -218,7 +218,7 @@ struct mix_few {
     // From a boundary on: where registers that are written span two cache lines each, that takes up to twice the time.
     const bool from_boundary = Bytes >= 32 && length >= 16 * step;
     std::size_t x = from_boundary ? elements_to_boundary<step * sizeof(T)>(out) : 0;
-    const std::size_t distance = prefetch_distance<T>(from_memory);
+    const std::size_t distance = prefetch_distance<Bytes, T>(from_memory);
     const auto write_until = [&](std::size_t limit, auto ask, auto past) __attribute__((always_inline)) {
       for (std::size_t times = limit < x ? 0 : (limit - x) / (2 * step); times > 0; --times, x += 2 * step) {
         if constexpr (ask) {
