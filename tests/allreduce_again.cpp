@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <limits>
 #include <new>
 #include <optional>
 #include <string>
@@ -251,6 +252,31 @@ TEST_CASE("keep_plan in braces") {
     return std::string(adasum::adasum_allreduce(space, comm, gradient, {.keep_plan = false}).schedule());
   }));
   CHECK(ranks[0] == "recursive_doubling");
+}
+
+TEST_CASE("after a call that is refused for what is not finite, the plan is still there") {
+  const adasum::options raises{.check_agreement = false, .nonfinite = adasum::nonfinite_policy::raise};
+  const auto gradients = gradients_of(3);
+  const auto ranks = results_of(on_ranks(3, [&](const adasum::thread_communicator& comm) {
+    const auto& gradient = gradients[static_cast<std::size_t>(comm.rank())];
+    std::vector<std::size_t> counts;
+    counts.reserve(5);
+    for (int i = 0; i < 5; ++i) {
+      auto mine = gradient;
+      if (i == 3 && comm.rank() == 1) mine[1] = std::numeric_limits<float>::quiet_NaN();
+      const auto before = allocations();
+      if (i == 3)
+        CHECK_THROWS_AS(adasum::adasum_allreduce(space, comm, mine, segs, raises), adasum::nonfinite_error);
+      else
+        adasum::adasum_allreduce(space, comm, mine, segs, raises);
+      counts.push_back(allocations() - before);
+    }
+    return counts;
+  }));
+  for (const auto& counts : ranks) {
+    CHECK(counts[0] > counts[2]);
+    CHECK(counts[4] == counts[2]);
+  }
 }
 
 TEST_CASE("a rank that has forgotten its plans, where the others have one") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
+#include <adasum/schedules/cheapest.hpp>
 
 #include "support/arrangements.hpp"
 #include "support/bits.hpp"
@@ -94,6 +95,75 @@ TEST_CASE("the tree of the nodes, for short and long gradients, in the caller's 
                           }),
                  expected);
     }
+}
+
+TEST_CASE("leaders: one rank of each node carries all of it across, and every rank gets the result and the report") {
+  adasum::schedules::automatic order{.on = adasum::schedules::machine{}};
+  order.on->across.per_byte = 1e-6;  // of one exchange, and of the inner products of many segments
+  for (const auto& nodes : arrangements) {
+    const adasum::node_groups groups(nodes);
+    if (groups.size() == 1 || groups.smallest() == 1) continue;
+    for (const std::size_t length : {64u, 3'000u}) {
+      CAPTURE(nodes.size());
+      CAPTURE(length);
+      const adasum::segments segs(std::vector<std::size_t>(length / 4, 4));
+      const adasum::schedule_input what{.length = length, .element_size = 8, .segments = segs.size(), .nodes = nodes};
+      const auto size = static_cast<int>(nodes.size());
+      CHECK(adasum::detail::choose_schedule(size, what, order.on).by_node ==
+            adasum::schedules::carried::whole_by_leader);
+      const auto gradients = random_gradients<double>(nodes.size(), length, length);
+      std::vector<double> expected(length);
+      adasum::adasum_tree_by_node(exec, gradients, groups, expected, segs);
+      const auto ranks = on_nodes(nodes, gradients, [&](const auto& comm, auto& gradient) {
+        return adasum::adasum_allreduce(exec, comm, gradient, segs, order);
+      });
+      check_same(ranks, expected);
+      for (const auto& rank : ranks)
+        for (std::size_t r = 0; r < nodes.size(); ++r)
+          CHECK(rank.found.weight(r, 1) == ranks.front().found.weight(r, 1));
+
+      // Each rank a part of the result, of which a leader has all.
+      const auto parts = on_nodes(nodes, gradients, [&](const auto& comm, auto& gradient) {
+        auto plan = adasum::plan_reduce_scatter<double>(exec, comm, segs, order);
+        auto found = plan(gradient);
+        const auto mine = plan.part();
+        gradient.assign(gradient.begin() + static_cast<std::ptrdiff_t>(mine.begin),
+                        gradient.begin() + static_cast<std::ptrdiff_t>(mine.end));
+        return adasum::report(found);
+      });
+      std::vector<double> whole;
+      for (const auto& part : parts) whole.insert(whole.end(), part.gradient.begin(), part.gradient.end());
+      CHECK(same_bits(whole, ranks.front().gradient));
+    }
+  }
+}
+
+TEST_CASE("leaders: a rank that fails leaves no other waiting, whether it leads or not") {
+  adasum::schedules::automatic order{.on = adasum::schedules::machine{}};
+  order.on->across.per_byte = 1e-6;
+  const std::vector<int> nodes{0, 0, 0, 1, 1, 1};
+  for (const int failing : {0, 1, 3, 5}) {
+    CAPTURE(failing);
+    const auto blocks = node_communicator::make_blocks();
+    const auto ranks = on_ranks(6, [&](const adasum::thread_communicator& threads) {
+      const node_communicator comm(threads, nodes, blocks);
+      auto plan = adasum::plan_allreduce<float>(exec, comm, 64, order, adasum::options{.check_agreement = false});
+      std::vector<float> gradient(64, 1), other(threads.rank() == failing ? 63 : 64, 1);
+      plan(gradient);
+      bool failed = false;
+      try {
+        plan(other);
+      } catch (const adasum::error&) {
+        failed = true;
+      }
+      plan(gradient);
+      return failed;
+    });
+    for (const auto& rank : ranks) {
+      REQUIRE_MESSAGE(rank.value, rank.description());
+      CHECK(*rank.value);
+    }
+  }
 }
 
 TEST_CASE("on request, the tree of the ranks alone") {

@@ -31,43 +31,66 @@ class Constant:
     values: tuple  # the first one is today's, as it stands in the file
     program: str
     changes_bits: bool = False
+    shown: str = ""  # in place of that value
 
+AHEAD = "1024; 256 without AVX-512"
 PREFETCH = r"from_memory \? \((.*?)\) / sizeof"
 
 CONSTANTS = (
-    Constant("prefetch distance, bytes", SERIAL + "blocks.hpp", PREFETCH,
-             ("Bytes == 64 ? 1024 : 256", 0, 128, 256, 512, 1024, 2048), "pair"),
-    Constant("prefetch distance in a tree, bytes", SERIAL + "blocks.hpp", PREFETCH,
-             ("Bytes == 64 ? 1024 : 256", 0, 256, 1024, 2048), "tree"),
-    Constant("exceeds_cache, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
+    Constant("how far ahead memory is asked for, bytes",
+             SERIAL + "blocks.hpp", PREFETCH,
+             ("Bytes == 64 ? 1024 : 256", 0, 128, 256, 512, 1024, 2048), "pair", shown=AHEAD),
+    Constant("how far ahead in a tree, bytes",
+             SERIAL + "blocks.hpp", PREFETCH,
+             ("Bytes == 64 ? 1024 : 256", 0, 256, 1024, 2048), "tree", shown=AHEAD),
+    Constant("from which size on memory is asked for ahead (`exceeds_cache`), KiB",
+             SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
              (512, 128, 256, 1024, 2048, 8192), "pair"),
-    Constant("exceeds_cache in a tree, KiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
+    Constant("from which size on in a tree (`exceeds_cache`), KiB",
+             SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 10",
              (512, 128, 256, 1024, 2048, 8192), "tree", True),
-    Constant("goes_to_memory, MiB", SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 20", (16, 2, 4, 8, 32, 64, 1024),
-             "pair"),
-    Constant("own_round_bytes, KiB", SERIAL + "space.hpp", r"own_round_bytes<serial_space> = std::size_t\{(\d+)\} << 10",
+    Constant("from which size on results are written past the caches (`goes_to_memory`), MiB",
+             SERIAL + "blocks.hpp", r"bytes >= std::size_t\{(\d+)\} << 20",
+             (16, 2, 4, 8, 32, 64, 1024), "pair"),
+    Constant("gradients measured and then mixed at a time (`own_round_bytes`), KiB",
+             SERIAL + "space.hpp", r"own_round_bytes<serial_space> = std::size_t\{(\d+)\} << 10",
              (256, 64, 128, 512, 1024), "pair"),
-    Constant("most_in_round, segments", "core/space_members.hpp", r"most_in_round = (\d+)", (64, 8, 16, 256), "pair"),
-    Constant("long_enough_to_rotate, bytes", SERIAL + "measure.hpp", r"long_enough_to_rotate = (\d+)",
+    Constant("the most segments measured and then mixed at a time (`most_in_round`)",
+             "core/space_members.hpp", r"most_in_round = (\d+)",
+             (64, 8, 16, 256), "pair"),
+    Constant("from which length on kernels begin at a cache line (`long_enough_to_rotate`), bytes",
+             SERIAL + "measure.hpp", r"long_enough_to_rotate = (\d+)",
              (8192, 1024, 4096, 32768, 1 << 30), "pair"),
-    Constant("streams, vectors", SERIAL + "mix.hpp", r"streams = (\d+)", (8, 4, 16, 32), "tree"),
-    Constant("block, elements", SERIAL + "mix.hpp", r"block = (\d+);", (2048, 512, 1024, 4096, 8192), "tree"),
-    Constant("kept_bytes, MiB", "detail/numerics/combine_in_groups.hpp", r"kept_bytes = std::size_t\{(\d+)\} << 20",
+    Constant("vectors that are mixed at a time (`streams`)",
+             SERIAL + "mix.hpp", r"streams = (\d+)",
+             (8, 4, 16, 32), "tree"),
+    Constant("elements whose sums are kept while more vectors are mixed (`block`)",
+             SERIAL + "mix.hpp", r"block = (\d+);",
+             (2048, 512, 1024, 4096, 8192), "tree"),
+    Constant("sums of groups that are kept in a tree (`kept_bytes`), MiB",
+             "detail/numerics/combine_in_groups.hpp", r"kept_bytes = std::size_t\{(\d+)\} << 20",
              (8, 1, 2, 32, 128), "tree", True),
-    Constant("most_leaves, vectors", "detail/numerics/combine_in_groups.hpp", r"max<std::size_t>\((\d+), vectors / 64\)",
+    Constant("vectors of a group in a tree (`most_leaves`)",
+             "detail/numerics/combine_in_groups.hpp", r"max<std::size_t>\((\d+), vectors / 64\)",
              (8, 4, 16), "tree", True),
-    Constant("least_share, KiB", "exec/threads/team.hpp", r"least_share = std::size_t\{(\d+)\} << 10", (96, 24, 48, 192, 384),
-             "threads"),
-    Constant("worth_waking, MiB", "exec/threads/team.hpp", r"worth_waking = std::size_t\{(\d+)\} << 20", (2, 1, 4, 8, 16),
-             "threads"),
-    Constant("smallest_piece, KiB", "exec/threads/team.hpp", r"smallest_piece = std::size_t\{(\d+)\} << 10", (32, 8, 128),
-             "threads"),
-    Constant("largest_piece, KiB", "exec/threads/team.hpp", r"largest_piece = std::size_t\{(\d+)\} << 10", (512, 128, 2048),
-             "threads"),
-    Constant("shared_memory::short_bytes, KiB", SCHEDULES + "shared_memory.hpp", r"short_bytes = std::size_t\{(\d+)\} << 10",
+    Constant("the least that a thread gets (`least_share`), KiB",
+             "exec/threads/team.hpp", r"least_share = std::size_t\{(\d+)\} << 10",
+             (96, 24, 48, 192, 384), "threads"),
+    Constant("from which size on threads are woken (`worth_waking`), MiB",
+             "exec/threads/team.hpp", r"worth_waking = std::size_t\{(\d+)\} << 20",
+             (2, 1, 4, 8, 16), "threads"),
+    Constant("the smallest piece that a thread takes (`smallest_piece`), KiB",
+             "exec/threads/team.hpp", r"smallest_piece = std::size_t\{(\d+)\} << 10",
+             (32, 8, 128), "threads"),
+    Constant("the largest piece that a thread takes (`largest_piece`), KiB",
+             "exec/threads/team.hpp", r"largest_piece = std::size_t\{(\d+)\} << 10",
+             (512, 128, 2048), "threads"),
+    Constant("up to which length each rank combines all, in shared memory (`short_bytes`), KiB",
+             SCHEDULES + "shared_memory.hpp", r"short_bytes = std::size_t\{(\d+)\} << 10",
              (8, 1, 2, 4, 16, 32), "reductions", True),
-    Constant("short_vector_bytes_of_two, KiB", SCHEDULES + "cheapest.hpp",
-             r"short_vector_bytes_of_two = std::size_t\{(\d+)\} << 10", (8, 1, 2, 4, 16, 32, 128), "reductions", True),
+    Constant("up to which length two ranks combine all, by messages (`short_vector_bytes_of_two`), KiB",
+             SCHEDULES + "cheapest.hpp", r"short_vector_bytes_of_two = std::size_t\{(\d+)\} << 10",
+             (8, 1, 2, 4, 16, 32, 128), "reductions", True),
 )
 
 
@@ -132,10 +155,13 @@ def row_of(constant, times, again):
         worst = max(found[i], key=found[i].get)
         return f"{means[i]:.2f} | {found[i][worst]:.2f} ({worst[0]}, {worst[1]})"
 
+    def value(i):
+        return constant.shown if constant.shown and i == 0 else constant.values[i]
+
     best, costliest = means.index(min(means)), means.index(max(means))
     noise = max(max(again[case] / time, time / again[case]) for case, time in times[0].items())
-    return (f"| {constant.name}{' †' if constant.changes_bits else ''} | {constant.values[0]} | {summary(0)} | "
-            f"{constant.values[best]} | {summary(best)} | {constant.values[costliest]} | {summary(costliest)} | {noise:.2f} |")
+    return (f"| {constant.name}{' †' if constant.changes_bits else ''} | {value(0)} | {summary(0)} | "
+            f"{value(best)} | {summary(best)} | {value(costliest)} | {summary(costliest)} | {noise:.2f} |")
 
 
 HEADER = ("| constant | value | mean regret | worst (case, floats) | best value | mean | worst | costliest value | mean | worst | "

@@ -36,7 +36,9 @@ void print(int ranks, std::size_t bytes) {
   for (const auto& one : adasum::detail::ways_of_doubling(ranks)) predict(one);
   for (const auto& one : adasum::detail::ways_of_halving(ranks)) predict(one);
   if (ranks <= adasum::detail::most_ranks_all_to_all) predict({kind::all_to_all});
-  std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(adasum::detail::choose_schedule(ranks, what)).c_str());
+  auto of_nodes = what;
+  of_nodes.apart = true;
+  std::printf("%d %zu automatic %s\n", ranks, bytes, name_of(adasum::detail::choose_schedule(ranks, of_nodes)).c_str());
 }
 
 void print_speeds() {

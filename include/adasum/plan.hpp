@@ -239,7 +239,7 @@ auto plan_for(const char* call, const Space& space, const Comm& comm, const segm
 ///
 ///     auto plan = adasum::plan_allreduce<float>(exec, comm, segments, schedules::recursive_halving{}, {.wire = …});
 ///
-/// Collective, and waits for all ranks: in ⌈log₂P⌉ exchanges of one short message, the ranks tell each other that they
+/// Collective, and waits for all ranks: in a few short messages, or in memory that they share, the ranks tell each other that they
 /// are ready, and compare a hash of what they have made. So if anything fails on one rank, even for lack of memory,
 /// that rank throws the error, all others throw too, and none waits in a later run. If the schedule asks for it
 /// (schedules::shared_memory; schedules::automatic, where it saves time), the call makes memory that the ranks share.

@@ -19,7 +19,8 @@ namespace adasum::schedules {
 /// Where ranks are on several nodes, and a node has several of them (schedule_input::nodes), a rule that is applied along
 /// a tree combines the gradients of each node first, and then those of the nodes: the tree of node_groups.hpp, whatever the
 /// length. With R ranks on each node, each of them carries 1/R of the node's combination across; or, if it is short, one or
-/// all of them carry all of it. More than eight ranks of a node combine by levels, those that cost least.
+/// all of them carry all of it. More than eight ranks of a node combine by levels, those that cost least; and so do fewer, where one
+/// of them carries all of it.
 struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool supports_gram_rules = true;
@@ -74,8 +75,8 @@ namespace adasum::schedules {
 
 ADASUM_INLINE shared_memory_use automatic::uses_shared_memory(int size, const schedule_input& input) const {
   if (!in_place || !follows_nodes) return shared_memory_use::none;
-  if (const auto chosen = detail::choose_schedule(size, as_followed(input), on); chosen.by_node)
-    return chosen.by_node == carried::shard ? shared_memory_use::buffer : shared_memory_use::none;
+  if (const auto known = as_followed(input); known.along_tree && !known.nodes.empty())
+    return detail::pays_in_buffer_by_node(size, known, on) ? shared_memory_use::buffer : shared_memory_use::none;
   return !input.once && detail::pays_in_place(size, input, on) ? shared_memory_use::preferred
                                                                : shared_memory_use::buffer_if_all;
 }

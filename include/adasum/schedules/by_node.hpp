@@ -21,8 +21,8 @@ namespace adasum::schedules {
 enum class carried {
   shard,            ///< one part of the node's combination; there are as many parts as the smallest node has ranks
   whole,            ///< all of it: every rank of the node has combined the whole, which takes fewer messages
-  whole_by_leader,  ///< all of it, but only one rank of each node does: each byte crosses the node's link once. The others wait
-                    ///< for the result
+  whole_by_leader,  ///< all of it, carried by one rank of each node alone, the leader: each byte crosses the node's link once.
+                    ///< The others wait for the result
 };
 
 /// What is done inside a node.

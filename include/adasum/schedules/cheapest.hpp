@@ -21,8 +21,8 @@ namespace adasum::detail {
 
 using given_machine = std::optional<schedules::machine>;
 inline constexpr schedules::machine usual_machine{};
-/// Between nodes: on networks from 1 to 400 Gb/s and from 1 to 50 µs, its fastest schedules are near the fastest, on average
-/// (docs/scale.md, "Networks that it does not know").
+/// Between nodes, where schedules are told of them: on networks from 1 to 400 Gb/s and from 1 to 50 µs, its fastest schedules are
+/// near the fastest, on average (docs/scale.md, "Networks that it does not know").
 inline constexpr schedules::machine usual_cluster{
     .across = {.latency = 2e-6, .per_message = 0.4e-6, .per_byte = 0.16e-9}};
 /// The machine to choose for.
@@ -31,8 +31,8 @@ inline const schedules::machine& machine_of(const given_machine& on, const sched
   return input.apart || !input.nodes.empty() ? usual_cluster : usual_machine;
 }
 
-/// Gradients of at most this many bytes are exchanged whole. The model is asked for the radix only, as for one segment: its
-/// answer depends on the number of segments, and schedules of short gradients cost so nearly the same that a rank whose
+/// Gradients of at most this many bytes are exchanged whole. The model is asked only for the radix and, on nodes of several ranks,
+/// for who carries them across; and this as for one segment: its answer depends on the number of segments, and schedules of short gradients cost so nearly the same that a rank whose
 /// segments are wrong would often choose another schedule than the other ranks.
 inline constexpr std::size_t short_vector_bytes = 1024;
 /// The same for two ranks, unless they are known to be on two nodes, and those of more bytes are halved: measured on one
@@ -72,10 +72,16 @@ inline std::size_t stages_in_memory(std::span<const stage> stages, const schedul
   return count;
 }
 
+/// What takes the fewest seconds, by the model.
+struct cheapest {
+  choice one;
+  double seconds;
+};
+
 /// The first of the candidates that takes the fewest seconds.
 /// @param leaves  where nodes are combined first
-inline choice first_least(const std::vector<choice>& candidates, int size, const schedule_input& input,
-                          const schedules::machine& on, const node_leaves* leaves = nullptr) {
+inline cheapest first_least(const std::vector<choice>& candidates, int size, const schedule_input& input,
+                            const schedules::machine& on, const node_leaves* leaves = nullptr) {
   const int rank = leaves ? leaves->groups().ranks(leaves->groups().largest()).front() : 0;
   const choice* best = nullptr;
   double least = 0;
@@ -92,7 +98,7 @@ inline choice first_least(const std::vector<choice>& candidates, int size, const
     best = &one;
     least = time;
   }
-  return *best;
+  return {*best, least};
 }
 
 /// In memory that all ranks share, more ranks than take one stage in any case: the radix that costs least in plan.buffer().
@@ -105,7 +111,7 @@ inline schedules::shared_memory levels_in_place(int size, const schedule_input& 
     return usual;
   std::vector<choice> all{{choice::shared_memory, usual.radix}};
   for (const auto radix : radices(size)) all.push_back({choice::shared_memory, radix});
-  return {first_least(all, size, input, machine_of(on, input)).radix};
+  return {first_least(all, size, input, machine_of(on, input)).one.radix};
 }
 
 /// The radix of levels inside nodes that costs least, where some node has more ranks than take one stage in any case. Of
@@ -122,14 +128,14 @@ inline std::size_t radix_inside(const node_leaves& leaves, schedules::carried ea
   };
   std::vector<choice> all{inside(fit_one_level ? one_level : usual)};
   for (const auto radix : radices(static_cast<int>(mates)))
-    if (each != schedules::carried::whole || radix <= widest_radix_of_doubling) all.push_back(inside(radix));
-  return first_least(all, static_cast<int>(input.nodes.size()), input, machine_of(on, input), &leaves).radix_inside;
+    if (each == schedules::carried::shard || radix <= widest_radix_of_doubling) all.push_back(inside(radix));
+  return first_least(all, static_cast<int>(input.nodes.size()), input, machine_of(on, input), &leaves).one.radix_inside;
 }
 
 /// The schedule with the least seconds where nodes are combined first. In place, every rank has a part of its own.
 ///
 /// The model is asked for a rank of the largest node. What is done inside nodes costs the same whatever is done across.
-inline choice cheapest_by_node(int size, schedule_input input, const given_machine& on = {}) {
+inline cheapest cheapest_by_node(int size, schedule_input input, const given_machine& on = {}) {
   const node_leaves leaves{node_groups(input.nodes)};
   const auto nodes = static_cast<int>(leaves.groups().size());
   std::vector<choice> all;
@@ -156,14 +162,23 @@ inline choice cheapest_by_node(int size, schedule_input input, const given_machi
 /// Where the same stages have two names, as all_to_all and halving among 3 ranks, the choice is the first of doubling,
 /// halving and all_to_all.
 inline choice choose_schedule(int size, schedule_input input, const given_machine& on = {}) {
-  if (input.along_tree && !input.nodes.empty()) return cheapest_by_node(size, input, on);
+  if (input.along_tree && !input.nodes.empty()) return cheapest_by_node(size, input, on).one;
   if (input.in_place) return {choice::shared_memory, levels_in_place(size, input, on).radix};
   if (!input.along_tree) return {choice::all_to_all};
   if (size == 1) return {choice::doubling};
   const bool short_ones = is_short(size, input, on);
   if (!short_ones && is_measured_pair(size, input, on)) return {choice::halving};
   if (short_ones) input.segments = 1;
-  return first_least(short_ones ? ways_of_doubling(size) : choices(size), size, input, machine_of(on, input));
+  return first_least(short_ones ? ways_of_doubling(size) : choices(size), size, input, machine_of(on, input)).one;
+}
+
+/// Whether a gradient in plan.buffer(), where nodes are combined first, is reduced in memory that each node's ranks share: where
+/// shards go across in any case, or this costs no more than messages.
+inline bool pays_in_buffer_by_node(int size, schedule_input input, const given_machine& on = {}) {
+  const auto by_messages = cheapest_by_node(size, input, on);
+  if (by_messages.one.by_node == schedules::carried::shard) return true;
+  input.in_place = true;
+  return cheapest_by_node(size, input, on).seconds <= by_messages.seconds;
 }
 
 /// Whether copying a gradient to memory that all ranks share, reducing it there and copying it back pays. Up to

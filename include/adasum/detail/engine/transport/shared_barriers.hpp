@@ -152,8 +152,8 @@ class shared_barriers {
         require_good(i);
         continue;
       }
+      if (std::exchange(all, false)) look();
       require_present(i, look);
-      all = false;
     }
     if (all) return true;
     if (++polls_ % 64 == 0) require_none_failed();
@@ -170,6 +170,7 @@ class shared_barriers {
         if (!start) start = clock::now();
         own_memory<Memory>::rest(memory());
         progress();
+        look();
         require_present(i, look);
         if (turns++ % 100 != 0) continue;
         require_none_failed();
@@ -346,9 +347,8 @@ class shared_barriers {
       return false;
   }
   void require_present(std::size_t i, function_ref<void()> look) const {
-    look();
     if (!has_left(i) || !is_behind(i)) return;  // it may have arrived and then left
-    look();                                     // and may know why
+    look();                                     // it may know why
     give_up(i, "has left");
   }
   [[noreturn]] void give_up(std::size_t i, const std::string& why) const { throw communication_error(text(i, why)); }
