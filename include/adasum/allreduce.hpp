@@ -66,10 +66,11 @@ report combine_once(const char* call, const Space& space, const Comm& comm, Grad
 ///
 /// The first call with such arguments makes a plan, which the communicator keeps (options::keep_plan, kept_plans), with memory
 /// of about one or two gradients. Later calls that differ only in the numbers of the gradient run this plan. They cost what
-/// running the plan costs, and the ranks find out if one of them makes another call: where all of them share memory, while they
-/// wait for each other anyway; otherwise by ⌈log₂P⌉ exchanges of one short message. Plans are not kept if the rule has data members, if the schedule is schedules::hierarchical, if the gradient lies in
-/// memory of a device, on kokkos_space, or if the communicator has no state(). Then each call makes its own plan, for which
-/// schedules::automatic chooses messages. It throws what allreduce_plan::operator() throws, and
+/// running the plan costs, and the ranks find out if one of them makes another call: where all of them share memory, while
+/// they wait for each other anyway; otherwise by ⌈log₂P⌉ exchanges of one short message. Plans are not kept if the rule has
+/// data members, if the schedule is schedules::hierarchical, if the gradient lies in memory of a device, on kokkos_space, or
+/// if the communicator has no state(). Then each call makes its own plan, for which schedules::automatic chooses messages. It
+/// throws what allreduce_plan::operator() throws, and
 /// @throws bad_input  shards that do not fit together: two ranks have the same shard of the same replica, a shard is missing,
 ///                    the same shard of two replicas has different lengths or boundaries, or replicated segments differ; on
 ///                    all ranks, and nothing has changed

@@ -49,12 +49,12 @@ struct basic_options {
   /// The default of check_agreement.
   static constexpr bool checked_by_default = CheckedByDefault;
 
-  /// Whether the ranks compare their lengths, segments, scalar types, rules, schedules and options before anything changes.
-  /// If these differ, or if one rank was given bad input, every rank throws the same agreement_error. The check costs ⌈log₂P⌉
-  /// exchanges of one short message at each run of a plan, or about 0.1 µs where the plan works in memory that all ranks share.
-  /// When a plan is made, and in single calls, ranks compare in any case: without the check, ranks that differ or are not ready throw a communication_error there, which
-  /// does not say what differs, and later runs of the plan check nothing. If only some ranks choose the check, all
-  /// throw.
+  /// Whether the ranks compare their lengths, segments, scalar types, rules, schedules and options before anything changes. If
+  /// these differ, or if one rank was given bad input, every rank throws the same agreement_error. The check costs ⌈log₂P⌉
+  /// exchanges of one short message at each run of a plan, or about 0.1 µs where the plan works in memory that all ranks
+  /// share. When a plan is made, and in single calls, ranks compare in any case: without the check, ranks that differ or are
+  /// not ready throw a communication_error there, which does not say what differs, and later runs of the plan check nothing.
+  /// If only some ranks choose the check, all throw.
   bool check_agreement = CheckedByDefault;
 
   /// For rules that need no inner products: whether inner products are measured anyway, for the report.

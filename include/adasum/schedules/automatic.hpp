@@ -16,11 +16,11 @@ namespace adasum::schedules {
 /// Chooses a schedule by the gradient's length, the number of ranks, and their nodes. This is the only place where a choice
 /// is made.
 ///
-/// Where ranks are on several nodes, and a node has several of them (schedule_input::nodes), a rule that is applied along
-/// a tree combines the gradients of each node first, and then those of the nodes: the tree of node_groups.hpp, whatever the
+/// Where ranks are on several nodes, and a node has several of them (schedule_input::nodes), a rule that is applied along a
+/// tree combines the gradients of each node first, and then those of the nodes: the tree of node_groups.hpp, whatever the
 /// length. With R ranks on each node, each of them carries 1/R of the node's combination across; or, if it is short, one or
-/// all of them carry all of it. More than eight ranks of a node combine by levels, those that cost least; and so do fewer, where one
-/// of them carries all of it.
+/// all of them carry all of it. More than eight ranks of a node combine by levels, those that cost least; and so do fewer,
+/// where one of them carries all of it.
 struct automatic {
   static constexpr std::string_view name = "automatic";
   static constexpr bool supports_gram_rules = true;

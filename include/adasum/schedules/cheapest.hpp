@@ -31,9 +31,10 @@ inline const schedules::machine& machine_of(const given_machine& on, const sched
   return input.apart || !input.nodes.empty() ? usual_cluster : usual_machine;
 }
 
-/// Gradients of at most this many bytes are exchanged whole. The model is asked only for the radix and, on nodes of several ranks,
-/// for who carries them across; and this as for one segment: its answer depends on the number of segments, and schedules of short gradients cost so nearly the same that a rank whose
-/// segments are wrong would often choose another schedule than the other ranks.
+/// Gradients of at most this many bytes are exchanged whole. The model is asked only for the radix and, on nodes of several
+/// ranks, for who carries them across; and this as for one segment: its answer depends on the number of segments, and
+/// schedules of short gradients cost so nearly the same that a rank whose segments are wrong would often choose another
+/// schedule than the other ranks.
 inline constexpr std::size_t short_vector_bytes = 1024;
 /// The same for two ranks, unless they are known to be on two nodes, and those of more bytes are halved: measured on one
 /// node (bench/allreduce), where, below the limit, the exchanges that halving needs for its sums and for gathering cost more

@@ -52,8 +52,8 @@ struct cost : link_cost, arithmetic {
   std::size_t elements = 0;        ///< of the gradient that this rank sends
   std::size_t bytes = 0;           ///< that this rank sends: elements, inner products, norms and weights for the report
   link_cost inside{};  ///< how much of it stays inside the rank's node; nothing where schedule_input::nodes is empty
-  /// That send to other nodes at once, over the link that this rank's node has. Its stages do not tell: cost_of() says all ranks of
-  /// the node, and where only some of them carry something across, the caller says how many.
+  /// Ranks that send to other nodes at once, over the link that this rank's node has. Its stages do not tell: cost_of() says
+  /// all ranks of the node, and where only some of them carry something across, the caller says how many.
   std::size_t ranks_on_link = 1;
 };
 

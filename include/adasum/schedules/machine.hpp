@@ -53,9 +53,9 @@ struct rate {
 
 /// A network, nodes, and a processor, as constants of the model of cost.hpp. The defaults are those of docs/scale.md:
 /// InfiniBand of 100 Gb/s, messages inside a node that are copied twice, and serial_space's kernels for floats as bench/scale
-/// measured them on one core of an AMD EPYC (Zen 5). (Between nodes, schedules::automatic without a machine takes another network:
-/// detail::usual_cluster.) adasum::measure_machine measures them; see docs/tuning.md. Which schedule is the cheapest depends on the
-/// ratios only.
+/// measured them on one core of an AMD EPYC (Zen 5). (Between nodes, schedules::automatic without a machine takes another
+/// network: detail::usual_cluster.) adasum::measure_machine measures them; see docs/tuning.md. Which schedule is the cheapest
+/// depends on the ratios only.
 struct machine {
   /// Between two ranks. An exchange of messages takes
   ///
