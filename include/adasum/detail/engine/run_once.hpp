@@ -92,14 +92,16 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
     kept->add(std::move(now));
   });
   if (!is_again) return chosen->run(elements, count, chosen->problem_with(elements, count));
+  const report* found = nullptr;
   try {
-    return chosen->wait();
+    found = &chosen->wait();
   } catch (const nonfinite_error&) {  // on all ranks, which were in the same call
     throw;
   } catch (...) {
     kept->clear();  // some ranks may have been in another call
     throw;
   }
+  return *found;  // where that fails, for lack of memory, the others know nothing of it
 }
 
 }  // namespace adasum::detail
