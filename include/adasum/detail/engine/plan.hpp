@@ -61,6 +61,8 @@ class plan {
 
   /// What is wrong with a gradient; empty if nothing.
   std::string problem_with(const std::byte* elements, std::size_t count) const;
+  /// After an exception of wait(): whether some ranks may have been about to do something else.
+  bool did_not_agree() const;
   // A run: see allreduce_plan. @param problem  what problem_with() says
   const report& run(std::byte* elements, std::size_t count, const std::string& problem);
   void start(std::byte* elements, std::size_t count, const std::string& problem);
@@ -174,6 +176,7 @@ ADASUM_INLINE void plan::abandon() noexcept {
     running->abandon();
   }
 }
+ADASUM_INLINE bool plan::did_not_agree() const { return usual().did_not_agree(); }
 ADASUM_INLINE bool plan::must_stay() const { return comm().gave_up(); }
 ADASUM_INLINE bool plan::is_for(const plan_arguments& call) const { return inputs_->is_for(call); }
 ADASUM_INLINE segments_view plan::segments() const { return inputs_->segments(); }

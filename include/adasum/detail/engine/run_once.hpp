@@ -95,10 +95,8 @@ ADASUM_INLINE report run_once(const plan_arguments& given, std::byte* elements, 
   const report* found = nullptr;
   try {
     found = &chosen->wait();
-  } catch (const nonfinite_error&) {  // on all ranks, which were in the same call
-    throw;
   } catch (...) {
-    kept->clear();  // some ranks may have been in another call
+    if (chosen->did_not_agree()) kept->clear();
     throw;
   }
   return *found;  // where that fails, for lack of memory, the others know nothing of it

@@ -115,6 +115,13 @@ class votes_in_memory {
   }
   /// All ranks have met.
   void pass() { barriers_->end_run(); }
+  /// The same, if all ranks have told what this one has told. For a rank that has failed, and waits no longer.
+  /// @return whether they have; otherwise this is fail(): some may be about to do something else
+  bool pass_if_same() {
+    const bool is_same = barriers_->all_have_said(mine_);
+    is_same ? pass() : fail();
+    return is_same;
+  }
   /// This rank will not wait for the others' votes. (It does not wait until they have read its own, either: that is overwritten
   /// two votes later at the earliest.)
   void fail() {

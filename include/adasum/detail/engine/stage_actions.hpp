@@ -105,15 +105,15 @@ class stage_actions {
   // ── a rank that has failed ──
   /// From here on, steps only let nobody wait: this rank's exchanges are made, with empty messages, and what it gets is
   /// thrown away. The last of them waits until nobody is at work on this rank's gradient.
-  void withdraw() {
+  /// @return whether all ranks are known to have been about to do the same
+  bool withdraw() {
     withdrawn_ = last_failed_ = true;
     local_.forget_recombining();
     stages_.withdraw();
-    if (std::exchange(announced_, false)) {
-      stages_.shared()->watch(nullptr);
-      settings_.comm.votes()->fail();
-    }
     data_ = nullptr;
+    if (!std::exchange(announced_, false)) return true;
+    stages_.shared()->watch(nullptr);
+    return settings_.comm.votes()->pass_if_same();
   }
   bool withdrawn() const { return withdrawn_; }
   /// Not all ranks do the same: this one's run has not begun, and it goes back to agree, to find out what is different.

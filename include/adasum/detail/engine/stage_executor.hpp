@@ -33,7 +33,7 @@ class stage_executor {
   std::byte* shared_gradient() const { return actions_.shared_gradient(); }
   /// Whether no stage sends elements.
   bool is_in_place() const { return actions_.is_in_place(); }
-  /// After an exception of wait(): whether the ranks were not about to do the same, so that none has begun.
+  /// After an exception of wait(): whether some ranks may have been about to do something else.
   bool did_not_agree() const { return did_not_agree_; }
   const report& last_report() const { return actions_.last_report(); }
 
@@ -118,8 +118,9 @@ class stage_executor {
     }
   }
   void stop(const std::exception_ptr& problem) noexcept {
-    did_not_agree_ = steps_[at_].kind == step_kind::agree;
-    did_not_agree_ ? end(problem) : fail(problem);
+    if (steps_[at_].kind != step_kind::agree) return fail(problem);
+    did_not_agree_ = true;
+    end(problem);
   }
   /// The run is over, with an exception if there is one.
   void end(std::exception_ptr problem) {
@@ -134,7 +135,7 @@ class stage_executor {
     // Others may have heard of this rank's failure, and failed, before this rank was done with telling them.
     const auto first = actions_.reason_to_give_up();
     error_ = first ? first : problem;
-    actions_.withdraw();
+    did_not_agree_ = !actions_.withdraw();
     go_to(step_kind::exclude);
   }
   /// In the middle of a run, which goes on as one that has failed. What is in flight is ended first.

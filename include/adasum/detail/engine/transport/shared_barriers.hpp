@@ -117,11 +117,17 @@ class shared_barriers {
   /// In place of an address, anything else of 64 bits. It comes with the barrier, and takes no cache line of its own.
   void say(std::uint64_t word) { control_of(self()).word.store(word, std::memory_order_release); }
   std::uint64_t said(std::size_t i) const { return control_of(i).word.load(std::memory_order_acquire); }
-  /// Whether a rank has come to the first barrier of this run, has not ended the run, and said something else than `word`.
-  /// (Who says something after a run does so after ending it.)
+  /// Whether a rank has come to the first barrier of this run, has not ended it, and said something else. (Who says something
+  /// after a run does so after ending it.)
   bool has_said_other_than(std::uint64_t word, std::size_t i) const {
     const auto step = step_of(i);
     return step > begin_of_run() && step < end_of_run() && said(i) != word && step_of(i) < end_of_run();
+  }
+  /// Whether every rank has said this in this run, and none has failed in it; who has ended it well has.
+  bool all_have_said(std::uint64_t word) const {
+    for (std::size_t i = 0; i < size(); ++i)
+      if ((said(i) != word && step_of(i) < end_of_run()) || has_failed(i)) return false;
+    return true;
   }
 
   /// Begins the first round: tells that this rank is there. @param with  must outlive the barrier
@@ -338,13 +344,10 @@ class shared_barriers {
   }
 
   bool has_left(std::size_t i) const {
-    if (control_of(i).left.load(std::memory_order_acquire)) return true;
-    if constexpr (requires {
-                    { memory().has_left(i) } -> std::same_as<bool>;
-                  })
-      return memory().has_left(i);
-    else
-      return false;
+    bool has = control_of(i).left.load(std::memory_order_acquire);
+    if constexpr (requires { requires std::same_as<decltype(memory().has_left(i)), bool>; })
+      has |= memory().has_left(i);
+    return has;
   }
   void require_present(std::size_t i, function_ref<void()> look) const {
     if (!has_left(i) || !is_behind(i)) return;  // it may have arrived and then left
