@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -345,8 +344,7 @@ class shared_barriers {
 
   bool has_left(std::size_t i) const {
     bool has = control_of(i).left.load(std::memory_order_acquire);
-    if constexpr (requires { requires std::same_as<decltype(memory().has_left(i)), bool>; })
-      has |= memory().has_left(i);
+    if constexpr (requires { memory().has_left(i); }) has |= memory().has_left(i);
     return has;
   }
   void require_present(std::size_t i, function_ref<void()> look) const {
@@ -354,9 +352,8 @@ class shared_barriers {
     look();                                     // it may know why
     give_up(i, "has left");
   }
-  [[noreturn]] void give_up(std::size_t i, const std::string& why) const { throw communication_error(text(i, why)); }
-  std::string text(std::size_t i, const std::string& why) const {
-    return joined({"adasum: rank ", ranks()[i], " ", why});
+  [[noreturn]] void give_up(std::size_t i, const char* why) const {
+    throw communication_error({"adasum: rank ", ranks()[i], " ", why});
   }
 
   /// @param i  this rank waits for it; it may itself wait for the one that is late
@@ -367,7 +364,7 @@ class shared_barriers {
       if (step_of(other) < std::min(step_of(i), step_)) i = other;
     const auto why =
         is_interrupted ? "had not come when the wait was interrupted" : "did not come within " + text_of(limit);
-    throw timeout_error(text(i, why), ranks()[i]);
+    throw timeout_error({"adasum: rank ", ranks()[i], " ", why}, ranks()[i]);
   }
 
   std::chrono::duration<double> timeout_of_communicator() const { return state_ ? (state_->timeout)() : no_timeout; }
