@@ -33,6 +33,7 @@ class Constant:
     changes_bits: bool = False
     shown: str = ""  # in place of that value
 
+
 AHEAD = "1024; 256 without AVX-512"
 PREFETCH = r"from_memory \? \((.*?)\) / sizeof"
 
