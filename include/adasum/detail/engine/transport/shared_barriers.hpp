@@ -344,7 +344,7 @@ class shared_barriers {
 
   bool has_left(std::size_t i) const {
     bool has = control_of(i).left.load(std::memory_order_acquire);
-    if constexpr (requires { memory().has_left(i); }) has |= memory().has_left(i);
+    if constexpr (tells_who_has_left<Memory>) has = has || memory().has_left(i);
     return has;
   }
   void require_present(std::size_t i, function_ref<void()> look) const {
