@@ -40,6 +40,14 @@ constexpr at::ScalarType torch_type() {
   return at::kFloat;
 }
 
+/// A tensor over memory that somebody else owns, of that device and type.
+inline at::Tensor tensor_over(const void* elements, std::size_t count, const at::TensorOptions& options) {
+  return at::for_blob(const_cast<void*>(elements), {static_cast<std::int64_t>(count)})
+      .options(options)
+      .target_device(options.device())
+      .make_tensor();
+}
+
 /// What such a tensor shows is what its memory holds, apart from strides; it may be on any device.
 /// @param but  kinds of tensors that are not refused, although PyTorch computes them when they are read
 inline void require_memory(const at::Tensor& tensor, const char* call, c10::DispatchKeySet but = {}) {
