@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/doctest_beside_torch.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <adasum/exec/aten.hpp>
 #include <adasum/torch.hpp>
 
 #include "support/gloo_world.hpp"
@@ -18,7 +20,8 @@ using namespace adasum::test;
 
 namespace {
 
-const adasum::serial_space space;
+const adasum::serial_space on_host;
+const adasum::aten_space on_device(at::kCPU);
 
 /// The same elements as a tensor, which owns them.
 template <class T>
@@ -29,9 +32,8 @@ at::Tensor tensor_of(const std::vector<T>& values, at::ScalarType type) {
 }
 
 /// Every rank makes the gradients of all, and computes what they must get.
-template <class T>
-void check_plans(at::ScalarType type) {
-  const adasum::c10d_communicator comm(gloo_group());
+template <class T, class Space>
+void check_plans(const Space& space, const adasum::c10d_communicator& comm, at::ScalarType type) {
   const auto own = static_cast<std::size_t>(comm.rank());
   for (const std::size_t length : {0u, 7u, 3000u, 40'000u}) {
     CAPTURE(length);
@@ -54,22 +56,36 @@ void check_plans(at::ScalarType type) {
   }
 }
 
+template <class Space>
+void check_types(const Space& space, const adasum::c10d_communicator& comm) {
+  check_plans<float>(space, comm, at::kFloat);
+  check_plans<double>(space, comm, at::kDouble);
+  check_plans<c10::Half>(space, comm, at::kHalf);
+  check_plans<c10::BFloat16>(space, comm, at::kBFloat16);
+}
+
 }  // namespace
 
 TEST_CASE("tensors of each element type, by single calls and by posted plans") {
-  check_plans<float>(at::kFloat);
-  check_plans<double>(at::kDouble);
-  check_plans<c10::Half>(at::kHalf);
-  check_plans<c10::BFloat16>(at::kBFloat16);
+  check_types(on_host, adasum::c10d_communicator(gloo_group()));
+}
+
+TEST_CASE("a device's, through the host and from device to device") {
+  check_types(on_device, adasum::c10d_communicator(gloo_group()));
+  check_types(on_device, adasum::c10d_communicator(gloo_group(), std::chrono::minutes(30), gloo_group()));
 }
 
 TEST_CASE("ranks that disagree all throw") {
-  const adasum::c10d_communicator comm(gloo_group());
+  const adasum::c10d_communicator comm(gloo_group(), std::chrono::minutes(30), gloo_group());
   if (comm.size() == 1) return;
-  std::vector<float> gradient(comm.rank() == 0 ? 10 : 11, 1.0f);
-  CHECK_THROWS_AS(adasum::adasum_allreduce(space, comm, gradient), adasum::agreement_error);
-  std::vector<float> same(10, 1.0f);
-  CHECK_NOTHROW(adasum::adasum_allreduce(space, comm, same));
+  const auto check = [&](const auto& anywhere) {
+    std::vector<float> gradient(comm.rank() == 0 ? 10 : 11, 1.0f);
+    CHECK_THROWS_AS(adasum::adasum_allreduce(anywhere, comm, gradient), adasum::agreement_error);
+    std::vector<float> same(10, 1.0f);
+    CHECK_NOTHROW(adasum::adasum_allreduce(anywhere, comm, same));
+  };
+  check(on_host);
+  check(on_device);
 }
 
 }  // namespace test_of_communicators_c10d_allreduce

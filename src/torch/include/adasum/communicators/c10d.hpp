@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include <adasum/core/message.hpp>
 #include <adasum/core/waiting.hpp>
 #include <adasum/detail/references/shared_window_ref.hpp>
+#include "c10d/device_messages.hpp"
 #include "c10d/error.hpp"  // IWYU pragma: export
 #include "c10d/messages.hpp"
 #include "c10d/node_memory.hpp"
@@ -37,7 +39,7 @@ namespace adasum {
 ///     const adasum::c10d_communicator ranks(group);
 ///     adasum::adasum_allreduce(adasum::serial_space{}, ranks, adasum::elements<float>(tensor), segments);
 ///
-/// Messages are ProcessGroup::send and recv, with the tags 24301 and 24302, which the program should not use itself on
+/// Messages are ProcessGroup::send and recv, with the tags 24301 to 24303, which the program should not use itself on
 /// this group. All ranks make the same calls in the same order, from one thread at a time; collectives of the group may
 /// run meanwhile, as DistributedDataParallel's do. The group's own timeout limits how long a rank waits for a message.
 /// Ranks of one host share memory (in files of /dev/shm, where there is room), and need no messages while they work
@@ -45,8 +47,10 @@ namespace adasum {
 ///
 /// After a failure of the group, which is a c10d_error, this communicator is of no use, and every call throws at once.
 ///
-/// Gloo does not send tensors of devices, and NCCL sends no others: gradients on a device are combined by cuda_space
-/// and nccl_communicator.
+/// Gradients on a device are combined by aten_space. Most backends send either tensors of the CPU or those of a device, so
+/// there may be two groups of the same ranks: one for what ranks tell each other, such as Gram matrices, and one, such as
+/// NCCL's, for gradients. Its messages go from device to device, on the current stream, which the host does not wait for.
+/// Without the second group, they are copied to the host.
 ///
 /// A default-constructed communicator, one made from a null pointer, and one that was moved from are empty: they can be
 /// copied, assigned to, and tested (`if (comm)`); anything else throws bad_input.
@@ -61,12 +65,18 @@ class c10d_communicator {
   /// Collective over the group's ranks, which tell each other the names of their hosts; blocks until they have.
   /// @param timeout  how long a rank waits at the most for another that is to come to a reduction in shared memory; the
   ///                 default is as long as groups wait for messages unless they are told otherwise
+  /// @param for_devices  a group of the same ranks, in the same order, that sends tensors of devices; null if there is none.
+  ///                     All its ranks must have communicated once (NCCL connects them at the first call).
   /// @throws c10d_error  the group failed
-  /// @throws bad_input  a timeout that is not positive
+  /// @throws bad_input  a timeout that is not positive, or groups of different ranks
   explicit c10d_communicator(c10::intrusive_ptr<::c10d::ProcessGroup> group,
-                             std::chrono::duration<double> timeout = std::chrono::minutes(30)) {
+                             std::chrono::duration<double> timeout = std::chrono::minutes(30),
+                             c10::intrusive_ptr<::c10d::ProcessGroup> for_devices = {}) {
     detail::require_timeout(timeout, "adasum::c10d_communicator");
-    if (group) held_ = std::make_shared<contents>(std::move(group), timeout);
+    if (!group) return;
+    if (for_devices && (for_devices->getRank() != group->getRank() || for_devices->getSize() != group->getSize()))
+      throw bad_input("adasum::c10d_communicator: the group for devices must have the same ranks, in the same order");
+    held_ = std::make_shared<contents>(std::move(group), timeout, std::move(for_devices));
   }
 
   /// Whether this communicator has ranks, that is, is not empty.
@@ -116,6 +126,15 @@ class c10d_communicator {
   void exchange(const Space&, std::span<const outgoing> out, std::span<const incoming> in) const {
     get().exchanges.exchange(out, in);
   }
+  /// The same, where a device_space works on PyTorch's current stream, and its device() is PyTorch's. Messages of the device
+  /// are only started, in the order of that stream.
+  template <device_space Space>
+    requires requires(const Space& space) {
+      { space.device() } -> std::same_as<at::Device>;
+    }
+  void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) const {
+    get().of_devices.exchange(space, out, in);
+  }
 
   /// An exchange in flight; see the concept pending_exchange. A thread of the communicator's carries it out.
   class pending {
@@ -161,11 +180,13 @@ class c10d_communicator {
 
  private:
   struct contents {
-    contents(c10::intrusive_ptr<::c10d::ProcessGroup> of_group, std::chrono::duration<double> longest)
+    contents(c10::intrusive_ptr<::c10d::ProcessGroup> of_group, std::chrono::duration<double> longest,
+             c10::intrusive_ptr<::c10d::ProcessGroup> for_devices)
         : group(std::move(of_group)),
           rank(group->getRank()),
           size(group->getSize()),
           exchanges(group, of_handles),
+          of_devices(exchanges, std::move(for_devices)),
           memory_notes(rank, size) {
       of_handles.set_timeout(longest);
       find_nodes();
@@ -182,6 +203,7 @@ class c10d_communicator {
     int rank, size;
     communicator_state of_handles;
     detail::c10d::messages exchanges;
+    detail::c10d::device_messages of_devices;
     detail::c10d::notes<detail::c10d::node_memory::note> memory_notes;
     std::vector<int> nodes;
     std::optional<detail::c10d::worker> background;  // from the first post on

@@ -45,11 +45,48 @@ class messages {
     if (state_.gave_up()) throw communication_error(broken_text_);
     prepare(out, in);
     std::string wrong;
-    try {
+    guarded_by_state([&] {
       start(out, in);
       for (std::size_t i = 0; i < in.size(); ++i) take_packet(in[i], i, wrong);
       for (std::size_t i = 0; i < rests_.size(); ++i) wait(rests_[i], "receiving from", rest_peers_[i]);
       for (auto& [work, peer] : sends_) wait(work, "sending to", peer);
+    });
+    require_right(wrong);
+  }
+
+  // ── for exchanges that consist of these and of others ──
+
+  int rank() const { return rank_; }
+
+  /// What a rank says of a message: its size, or that it is withheld.
+  using word = std::uint64_t;
+  static constexpr word withheld = static_cast<word>(-1);
+  /// @param wrong  what is wrong with the first message that is not as expected; empty if none is yet
+  static void find_problem(const incoming& message, word said, std::string& wrong) {
+    if (said == message.bytes.size() || !wrong.empty()) return;
+    const auto name = "rank " + std::to_string(message.peer);
+    wrong = said == withheld ? name + " has failed, and withheld its message"
+                             : detail::joined({name, " sent ", detail::counted(said, "byte"),
+                                               " instead of the expected ", message.bytes.size()});
+  }
+  void require_right(const std::string& wrong) const {
+    if (!wrong.empty()) throw communication_error({"adasum::c10d_communicator: rank ", rank_, ": ", wrong});
+  }
+
+  /// A call of the process group's. @throws c10d_error  it failed
+  template <class Call>
+  auto guarded(const char* doing, int peer, const Call& call) {
+    try {
+      return call();
+    } catch (const std::exception& cause) {
+      throw c10d_error(rank_, doing, peer, cause.what());
+    }
+  }
+  /// After a failure of these calls, the communicator is of no use.
+  template <class Calls>
+  void guarded_by_state(const Calls& calls) {
+    try {
+      calls();
     } catch (const communication_error& failure) {
       break_with(failure.what());
       throw;
@@ -57,13 +94,10 @@ class messages {
       break_with(failure.what());
       throw communication_error(broken_text_);
     }
-    if (!wrong.empty()) throw communication_error({"adasum::c10d_communicator: rank ", rank_, ": ", wrong});
   }
 
  private:
   using work_ptr = c10::intrusive_ptr<::c10d::Work>;
-  using word = std::uint64_t;
-  static constexpr word withheld = static_cast<word>(-1);
   static constexpr std::size_t first_bytes = 1024;
   static constexpr std::size_t packet_bytes = sizeof(word) + first_bytes;
   // Any numbers that programs are unlikely to use themselves. MPI allows 32767 at most.
@@ -112,13 +146,8 @@ class messages {
     const std::byte* const packet = packets_.data() + i * packet_bytes;
     word size = 0;
     std::memcpy(&size, packet, sizeof size);
+    find_problem(message, size, wrong);
     const bool fits = size == message.bytes.size();
-    if (!fits && wrong.empty()) {
-      const auto name = "rank " + std::to_string(message.peer);
-      wrong = size == withheld ? name + " has failed, and withheld its message"
-                               : detail::joined({name, " sent ", detail::counted(size, "byte"),
-                                                 " instead of the expected ", message.bytes.size()});
-    }
     if (size == withheld) return;
     if (fits && size) std::memcpy(message.bytes.data(), packet + sizeof size, size - rest_of(size));
     const auto rest = rest_of(size);
@@ -127,15 +156,6 @@ class messages {
     rests_.push_back(
         receive(fits ? bytes_at(message.bytes.data() + first_bytes, rest) : scratch_.back(), message.peer, rest_tag));
     rest_peers_.push_back(message.peer);
-  }
-
-  template <class Call>
-  auto guarded(const char* doing, int peer, const Call& call) {
-    try {
-      return call();
-    } catch (const std::exception& cause) {
-      throw c10d_error(rank_, doing, peer, cause.what());
-    }
   }
 
   void send(at::Tensor bytes, int peer, int tag) {
