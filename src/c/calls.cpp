@@ -56,16 +56,16 @@ template <scalar T>
 constexpr element_type described{to_string(format_of<T>), alignof(T), &adasum::detail::table_of_space<T, serial_space>,
                                  &pair_of<T>, &combination_of<T>};
 
+adasum::detail::space_ref space_for(const element_type& type) { return {*type.of_space, &space()}; }
+adasum::detail::communicator_ref ranks_of(const any_communicator& comm) {
+  return adasum::detail::ref_to_communicator(space(), comm);
+}
+
 /// What a call or a plan is made for; the engine works on copies.
-adasum::detail::plan_arguments arguments_of(const any_communicator& comm, const element_type& type,
-                                            const request& asked, const schedules::automatic& schedule) {
-  return {asked.call,
-          {*type.of_space, &space()},
-          adasum::detail::ref_to_communicator(space(), comm),
-          asked.rule,
-          schedule,
-          asked.cut,
-          asked.choices};
+adasum::detail::plan_arguments arguments_of(const adasum::detail::space_ref& where,
+                                            const adasum::detail::communicator_ref& comm, const request& asked,
+                                            const schedules::automatic& schedule) {
+  return {asked.call, where, comm, asked.rule, schedule, asked.cut, asked.choices};
 }
 
 }  // namespace
@@ -83,8 +83,7 @@ const element_type& element_type_of(int type, const char* call) {
 }
 
 void fail_among_ranks(const any_communicator& comm, const call_arguments& given) {
-  adasum::detail::collective_setup(given.call, adasum::detail::ref_to_communicator(space(), comm),
-                                   asks_for_agreement(given.options))
+  adasum::detail::collective_setup(given.call, ranks_of(comm), asks_for_agreement(given.options))
       .run([](auto&) { throw; });
   throw;
 }
@@ -93,13 +92,17 @@ report allreduce(const any_communicator& comm, const element_type& type, void* d
                  const request& asked) {
   const schedules::automatic schedule;
   adasum::detail::plan_ptr made;
-  return adasum::detail::run_once(arguments_of(comm, type, asked, schedule), static_cast<std::byte*>(data), count,
-                                  made);
+  return adasum::detail::run_once(arguments_of(space_for(type), ranks_of(comm), asked, schedule),
+                                  static_cast<std::byte*>(data), count, made);
 }
 
 void any_plan::make(const any_communicator& comm, const element_type& type, const request& asked) {
+  make(space_for(type), ranks_of(comm), asked);
+}
+void any_plan::make(const adasum::detail::space_ref& where, const adasum::detail::communicator_ref& comm,
+                    const request& asked) {
   const schedules::automatic schedule;
-  auto given = arguments_of(comm, type, asked, schedule);
+  auto given = arguments_of(where, comm, asked, schedule);
   if (asked.part) given.mine = &*asked.part;
   adasum::detail::collective_setup(given.call, given.comm, given.choices.check_agreement)
       .run([&](adasum::detail::collective_setup& together) { held_.reset(new adasum::detail::plan(given, together)); });

@@ -13,6 +13,7 @@
 #include <adasum/core/report.hpp>
 #include <adasum/core/segments.hpp>
 #include <adasum/detail/engine/run_once.hpp>
+#include <adasum/detail/references/communicator_ref.hpp>
 #include <adasum/detail/references/space_ref.hpp>
 #include <adasum/rules/any_rule.hpp>
 
@@ -49,6 +50,8 @@ class any_plan {
  public:
   /// Collective, once.
   void make(const any_communicator& comm, const element_type& type, const request& asked);
+  /// The same where gradients are in memory of another space.
+  void make(const adasum::detail::space_ref& where, const adasum::detail::communicator_ref& comm, const request& asked);
 
   const report& run(void* data, std::size_t count);
   void start(void* data, std::size_t count);

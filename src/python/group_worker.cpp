@@ -5,9 +5,12 @@
 
 #include <future>
 #include <utility>
+#include <vector>
 
-#include <adasum/communicators/c10d.hpp>
 #include <adasum/core/error.hpp>
+#include <adasum/detail/engine/call_signature.hpp>
+#include <adasum/detail/engine/collective_setup.hpp>
+#include <adasum/exec/serial.hpp>
 
 namespace adasum::python {
 namespace {
@@ -53,9 +56,12 @@ interpreter_use& interpreter() {
 
 }  // namespace
 
-group_worker::group_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, std::chrono::duration<double> timeout)
+group_worker::group_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, std::chrono::duration<double> timeout,
+                           c10::intrusive_ptr<::c10d::ProcessGroup> for_devices)
     : state_(std::make_shared<state>()), process_(getpid()) {
-  state_->comm = any_communicator(c10d_communicator(std::move(group), timeout));
+  state_->ranks = c10d_communicator(std::move(group), timeout, for_devices);
+  state_->comm = any_communicator(state_->ranks);
+  state_->for_devices = std::move(for_devices);
   thread_ = std::thread([here = state_] { run(here); });
 }
 
@@ -69,6 +75,20 @@ group_worker::~group_worker() {
     thread_.detach();
   else
     thread_.join();
+}
+
+void group_worker::connect(at::Device device, const char* call) {
+  if (!state_->for_devices || device.is_cpu() || state_->connected == device.type()) return;
+  const serial_space space;
+  adasum::detail::collective_setup(call, adasum::detail::ref_to_communicator(space, comm()), false).run([&](auto& others) {
+    std::vector<at::Tensor> one{at::zeros({1}, at::TensorOptions().device(device))};
+    adasum::detail::call_signature doing;
+    doing.set(doing.activity, "connecting devices");
+    others.meet(doing);
+    state_->for_devices->allreduce(one)->wait();
+    others.meet(doing);
+  });
+  state_->connected = device.type();
 }
 
 void group_worker::submit(std::function<void()> work, std::function<void()> complete) {

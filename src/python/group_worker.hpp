@@ -11,9 +11,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <adasum/communicators/any.hpp>
+#include <adasum/communicators/c10d.hpp>
+
+#include "device_order.hpp"
 
 namespace adasum::python {
 
@@ -23,16 +27,23 @@ namespace adasum::python {
 class group_worker {
  public:
   /// Collective over the group.
-  /// @param timeout  see c10d_communicator
+  /// @param timeout, for_devices  see c10d_communicator
   /// @throws bad_input, c10d_error
-  group_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, std::chrono::duration<double> timeout);
+  group_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, std::chrono::duration<double> timeout,
+               c10::intrusive_ptr<::c10d::ProcessGroup> for_devices);
   group_worker(const group_worker&) = delete;
   group_worker& operator=(const group_worker&) = delete;
   /// Waits for what has been asked for, unless this is the thread itself: then that is done afterwards.
   ~group_worker();
 
-  /// For the jobs alone.
+  // For the jobs alone:
+  /// For gradients in memory of the host.
   const any_communicator& comm() const { return state_->comm; }
+  /// The same ranks, also for those of a device.
+  const c10d_communicator& ranks() const { return state_->ranks; }
+  /// Connects the ranks for messages of this device, if they are not yet. Collective; throws on all ranks.
+  void connect(at::Device device, const char* call);
+  side_streams& streams() { return state_->streams; }
 
   /// What the thread does next: `work`, and then, unless the interpreter has ended, `complete`, which may use what is
   /// Python's. Neither may throw.
@@ -57,7 +68,11 @@ class group_worker {
   };
 
   struct state {
+    c10d_communicator ranks;
     any_communicator comm;
+    c10::intrusive_ptr<::c10d::ProcessGroup> for_devices;
+    std::optional<at::DeviceType> connected;
+    side_streams streams;
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<job> jobs;

@@ -40,16 +40,19 @@ std::shared_ptr<T> make_waiting(Arguments&&... arguments) {
           }};
 }
 
-std::shared_ptr<group_worker> make_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, double timeout) {
-  return make_waiting<group_worker>(std::move(group), std::chrono::duration<double>(timeout));
+std::shared_ptr<group_worker> make_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, double timeout,
+                                          std::optional<c10::intrusive_ptr<::c10d::ProcessGroup>> for_devices) {
+  return make_waiting<group_worker>(std::move(group), std::chrono::duration<double>(timeout),
+                                    std::move(for_devices).value_or(c10::intrusive_ptr<::c10d::ProcessGroup>()));
 }
 
 std::shared_ptr<reducer> make_reducer(std::shared_ptr<group_worker> worker, const std::string& rule,
                                       const std::string& options, std::optional<std::pair<int, int>> replica_and_part,
-                                      const std::string& problem) {
+                                      const std::string& problem, const std::string& choice,
+                                      const std::string& processor) {
   std::optional<shard> part;
   if (replica_and_part) part = {.replica = replica_and_part->first, .index = replica_and_part->second};
-  return make_waiting<reducer>(std::move(worker), rule, options, std::move(part), problem);
+  return make_waiting<reducer>(std::move(worker), rule, options, std::move(part), problem, choice, processor);
 }
 
 wrapped_future wrapped(reducer::future future) {
@@ -104,10 +107,10 @@ PYBIND11_MODULE(_torch, module) {
   module.def("require_rule_and_options", &require_rule_and_options, py::arg("rule"), py::arg("options"));
   module.def("abandon_all", &group_worker::abandon_all, py::call_guard<py::gil_scoped_release>());
   py::class_<group_worker, std::shared_ptr<group_worker>>(module, "Worker")
-      .def(py::init(&make_worker), py::arg("group"), py::arg("timeout"));
+      .def(py::init(&make_worker), py::arg("group"), py::arg("timeout"), py::arg("for_devices"));
   py::class_<reducer, std::shared_ptr<reducer>>(module, "Reducer")
       .def(py::init(&make_reducer), py::arg("worker"), py::arg("rule"), py::arg("options"), py::arg("shard"),
-           py::arg("problem"))
+           py::arg("problem"), py::arg("kernels"), py::arg("processor"))
       .def(
           "reduce",
           [](reducer& self, const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths,

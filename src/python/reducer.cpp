@@ -59,9 +59,6 @@ bool shares_elements(const at::Tensor& tensor) {
 
 /// @throws bad_input  it cannot be reduced. @param rows  whether it may be sparse
 void require_usable(const at::Tensor& tensor, bool rows) {
-  if (tensor.defined() && !tensor.device().is_cpu() && !tensor.is_meta())
-    throw bad_input(
-        {call, ": the tensor is on ", tensor.device().str(), "; this process group sends CPU tensors only"});
   const bool is_sparse = tensor.defined() && tensor.layout() == at::kSparse;
   if (!rows || !is_sparse) {
     adasum::detail::require_memory(tensor, call, lazy);
@@ -84,8 +81,8 @@ void require_usable(const at::Tensor& tensor, bool rows) {
 void require_rule_and_options(const std::string& rule, const std::string& options) { asked_of(rule, options); }
 
 reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
-                 std::optional<shard> part, const std::string& problem)
-    : worker_(std::move(worker)), options_(options) {
+                 std::optional<shard> part, const std::string& problem, const std::string& choice, std::string processor)
+    : worker_(std::move(worker)), options_(options), processor_(std::move(processor)) {
   worker_->carry_out([&] {
     const serial_space space;
     const auto& comm = worker_->comm();
@@ -93,6 +90,7 @@ reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, 
     adasum::detail::collective_setup(call, ranks, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
       if (!problem.empty()) throw bad_input(problem);
       asked_ = asked_of(rule, options_);
+      choice_ = kernel_choice_of(choice);
       asked_.part = std::move(part);
       adasum::detail::call_signature mine;
       mine.set(mine.activity, call);
@@ -127,6 +125,7 @@ reducer::future reducer::reduce(const at::Tensor& tensor, std::optional<std::vec
       for (auto& length : one->lengths) length *= 2;
     if (!problem.empty()) throw bad_input({call, ": ", problem});
     require_usable(tensor, false);
+    one->by = kernels_for(tensor.device(), choice_);
     if (total != count) throw bad_input({call, ": the tensor has ", count, " elements, its segments ", total});
     one->tensor = tensor;
   } catch (const std::exception& wrong) {
@@ -141,6 +140,7 @@ reducer::future reducer::reduce_rows(const at::Tensor& tensor, c10::IValue resul
   try {
     if (asked_.part) throw bad_input({call, ": with `shard`, gradients must be dense: use nn.Embedding(sparse=False)"});
     require_usable(tensor, true);
+    one->by = kernels_for(tensor.device(), choice_);
     one->tensor = tensor;
   } catch (const std::exception& wrong) {
     one->problem = text_of(wrong);
@@ -157,7 +157,10 @@ reducer::future reducer::refuse(const std::string& problem) {
 
 reducer::future reducer::submit(const std::shared_ptr<job>& one) {
   if (one->tensor.defined() && !one->tensor.is_inference()) one->tensor.unsafeGetTensorImpl()->bump_version();
-  one->done = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get());
+  if (one->tensor.defined()) one->order.emplace(one->tensor);
+  std::vector<at::Device> devices;  // whose work whoever waits for the future waits for, too
+  if (one->order && !one->order->device().is_cpu()) devices.push_back(one->order->device());
+  one->done = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get(), std::move(devices));
   {
     const std::lock_guard lock(mutex_);
     one->steps_are_told = steps_are_told_;
@@ -167,6 +170,7 @@ reducer::future reducer::submit(const std::shared_ptr<job>& one) {
   worker_->submit(
       [this, one] {
         try {
+          if (one->order) one->turn.emplace(*one->order, worker_->streams(), one->tensor);
           carry_out(*one);
         } catch (...) {
           one->failure = std::current_exception();
@@ -177,6 +181,7 @@ reducer::future reducer::submit(const std::shared_ptr<job>& one) {
           one->done->setError(one->failure);
         else
           one->done->markCompleted(std::move(one->result));
+        one->turn.reset();
       });
   return done;
 }
@@ -192,7 +197,10 @@ void reducer::begin_step() {
 std::vector<std::string> reducer::reports() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < report_count_; ++i) texts.push_back(to_json(reports_[i], step_of_reports_));
+  for (std::size_t i = 0; i < report_count_; ++i) {
+    const auto& [found, by] = reports_[i];
+    texts.push_back("{\"kernels\": \"" + std::string(to_string(by)) + "\", " + to_json(found, step_of_reports_).substr(1));
+  }
   return texts;
 }
 
@@ -224,16 +232,14 @@ void reducer::carry_out_rows(const job& one) {
   const auto& comm = worker_->comm();
   sparse_rows rows(one.tensor, comm, call, c::asks_for_agreement(options_.c_str()));
   std::optional<c::request> asked;  // it needs memory
-  const c::element_type* type = nullptr;
   c::any_plan plan;
   c::prepare_among_ranks(comm, arguments(), [&] {
     asked = asked_;
     rows.spread();
     const auto lengths = rows.lengths();
     asked->cut = segments(std::span<const std::size_t>(lengths));
-    type = &c::element_type_of(type_of(rows.numbers()), call);
   });
-  plan.make(comm, *type, *asked);
+  make_plan(plan, *worker_, rows.numbers().device(), one.by, type_of(rows.numbers()), *asked, processor_);
   const auto& found = plan.run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
   rows.write_back();
   keep_report(one, found);
@@ -243,7 +249,7 @@ void reducer::keep_report(const job& one, const report& found) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(step_of_reports_, one.step) != one.step) report_count_ = 0;
   if (report_count_ == reports_.size()) reports_.emplace_back();
-  reports_[report_count_++] = found;
+  reports_[report_count_++] = {found, one.by};
 }
 
 /// The other ranks are about to run the plan for these lengths, or to make it. Throws.
@@ -271,13 +277,13 @@ reducer::kept_plan* reducer::expected_plan(const job& one) {
 }
 
 reducer::kept_plan& reducer::plan_for(const job& one, int type) {
-  plan_key key{.place = one.place, .type = type, .lengths = one.lengths};
+  plan_key key{.place = one.place, .device = one.tensor.device(), .type = type, .lengths = one.lengths};
   auto found = plans_.find(key);
   if (found == plans_.end()) {
     kept_plan made;
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
-    made.plan.make(worker_->comm(), c::element_type_of(type, call), asked);
+    make_plan(made.plan, *worker_, key.device, one.by, type, asked, processor_);
     found = plans_.emplace(std::move(key), std::move(made)).first;
   }
   found->second.step = one.step;

@@ -21,7 +21,9 @@
 
 #include "../c/arguments.hpp"
 #include "../c/calls.hpp"
+#include "device_order.hpp"
 #include "group_worker.hpp"
+#include "kernels.hpp"
 
 namespace adasum::python {
 
@@ -40,9 +42,11 @@ class reducer {
   /// @param rule, options  as the C interface reads them
   /// @param part  which part of its tensors this rank has, if they are cut over several ranks
   /// @param problem  what is wrong with other arguments of this rank; empty if nothing
+  /// @param choice   "auto", "pytorch" or "compiled"
+  /// @param processor  see aten_space
   /// @throws bad_input, communication_error
   reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
-          std::optional<shard> part, const std::string& problem);
+          std::optional<shard> part, const std::string& problem, const std::string& choice, std::string processor);
   reducer(const reducer&) = delete;
   reducer& operator=(const reducer&) = delete;
   /// By destroy() only.
@@ -68,7 +72,8 @@ class reducer {
 
   /// Whether the rule has one set of weights for all segments.
   bool is_whole_model() const;
-  /// What the reductions of the last step in which there were any found, as JSON, in their order; of those that are done.
+  /// What the reductions of the last step in which there were any found, as JSON, in their order; of those that are done. Each
+  /// says by which kernels.
   std::vector<std::string> reports() const;
   bool is_abandoned() const { return worker_->is_abandoned(); }
 
@@ -83,15 +88,21 @@ class reducer {
     future done;
     std::exception_ptr failure = nullptr;
     std::int64_t step = 0;
+    std::optional<device_order> order{};
+    std::optional<device_order::turn> turn{};  // from the work's beginning to the future's completion
+    kernels by = kernels::compiled;
     std::size_t place = 0;        // in the step
     bool steps_are_told = false;  // or each reduction is one
   };
   struct plan_key {
     std::size_t place;  // how many reductions came before in the step: all ranks count the same, whatever fails
+    at::Device device;
     int type;
     std::vector<std::size_t> lengths;
     bool operator<(const plan_key& other) const {
       if (place != other.place) return place < other.place;
+      if (device.type() != other.device.type()) return device.type() < other.device.type();
+      if (device.index() != other.device.index()) return device.index() < other.device.index();
       if (type != other.type) return type < other.type;
       // Not vector's own operator: in libstdc++ 12 it compares too few bytes where the highest byte of a number comes first.
       return std::ranges::lexicographical_compare(lengths, other.lengths);
@@ -113,14 +124,19 @@ class reducer {
   void drop_unused_plans(const job& one);
 
   std::shared_ptr<group_worker> worker_;
-  std::string options_;
+  std::string options_, processor_;
+  kernel_choice choice_;
   c::request asked_;
 
   mutable std::mutex mutex_;
   std::int64_t step_ = 0;
   bool steps_are_told_ = false;
   std::int64_t step_of_reports_ = 0;
-  std::deque<report> reports_;  // the first of them are those of that step
+  struct kept_report {
+    report found;
+    kernels by = kernels::compiled;
+  };
+  std::deque<kept_report> reports_;  // the first of them are those of that step
   std::size_t report_count_ = 0;
 
   // The thread's own:

@@ -26,7 +26,7 @@ std::int64_t product(at::IntArrayRef numbers) {
 
 /// Of each row of a coalesced tensor: its place among all rows that there may be.
 std::vector<std::int64_t> row_numbers(const at::Tensor& tensor) {
-  const auto indices = tensor.indices().contiguous();
+  const auto indices = tensor.indices().cpu().contiguous();
   const auto count = static_cast<std::size_t>(indices.size(1));
   std::vector<std::int64_t> numbers(count);
   const auto* next = indices.data_ptr<std::int64_t>();
@@ -101,10 +101,10 @@ void sparse_rows::spread() {
   const auto real = values_.is_complex() ? at::view_as_real(values_) : values_;
   numbers_ = at::zeros({static_cast<std::int64_t>(all_.size()), width_}, real.options());
   if (mine_.empty()) return;
-  auto places = at::empty({static_cast<std::int64_t>(mine_.size())}, at::kLong);
+  const auto places = at::empty({static_cast<std::int64_t>(mine_.size())}, at::kLong);
   std::ranges::transform(mine_, places.data_ptr<std::int64_t>(),
                          [&](auto row) { return std::ranges::lower_bound(all_, row) - all_.begin(); });
-  numbers_.index_copy_(0, places, real.reshape({places.numel(), width_}));
+  numbers_.index_copy_(0, places.to(real.device()), real.reshape({places.numel(), width_}));
 }
 
 void sparse_rows::write_back() const {
@@ -114,8 +114,8 @@ void sparse_rows::write_back() const {
   sizes.insert(sizes.begin(), numbers_.size(0));
   const auto values =
       tensor_.is_complex() ? at::view_as_complex(numbers_.view({numbers_.size(0), width_ / 2, 2})) : numbers_;
-  const auto rows = at::_sparse_coo_tensor_unsafe(indices_of(all_, tensor_.sizes().slice(0, dimension)),
-                                                  values.view(sizes), tensor_.sizes());
+  const auto rows = at::_sparse_coo_tensor_unsafe(
+      indices_of(all_, tensor_.sizes().slice(0, dimension)).to(values.device()), values.view(sizes), tensor_.sizes());
   tensor_.copy_(rows._coalesced_(true));
 }
 

@@ -5,6 +5,20 @@ import numpy
 import pytest
 
 
+def pytest_addoption(parser):
+    parser.addoption("--kernels", default="auto", help="by what every State reduces, unless a test says it")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_kernels(pytestconfig):
+    kernels = pytestconfig.getoption("kernels")
+    if kernels == "auto":
+        return
+    import adasum.torch
+
+    adasum.torch.State.__init__.__kwdefaults__["kernels"] = kernels
+
+
 @pytest.fixture
 def random():
     return numpy.random.default_rng(1)

@@ -2,6 +2,7 @@
 """A communication hook for DistributedDataParallel."""
 
 import atexit
+import datetime
 import operator
 import warnings
 import weakref
@@ -30,17 +31,58 @@ _workers: weakref.WeakKeyDictionary[torch.distributed.ProcessGroup, Worker] = we
 
 def _worker_of(group: torch.distributed.ProcessGroup) -> Worker:
     if group not in _workers:
-        _workers[group] = Worker(group, _timeout_of(group))
+        _workers[group] = Worker(host_group_of(group), _timeout_of(group), group if _sends_from_devices(group) else None)
     return _workers[group]
 
 
 def _timeout_of(group: torch.distributed.ProcessGroup) -> float:
     """In seconds; as init_process_group was told, where the backend says so."""
     try:
-        backend = group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
+        backend = group._get_backend(_device_types(group)[0]) if hasattr(group, "_get_backend") else group
         return backend.options._timeout.total_seconds()
     except (AttributeError, RuntimeError):
         return 1800.0  # PyTorch's own default
+
+
+_host_groups: weakref.WeakKeyDictionary[torch.distributed.ProcessGroup, torch.distributed.ProcessGroup] = (
+    weakref.WeakKeyDictionary())
+
+
+def host_group_of(group: torch.distributed.ProcessGroup) -> torch.distributed.ProcessGroup:
+    """A group of the same processes that sends tensors of the CPU: this one, if it does. Collective at first."""
+    if torch.device("cpu") in _device_types(group):
+        return group
+    if group not in _host_groups:
+        _host_groups[group] = torch.distributed.new_group(
+            torch.distributed.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True,
+            timeout=datetime.timedelta(seconds=_timeout_of(group)))
+    return _host_groups[group]
+
+
+def _device_types(group: torch.distributed.ProcessGroup) -> list[torch.device]:
+    """What the group has backends for. In PyTorch 1.13, groups have one backend, and do not say for what."""
+    return getattr(group, "_device_types", [torch.device("cpu")])
+
+
+def _sends_from_devices(group: torch.distributed.ProcessGroup) -> bool:
+    """Gloo and MPI, as PyTorch builds them, send no tensors of devices from process to process."""
+    return any(device.type != "cpu" and group._get_backend(device).name() not in ("gloo", "mpi")
+               for device in _device_types(group))
+
+
+def _processor() -> str:
+    """What PyTorch's operators may round differently on."""
+    cpu = getattr(torch.backends, "cpu", None)
+    parts = [cpu.get_cpu_capability()] if hasattr(cpu, "get_cpu_capability") else []
+    if hasattr(torch, "accelerator") and torch.accelerator.is_available():
+        kind = torch.accelerator.current_accelerator()
+        try:
+            properties = torch.get_device_module(kind).get_device_properties(torch.accelerator.current_device_index())
+            parts += [f"{name}={value}" for name in ("major", "minor", "multi_processor_count")
+                      if (value := getattr(properties, name, None)) is not None]
+        except (AttributeError, RuntimeError):
+            pass  # this device's module does not tell
+    return " ".join(parts)
 
 
 class State:
@@ -55,15 +97,20 @@ class State:
     loaded from a file uses the default group, and warns of that.
 
     Args:
-        process_group: A group whose backend sends CPU tensors, such as gloo; if None, the default group. It may be used for
-            other things meanwhile, except for messages with the tags 24301 and 24302. Its timeout is how long a process waits
-            for another.
+        process_group: A group whose backends send the tensors: gloo those of the CPU, NCCL those of CUDA devices. If None, the
+            default group. A group that sends no tensors of the CPU gets another one of gloo beside it, for what processes tell
+            each other. Tensors of a device in a group of gloo alone are copied to the host. The group may be used for other
+            things meanwhile, except for messages with the tags 24301 to 24303. Its timeout is how long a process waits for
+            another.
         rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules`
             lists them.
         per_layer: Whether each parameter gets its own weights, and each row of a parameter with sparse gradients. If False, the
             whole model gets one set of weights, and all buckets wait for the last one.
         report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
+        kernels: By what tensors are reduced. ``"compiled"``: this package's own, for the CPU. ``"pytorch"``: PyTorch's
+            operators, on whatever device a tensor is; sums are made in double. ``"auto"``: the former where they can, and
+            otherwise the latter.
         shard: ``(replica, part)``, if gradients are split over several processes: whose gradient this process has, and which
             part of it. The group then has replicas x parts processes, and the weights are those of the whole gradients. Segment
             k of each part belongs to segment k of the whole gradient; its length may differ from part to part, and may be zero.
@@ -78,7 +125,7 @@ class State:
     def __init__(self, process_group: Optional[torch.distributed.ProcessGroup] = None, rule: str = "adasum", *,
                  per_layer: bool = True, report_every: int = 0,
                  on_report: Optional[Callable[[int, list[Report]], object]] = None,
-                 shard: Optional[tuple[int, int]] = None, **options: Any) -> None:
+                 kernels: str = "auto", shard: Optional[tuple[int, int]] = None, **options: Any) -> None:
         if process_group is not None and not isinstance(process_group, torch.distributed.ProcessGroup):
             raise BadInput("adasum.torch.State: the process group must be one that contains this process, not "
                            f"{process_group!r}")
@@ -89,7 +136,7 @@ class State:
             _require_usable(report_every, on_report, shard)
         except BadInput as wrong:  # of which the other processes are told
             shard, problem = None, str(wrong)
-        self._process_group, self._per_layer, self._shard = process_group, per_layer, shard
+        self._process_group, self._per_layer, self._shard, self._kernels = process_group, per_layer, shard, str(kernels)
         self._report_every, self._on_report = report_every, on_report
         self._begin_anew()
         if torch.distributed.is_initialized():
@@ -114,7 +161,7 @@ class State:
         return torch.distributed.distributed_c10d._get_default_group()
 
     def _connect(self, group: torch.distributed.ProcessGroup, problem: str = "") -> Reducer:
-        reducer = Reducer(_worker_of(group), self._rule, self._options, self._shard, problem)
+        reducer = Reducer(_worker_of(group), self._rule, self._options, self._shard, problem, self._kernels, _processor())
         self._connected = group, reducer
         return reducer
 

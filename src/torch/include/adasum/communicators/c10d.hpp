@@ -71,12 +71,12 @@ class c10d_communicator {
   /// @throws bad_input  a timeout that is not positive, or groups of different ranks
   explicit c10d_communicator(c10::intrusive_ptr<::c10d::ProcessGroup> group,
                              std::chrono::duration<double> timeout = std::chrono::minutes(30),
-                             c10::intrusive_ptr<::c10d::ProcessGroup> for_devices = {}) {
+                             const c10::intrusive_ptr<::c10d::ProcessGroup>& for_devices = {}) {
     detail::require_timeout(timeout, "adasum::c10d_communicator");
     if (!group) return;
     if (for_devices && (for_devices->getRank() != group->getRank() || for_devices->getSize() != group->getSize()))
       throw bad_input("adasum::c10d_communicator: the group for devices must have the same ranks, in the same order");
-    held_ = std::make_shared<contents>(std::move(group), timeout, std::move(for_devices));
+    held_ = std::make_shared<contents>(std::move(group), timeout, for_devices);
   }
 
   /// Whether this communicator has ranks, that is, is not empty.
@@ -181,12 +181,12 @@ class c10d_communicator {
  private:
   struct contents {
     contents(c10::intrusive_ptr<::c10d::ProcessGroup> of_group, std::chrono::duration<double> longest,
-             c10::intrusive_ptr<::c10d::ProcessGroup> for_devices)
+             const c10::intrusive_ptr<::c10d::ProcessGroup>& for_devices)
         : group(std::move(of_group)),
           rank(group->getRank()),
           size(group->getSize()),
           exchanges(group, of_handles),
-          of_devices(exchanges, std::move(for_devices)),
+          of_devices(exchanges, for_devices, for_devices == group),
           memory_notes(rank, size) {
       of_handles.set_timeout(longest);
       find_nodes();

@@ -30,15 +30,16 @@ class device_messages {
  public:
   /// @param host   must outlive this object
   /// @param group  the same ranks, whose backend sends tensors of the device; null if none does: then all goes through the host
-  device_messages(messages& host, c10::intrusive_ptr<::c10d::ProcessGroup> group)
-      : host_(host), group_(std::move(group)) {}
+  /// @param sends_both  whether it sends tensors of the CPU, too
+  device_messages(messages& host, c10::intrusive_ptr<::c10d::ProcessGroup> group, bool sends_both)
+      : host_(host), group_(std::move(group)), sends_both_(sends_both) {}
   device_messages(const device_messages&) = delete;
   device_messages& operator=(const device_messages&) = delete;
 
   /// Throws as messages::exchange does.
   template <device_space Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) {
-    if (group_)
+    if (group_ && (sends_both_ || !space.device().is_cpu()))
       exchange_directly(space.device(), out, in);
     else
       exchange_by_host(space, out, in);
@@ -162,6 +163,7 @@ class device_messages {
   };
   messages& host_;
   c10::intrusive_ptr<::c10d::ProcessGroup> group_;
+  bool sends_both_;
   std::vector<outgoing> out_;  // of the host
   std::vector<incoming> in_;
   std::vector<messages::word> said_out_, said_in_;

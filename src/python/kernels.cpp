@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels.hpp"
+
+#include <adasum/core/error.hpp>
+#include <adasum/core/scalar.hpp>
+#include <adasum/exec/aten.hpp>
+
+namespace adasum::python {
+namespace {
+
+const adasum::detail::space_table& table_of_aten(int type) {
+  using adasum::detail::table_of_space;
+  switch (static_cast<number_format>(type)) {
+    case number_format::binary64: return table_of_space<double, aten_space>;
+    case number_format::binary32: return table_of_space<float, aten_space>;
+    case number_format::binary16: return table_of_space<c10::Half, aten_space>;
+    default: return table_of_space<c10::BFloat16, aten_space>;
+  }
+}
+
+}  // namespace
+
+const char* to_string(kernels which) { return which == kernels::pytorch ? "pytorch" : "compiled"; }
+
+kernel_choice kernel_choice_of(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  for (const auto which : {kernels::pytorch, kernels::compiled})
+    if (text == to_string(which)) return which;
+  throw bad_input({"adasum.torch.State: kernels must be \"auto\", \"pytorch\" or \"compiled\", not \"", text, "\""});
+}
+
+kernels kernels_for(at::Device device, kernel_choice choice) {
+  if (device.is_cpu()) return choice.value_or(kernels::compiled);
+  if (choice == kernels::compiled)
+    throw bad_input({"adasum.torch: kernels=\"compiled\": this package has no compiled kernels for ", device.str()});
+  return kernels::pytorch;
+}
+
+void make_plan(c::any_plan& plan, group_worker& worker, at::Device device, kernels which, int type,
+               const c::request& asked, const std::string& processor) {
+  if (which == kernels::compiled) return plan.make(worker.comm(), c::element_type_of(type, asked.call), asked);
+  worker.connect(device, asked.call);
+  const aten_space space(device, processor);
+  plan.make({table_of_aten(type), &space}, adasum::detail::ref_to_communicator(space, worker.ranks()), asked);
+}
+
+}  // namespace adasum::python
