@@ -122,7 +122,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
             of_type.setdefault(old.dtype, []).append((parameter, old))
         if not of_type:
             return None
-        self._begin_step(len(of_type))
+        self._state._begin_step(len(of_type))
         try:
             changes = [(*self._change_of(kind, pairs), pairs) for kind, pairs in of_type.items()]
         except BaseException as problem:
@@ -157,13 +157,6 @@ class DeltaOptimizer(torch.optim.Optimizer):
             for part, (parameter, old) in zip(parts, pairs):
                 part.masked_fill_(_numbers(parameter) == old, 0)  # an infinite number that is still the same has not moved
         return change, parts
-
-    def _begin_step(self, reductions: int) -> None:
-        try:
-            self._state.begin_step()
-        except BaseException as problem:  # of on_report: the others have been told in place of the first reduction
-            self._refuse(reductions - 1, problem)
-            raise
 
     def _refuse(self, reductions: int, problem: BaseException) -> None:
         """Tells the other processes in place of the reductions that they are about to make."""

@@ -212,7 +212,8 @@ class State:
             self._reduce_whole_model()
         return result
 
-    def _begin_step(self) -> None:
+    def _begin_step(self, reductions: Optional[int] = None) -> None:
+        """How many reductions the step has; if None, as many as the last one."""
         ended, reports = self.step, self.reports() if self._report_is_due() else []
         self.step += 1
         self._reducer.begin_step()
@@ -220,7 +221,8 @@ class State:
             try:
                 self._on_report(ended, reports)
             except BaseException as problem:
-                self._reducer.refuse(f"on_report raised {problem!r}")  # the others are about to reduce a bucket
+                for _ in range(len(reports) if reductions is None else reductions):  # which the others are about to make
+                    self._reducer.refuse(f"on_report raised {problem!r}")
                 raise
 
     def _report_is_due(self) -> bool:
