@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A device of PyTorch's without hardware: memory that the host cannot read, streams that tell of operators which do not wait
+for each other (``complaints()``), and a backend for process groups, emulated_ccl, that sends its tensors alone, as NCCL does."""
+
+import pathlib
+import types
+
+import torch
+import torch.distributed
+import torch.utils.cpp_extension
+
+folder = pathlib.Path(__file__).parent
+extension = torch.utils.cpp_extension.load(
+    name="emulated_device_extension", sources=[str(folder / "device.cpp")], extra_cflags=["-std=c++20", "-O1", "-w"])
+
+complaints, operators, set_limit, let_fail = (
+    extension.complaints, extension.operators, extension.set_limit, extension.let_fail)
+
+
+def _make_backend(store, rank, size, timeout):
+    return extension.make_backend(torch.distributed.ProcessGroupGloo(store, rank, size, timeout))
+
+
+module = types.ModuleType("torch.emulated")
+module.is_available = lambda: True
+module.is_initialized = lambda: True
+module.device_count = lambda: 1
+module.current_device = lambda: 0
+module.set_device = lambda device: None
+module._is_in_bad_fork = lambda: False
+module.manual_seed_all = lambda seed: None
+module.get_amp_supported_dtype = lambda: [torch.bfloat16, torch.float16]
+module.get_device_properties = lambda device=None: types.SimpleNamespace(major=1, minor=0, multi_processor_count=1)
+
+torch.utils.rename_privateuse1_backend("emulated")
+torch._register_device_module("emulated", module)
+torch.utils.generate_methods_for_privateuse1_backend()
+torch.distributed.Backend.register_backend("emulated_ccl", _make_backend, devices=["emulated"])
