@@ -146,6 +146,27 @@ def test_bad_state():
             adasum.torch.State(**wrong)
 
 
+def test_a_group_without_a_default_group(monkeypatch):
+    rank, size = world()
+    group = torch.distributed.distributed_c10d._get_default_group()
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: False)
+    one = torch.full((4,), rank + 1.0)
+    adasum.torch.State(group, rule="sum").reduce(one).wait()
+    assert (one == size * (size + 1) / 2).all()
+    with pytest.raises(adasum.BadInput, match="init_process_group has not been called"):
+        adasum.torch.State().reduce(one)
+
+
+def test_a_group_that_wraps_another():
+    """As those of torchft do, whose size is known to Python alone."""
+    class Wrapper(torch.distributed.ProcessGroup):
+        def size(self):
+            return 2
+
+    with pytest.raises(adasum.BadInput, match="Wrapper wraps a process group; give the group that it wraps"):
+        adasum.torch.State(Wrapper(0, 1))
+
+
 def reloaded(state):
     return pickle.loads(pickle.dumps(state))
 

@@ -129,6 +129,10 @@ class State:
         if process_group is not None and not isinstance(process_group, torch.distributed.ProcessGroup):
             raise BadInput("adasum.torch.State: the process group must be one that contains this process, not "
                            f"{process_group!r}")
+        if process_group is not None and type(process_group).size is not torch.distributed.ProcessGroup.size:
+            # This library would find what the wrapper itself was made with, such as one process, and combine nothing.
+            raise BadInput(f"adasum.torch.State: {type(process_group).__name__} wraps a process group; give the group that it "
+                           "wraps (with torchft, the attribute parent, after each change of the quorum)")
         self._rule, self._options, problem = "", "", ""
         try:
             self._options = text_of(options).decode()  # first: they say how the others are told
@@ -154,10 +158,10 @@ class State:
         """How many steps have begun."""
 
     def _group(self) -> torch.distributed.ProcessGroup:
+        if self._process_group is not None:  # which some programs make without init_process_group, such as those with torchft
+            return self._process_group
         if not torch.distributed.is_initialized():
             raise BadInput("adasum.torch.State: torch.distributed.init_process_group has not been called")
-        if self._process_group is not None:
-            return self._process_group
         return torch.distributed.distributed_c10d._get_default_group()
 
     def _connect(self, group: torch.distributed.ProcessGroup, problem: str = "") -> Reducer:
