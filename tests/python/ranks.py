@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the tests of adasum.torch share: a small network, each rank's batch and gradients, and what they have to become."""
 
+import pytest
 import torch
 import torch.distributed
 
@@ -21,11 +22,15 @@ def batch_of(rank, step=0):
     return torch.randn(4, 10), torch.randn(4, 3)
 
 
-def gradients_of(rank, step=0, make=network):
+def loss_of(model, batch):
+    x, y = batch
+    return torch.nn.functional.mse_loss(model(x), y)
+
+
+def gradients_of(rank, step=0, make=network, loss_of=loss_of):
     """Of one process, without any communication."""
     model = make()
-    x, y = batch_of(rank, step)
-    torch.nn.functional.mse_loss(model(x), y).backward()
+    loss_of(model, batch_of(rank, step)).backward()
     return [parameter.grad for parameter in model.parameters()]
 
 
@@ -46,14 +51,46 @@ def combined(of_ranks, rule="adasum", per_layer=True):
     return [part.view_as(one) for part, one in zip(result.split([one.numel() for one in of_ranks[0]]), of_ranks[0])]
 
 
-def require_close(found, expected):
+def require_close(found, expected, atol=1e-5):
     for one, other in zip(found, expected):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=atol)
 
 
-def require_same_bits(tensors):
-    rank, size = world()
+def require_same_bits(tensors, group=None):
     whole = torch.cat([one.reshape(-1) for one in tensors])
-    others = [torch.empty_like(whole) for _ in range(size)]
-    torch.distributed.all_gather(others, whole)
+    others = [torch.empty_like(whole) for _ in range(torch.distributed.get_world_size(group))]
+    torch.distributed.all_gather(others, whole, group=group)
     assert all((other == whole).all() for other in others)
+
+
+def train_alone(batches, rule="adasum", model=None, loss_of=loss_of, before=list, after=list):
+    """The parameters that steps of SGD with combined gradients lead to, computed without any communication.
+
+    Args:
+        batches: Of each rank, one for each step.
+        before: What is done to the gradients of each rank before they are combined.
+        after: What is done to the combined gradients.
+    """
+    model = model or network()
+    parameters = list(model.parameters())
+    for of_ranks in zip(*batches):
+        gradients = []
+        for batch in of_ranks:
+            model.zero_grad()
+            loss_of(model, batch).backward()
+            gradients.append(before([parameter.grad.clone() for parameter in parameters]))
+        with torch.no_grad():
+            for parameter, gradient in zip(parameters, after(combined(gradients, rule))):
+                parameter -= 0.1 * gradient
+    return [parameter.detach() for parameter in parameters]
+
+
+def require_trained(found, batches, make=network, atol=1e-5, **how):
+    """That parameters are the same on all ranks, and what train_alone makes of a new model by the rule adasum, but not what
+    averages would make of it."""
+    found = [parameter.detach() for parameter in found]
+    require_same_bits(found)
+    require_close(found, train_alone(batches, model=make(), **how), atol)
+    if world()[1] > 1:
+        with pytest.raises(AssertionError):
+            require_close(found, train_alone(batches, "mean", model=make(), **how), atol)
