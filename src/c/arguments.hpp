@@ -53,16 +53,20 @@ bool asks_for_agreement(const char* options);
 
 /// Tells the other ranks, in the exchange in which they are about to meet, that this one has failed, and throws on what it is
 /// handling.
-[[noreturn]] void fail_among_ranks(const any_communicator& comm, const call_arguments& given);
+[[noreturn]] void fail_among_ranks(const adasum::detail::communicator_ref& comm, const call_arguments& given);
 
 /// Calls prepare() for a collective call: all that may fail on this rank alone before the ranks meet.
 template <class Prepare>
-void prepare_among_ranks(const any_communicator& comm, const call_arguments& given, Prepare&& prepare) {
+void prepare_among_ranks(const adasum::detail::communicator_ref& comm, const call_arguments& given, Prepare&& prepare) {
   try {
     prepare();
   } catch (...) {
     fail_among_ranks(comm, given);
   }
+}
+template <class Prepare>
+void prepare_among_ranks(const any_communicator& comm, const call_arguments& given, Prepare&& prepare) {
+  prepare_among_ranks(ranks_of(comm), given, std::forward<Prepare>(prepare));
 }
 
 }  // namespace adasum::c

@@ -57,10 +57,6 @@ constexpr element_type described{to_string(format_of<T>), alignof(T), &adasum::d
                                  &pair_of<T>, &combination_of<T>};
 
 adasum::detail::space_ref space_for(const element_type& type) { return {*type.of_space, &space()}; }
-adasum::detail::communicator_ref ranks_of(const any_communicator& comm) {
-  return adasum::detail::ref_to_communicator(space(), comm);
-}
-
 /// What a call or a plan is made for; the engine works on copies.
 adasum::detail::plan_arguments arguments_of(const adasum::detail::space_ref& where,
                                             const adasum::detail::communicator_ref& comm, const request& asked,
@@ -82,8 +78,12 @@ const element_type& element_type_of(int type, const char* call) {
   }
 }
 
-void fail_among_ranks(const any_communicator& comm, const call_arguments& given) {
-  adasum::detail::collective_setup(given.call, ranks_of(comm), asks_for_agreement(given.options))
+adasum::detail::communicator_ref ranks_of(const any_communicator& comm) {
+  return adasum::detail::ref_to_communicator(space(), comm);
+}
+
+void fail_among_ranks(const adasum::detail::communicator_ref& comm, const call_arguments& given) {
+  adasum::detail::collective_setup(given.call, comm, asks_for_agreement(given.options))
       .run([](auto&) { throw; });
   throw;
 }

@@ -41,6 +41,9 @@ struct element_type {
 /// @throws bad_input  there is no such type
 const element_type& element_type_of(int type, const char* call);
 
+/// The ranks, for gradients in memory of the host.
+adasum::detail::communicator_ref ranks_of(const any_communicator& comm);
+
 /// A single call among ranks.
 report allreduce(const any_communicator& comm, const element_type& type, void* data, std::size_t count,
                  const request& asked);

@@ -6,6 +6,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <exception>
 #include <map>
 #include <optional>
 
@@ -54,6 +55,16 @@ class device_order {
         keep(tensor._indices());
         keep(tensor._values());
       }
+    }
+
+    /// Blocks until all that has been started has ended.
+    void wait() const {
+      if (guard_) guard_->current_stream().synchronize();
+    }
+    /// The same after a failure, since nobody waits for the stream then.
+    void drain() const noexcept try {
+      wait();
+    } catch (const std::exception&) {  // the device itself has failed
     }
 
    private:

@@ -10,7 +10,6 @@
 #include <adasum/core/error.hpp>
 #include <adasum/detail/engine/call_signature.hpp>
 #include <adasum/detail/engine/collective_setup.hpp>
-#include <adasum/exec/serial.hpp>
 
 namespace adasum::python {
 namespace {
@@ -59,8 +58,7 @@ interpreter_use& interpreter() {
 group_worker::group_worker(c10::intrusive_ptr<::c10d::ProcessGroup> group, std::chrono::duration<double> timeout,
                            c10::intrusive_ptr<::c10d::ProcessGroup> for_devices)
     : state_(std::make_shared<state>()), process_(getpid()) {
-  state_->ranks = c10d_communicator(std::move(group), timeout, for_devices);
-  state_->comm = any_communicator(state_->ranks);
+  state_->comm = c10d_communicator(std::move(group), timeout, for_devices);
   state_->for_devices = std::move(for_devices);
   thread_ = std::thread([here = state_] { run(here); });
 }
@@ -79,8 +77,7 @@ group_worker::~group_worker() {
 
 void group_worker::connect(at::Device device, const char* call) {
   if (!state_->for_devices || device.is_cpu() || state_->connected == device.type()) return;
-  const serial_space space;
-  adasum::detail::collective_setup(call, adasum::detail::ref_to_communicator(space, comm()), false).run([&](auto& others) {
+  adasum::detail::collective_setup(call, host_comm(), false).run([&](auto& others) {
     std::vector<at::Tensor> one{at::zeros({1}, at::TensorOptions().device(device))};
     adasum::detail::call_signature doing;
     doing.set(doing.activity, "connecting devices");

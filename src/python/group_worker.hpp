@@ -14,8 +14,9 @@
 #include <optional>
 #include <thread>
 
-#include <adasum/communicators/any.hpp>
 #include <adasum/communicators/c10d.hpp>
+#include <adasum/detail/references/communicator_ref.hpp>
+#include <adasum/exec/serial.hpp>
 
 #include "device_order.hpp"
 
@@ -37,10 +38,14 @@ class group_worker {
   ~group_worker();
 
   // For the jobs alone:
-  /// For gradients in memory of the host.
-  const any_communicator& comm() const { return state_->comm; }
-  /// The same ranks, also for those of a device.
-  const c10d_communicator& ranks() const { return state_->ranks; }
+  const c10d_communicator& comm() const { return state_->comm; }
+  /// The same for what is in memory of the host.
+  adasum::detail::communicator_ref host_comm() const {
+    static const serial_space space;
+    return adasum::detail::ref_to_communicator(space, comm());
+  }
+  /// Whether the group sends tensors of a device, on all ranks alike.
+  bool has_devices() const { return state_->for_devices != nullptr; }
   /// Connects the ranks for messages of this device, if they are not yet. Collective; throws on all ranks.
   void connect(at::Device device, const char* call);
   side_streams& streams() { return state_->streams; }
@@ -68,8 +73,7 @@ class group_worker {
   };
 
   struct state {
-    c10d_communicator ranks;
-    any_communicator comm;
+    c10d_communicator comm;
     c10::intrusive_ptr<::c10d::ProcessGroup> for_devices;
     std::optional<at::DeviceType> connected;
     side_streams streams;

@@ -4,6 +4,7 @@
 #include <adasum/core/error.hpp>
 #include <adasum/core/scalar.hpp>
 #include <adasum/exec/aten.hpp>
+#include <adasum/exec/serial.hpp>
 
 namespace adasum::python {
 namespace {
@@ -38,10 +39,13 @@ kernels kernels_for(at::Device device, kernel_choice choice) {
 
 void make_plan(c::any_plan& plan, group_worker& worker, at::Device device, kernels which, int type,
                const c::request& asked, const std::string& processor) {
-  if (which == kernels::compiled) return plan.make(worker.comm(), c::element_type_of(type, asked.call), asked);
+  if (which == kernels::compiled) {
+    const serial_space space;
+    return plan.make({*c::element_type_of(type, asked.call).of_space, &space}, worker.host_comm(), asked);
+  }
   worker.connect(device, asked.call);
   const aten_space space(device, processor);
-  plan.make({table_of_aten(type), &space}, adasum::detail::ref_to_communicator(space, worker.ranks()), asked);
+  plan.make({table_of_aten(type), &space}, adasum::detail::ref_to_communicator(space, worker.comm()), asked);
 }
 
 }  // namespace adasum::python

@@ -11,7 +11,6 @@
 #include <adasum/core/error.hpp>
 #include <adasum/detail/engine/call_signature.hpp>
 #include <adasum/detail/engine/collective_setup.hpp>
-#include <adasum/exec/serial.hpp>
 #include <adasum/report_text.hpp>
 #include <adasum/torch_tensor.hpp>
 
@@ -84,17 +83,14 @@ reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, 
                  std::optional<shard> part, const std::string& problem, const std::string& choice, std::string processor)
     : worker_(std::move(worker)), options_(options), processor_(std::move(processor)) {
   worker_->carry_out([&] {
-    const serial_space space;
-    const auto& comm = worker_->comm();
-    const auto ranks = adasum::detail::ref_to_communicator(space, comm);
-    adasum::detail::collective_setup(call, ranks, c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
+    adasum::detail::collective_setup(call, worker_->host_comm(), c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
       if (!problem.empty()) throw bad_input(problem);
       asked_ = asked_of(rule, options_);
       choice_ = kernel_choice_of(choice);
       asked_.part = std::move(part);
       adasum::detail::call_signature mine;
       mine.set(mine.activity, call);
-      adasum::detail::agreement_memory memory(comm.size());
+      adasum::detail::agreement_memory memory(worker_->comm().size());
       const std::size_t none[] = {0};
       others.meet(mine, segments_view{none}, memory);
     });
@@ -174,6 +170,7 @@ reducer::future reducer::submit(const std::shared_ptr<job>& one) {
           carry_out(*one);
         } catch (...) {
           one->failure = std::current_exception();
+          if (one->turn) one->turn->drain();
         }
       },
       [one] {
@@ -208,6 +205,18 @@ void reducer::carry_out(job& one) {
   if (std::exchange(step_of_place_, one.step) != one.step) place_ = 0;
   one.place = place_++;
   drop_unused_plans(one);
+  if (!worker_->has_devices()) return reduce_now(one);
+  // A device may fail on one rank behind the last message: all hear of it before one of them uses its result.
+  adasum::detail::collective_setup(call, worker_->host_comm(), false).run([&](auto& others) {
+    reduce_now(one);
+    if (one.turn) one.turn->wait();
+    adasum::detail::call_signature ending;
+    ending.set(ending.activity, "ending a reduction");
+    others.meet(ending);
+  });
+}
+
+void reducer::reduce_now(job& one) {
   if (one.has_rows) {
     // Or refuse() would expect the other ranks to run one of them.
     std::erase_if(plans_, [&](const auto& kept) { return kept.first.place == one.place; });
@@ -229,11 +238,10 @@ void reducer::carry_out(job& one) {
 /// A plan serves only once: in the next step, there are other rows.
 void reducer::carry_out_rows(const job& one) {
   if (!one.problem.empty()) refuse(one);
-  const auto& comm = worker_->comm();
-  sparse_rows rows(one.tensor, comm, call, c::asks_for_agreement(options_.c_str()));
+  sparse_rows rows(one.tensor, worker_->host_comm(), call, c::asks_for_agreement(options_.c_str()));
   std::optional<c::request> asked;  // it needs memory
   c::any_plan plan;
-  c::prepare_among_ranks(comm, arguments(), [&] {
+  c::prepare_among_ranks(worker_->host_comm(), arguments(), [&] {
     asked = asked_;
     rows.spread();
     const auto lengths = rows.lengths();
@@ -258,7 +266,7 @@ void reducer::refuse(const job& one) {
     kept->step = one.step;
     kept->plan.refuse(one.problem, nullptr);
   }
-  c::prepare_among_ranks(worker_->comm(), arguments(), [&] { throw bad_input(one.problem); });
+  c::prepare_among_ranks(worker_->host_comm(), arguments(), [&] { throw bad_input(one.problem); });
 }
 
 c::call_arguments reducer::arguments() const {

@@ -115,6 +115,7 @@ class reducer {
 
   future submit(const std::shared_ptr<job>& one);
   void carry_out(job& one);
+  void reduce_now(job& one);
   void carry_out_rows(const job& one);
   void keep_report(const job& one, const report& found);
   void refuse(const job& one);

@@ -11,7 +11,6 @@
 #include <adasum/detail/engine/call_signature.hpp>
 #include <adasum/detail/engine/collective_setup.hpp>
 #include <adasum/detail/engine/small_exchanges.hpp>
-#include <adasum/exec/serial.hpp>
 
 #include "real_numbers.hpp"
 
@@ -51,14 +50,13 @@ at::Tensor indices_of(const std::vector<std::int64_t>& rows, at::IntArrayRef siz
 
 }  // namespace
 
-sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm, const char* call, bool compares)
+sparse_rows::sparse_rows(const at::Tensor& tensor, const adasum::detail::communicator_ref& comm, const char* call, bool compares)
     : tensor_(tensor) {
   std::size_t block = 0;  // of a rank: how many rows it has, how many dimensions choose a row, and the rows' numbers
   std::vector<std::int64_t> mine, of_ranks;
   std::vector<outgoing> out;
   std::vector<incoming> in;
-  const serial_space space;
-  adasum::detail::collective_setup(call, adasum::detail::ref_to_communicator(space, comm), compares)
+  adasum::detail::collective_setup(call, comm, compares)
       .run([&](auto& ranks) {
         const in_place_changes here(tensor);
         const auto coalesced = tensor.coalesce();
@@ -84,7 +82,7 @@ sparse_rows::sparse_rows(const at::Tensor& tensor, const any_communicator& comm,
       });
   adasum::detail::allgather rounds(std::as_bytes(std::span(mine)), comm.rank(), comm.size(),
                                    std::as_writable_bytes(std::span(of_ranks)));
-  for (; rounds.next(out, in); out.clear(), in.clear()) comm.exchange(space, out, in);
+  for (; rounds.next(out, in); out.clear(), in.clear()) comm.exchange(out, in);
   for (auto own = of_ranks.begin(); own != of_ranks.end(); own += static_cast<std::ptrdiff_t>(block)) {
     if (own[0] == 0) continue;  // PyTorch forgets the dimensions of a gradient that has been zeroed
     if (std::exchange(row_dimension_, own[1]) != own[1] && !all_.empty())

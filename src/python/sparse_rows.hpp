@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <adasum/communicators/any.hpp>
+#include <adasum/detail/references/communicator_ref.hpp>
 
 namespace adasum::python {
 
@@ -17,7 +17,7 @@ class sparse_rows {
   /// Collective: all ranks learn if one fails.
   /// @param compares  whether ranks that disagree find out in what
   /// @throws communication_error, agreement_error  the tensors have different shapes or types, among others
-  sparse_rows(const at::Tensor& tensor, const any_communicator& comm, const char* call, bool compares);
+  sparse_rows(const at::Tensor& tensor, const adasum::detail::communicator_ref& comm, const char* call, bool compares);
 
   /// Makes the dense gradient; not collective.
   void spread();

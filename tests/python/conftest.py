@@ -7,6 +7,27 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--kernels", default="auto", help="by what every State reduces, unless a test says it")
+    parser.addoption("--device", default="cpu", help="where tensors are made, unless a test says it: cpu, emulated, cuda")
+
+
+def pytest_configure(config):
+    device = config.getoption("device")
+    if device == "emulated":
+        import emulated_device  # noqa: F401, makes it known to PyTorch
+    if device != "cpu":
+        import torch
+
+        torch.set_default_device(device)
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("device") != "emulated":
+        return
+    import emulated_device
+
+    for item in items:
+        if any(word in item.name for word in emulated_device.lacks):
+            item.add_marker(pytest.mark.skip(reason="not on the emulated device"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,18 +40,30 @@ def usual_kernels(pytestconfig):
     adasum.torch.State.__init__.__kwdefaults__["kernels"] = kernels
 
 
+@pytest.fixture(autouse=True)
+def everything_waits(pytestconfig):
+    """On the emulated device: no stream used what another had not finished with."""
+    yield
+    if pytestconfig.getoption("device") == "emulated":
+        import emulated_device
+
+        assert not emulated_device.complaints()
+
+
 @pytest.fixture
 def random():
     return numpy.random.default_rng(1)
 
 
 @pytest.fixture(scope="session")
-def process_group():
+def process_group(pytestconfig):
     """PyTorch's default one, of the processes that processes.py starts."""
     import torch.distributed
 
+
     torch.set_num_threads(1)
     torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 256  # so that the tests' small networks have several buckets
-    torch.distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+    backend = {"cpu": "gloo", "emulated": "emulated_ccl", "cuda": "nccl"}[pytestconfig.getoption("device")]
+    torch.distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=60))
     yield
     torch.distributed.destroy_process_group()

@@ -6,6 +6,7 @@ import torch
 import torch.distributed
 
 import adasum.torch
+from adasum.torch.hooks import host_group_of
 
 
 def world():
@@ -42,7 +43,10 @@ def backward(ddp, step=0):
 
 
 def combined(of_ranks, rule="adasum", per_layer=True):
-    """What the rule makes of the gradients of all ranks, by the calls on one process."""
+    """What the rule makes of the gradients of all ranks, by the calls on one process, which take tensors of the CPU."""
+    if of_ranks[0][0].device.type != "cpu":
+        found = combined([[one.cpu() for one in g] for g in of_ranks], rule, per_layer)
+        return [one.to(of_ranks[0][0].device) for one in found]
     if per_layer:
         return [adasum.combine([g[k].contiguous() for g in of_ranks], torch.empty_like(of_ranks[0][k]), rule=rule)[0]
                 for k in range(len(of_ranks[0]))]
@@ -57,9 +61,9 @@ def require_close(found, expected, atol=1e-5):
 
 
 def require_same_bits(tensors, group=None):
-    whole = torch.cat([one.reshape(-1) for one in tensors])
+    whole = torch.cat([one.reshape(-1) for one in tensors]).cpu()
     others = [torch.empty_like(whole) for _ in range(torch.distributed.get_world_size(group))]
-    torch.distributed.all_gather(others, whole, group=group)
+    torch.distributed.all_gather(others, whole, group=host_group_of(group))
     assert all((other == whole).all() for other in others)
 
 

@@ -15,7 +15,7 @@ import torch.distributed
 
 from .._errors import BadInput, CommunicationError
 from ..report import Report
-from .hooks import State
+from .hooks import State, host_group_of
 
 _call = "adasum.torch.DeltaOptimizer"
 _types = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -43,7 +43,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
     Args:
         optimizer: The optimizer to wrap.
         process_group: As for :class:`State`; so are ``rule`` and ``options``, such as ``report_every`` and ``on_report``.
-        per_layer: Each parameter is a segment of its own. If False, all parameters of one type are one segment.
+        per_layer: Each parameter is a segment of its own. If False, all parameters of one type and device are one segment.
     """
 
     _step_supports_amp_scaling = False  # even if the wrapped one does: a scaler tells this one the scale, not that one
@@ -61,7 +61,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
             _on_all(process_group, 0, check)
         else:
             check()
-        self._changes: dict[torch.dtype, torch.Tensor] = {}
+        self._changes: dict[tuple[torch.device, torch.dtype], torch.Tensor] = {}
         self._checked: list[torch.Tensor] = []  # parameters that were equal on all processes when it was last checked
         self.optimizer = optimizer
         # Makes the hooks of a step, which are this optimizer's own. What __init__ of the base class makes is the wrapped one's.
@@ -114,19 +114,19 @@ class DeltaOptimizer(torch.optim.Optimizer):
         Returns:
             What interrupted this process while it waited. The others have taken the step, and so has this one.
         """
-        of_type: dict[torch.dtype, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        of_kind: dict[tuple[torch.device, torch.dtype], list[tuple[torch.Tensor, torch.Tensor]]] = {}
         for name, (parameter, old) in moved.items():
             if old.dtype not in _types:  # on all processes, as they have the same parameters
                 raise BadInput(f"{_call}: the wrapped optimizer changes {name}, whose type, {parameter.dtype}, cannot be "
                                "combined")
-            of_type.setdefault(old.dtype, []).append((parameter, old))
-        if not of_type:
+            of_kind.setdefault((old.device, old.dtype), []).append((parameter, old))
+        if not of_kind:
             return None
-        self._state._begin_step(len(of_type))
+        self._state._begin_step(len(of_kind))
         try:
-            changes = [(*self._change_of(kind, pairs), pairs) for kind, pairs in of_type.items()]
+            changes = [(*self._change_of(kind, pairs), pairs) for kind, pairs in of_kind.items()]
         except BaseException as problem:
-            self._refuse(len(of_type), problem)
+            self._refuse(len(of_kind), problem)
             raise
         reductions = [(self._state.reduce(change, [part.numel() for part in parts] if self._per_layer else None), parts, pairs)
                       for change, parts, pairs in changes]
@@ -143,13 +143,13 @@ class DeltaOptimizer(torch.optim.Optimizer):
                 _write(parameter, part.add_(old))
         return interruption
 
-    def _change_of(self, kind: torch.dtype, pairs: list[tuple[torch.Tensor, torch.Tensor]]) \
+    def _change_of(self, kind: tuple[torch.device, torch.dtype], pairs: list[tuple[torch.Tensor, torch.Tensor]]) \
             -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-        """What has changed in parameters of one type, one after another, and the part of each."""
+        """What has changed in parameters of one device and type, one after another, and the part of each."""
         lengths = [old.numel() for _, old in pairs]
         change = self._changes.get(kind)
         if change is None or change.numel() != sum(lengths):
-            change = self._changes[kind] = torch.empty(sum(lengths), dtype=kind)
+            change = self._changes[kind] = torch.empty(sum(lengths), device=kind[0], dtype=kind[1])
         parts = change.split(lengths)
         for part, (parameter, old) in zip(parts, pairs):
             torch.sub(_numbers(parameter), old, out=part)
@@ -172,7 +172,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
 
         def describe() -> list[int]:
             found.update(_named_parameters(self.optimizer))
-            described.extend(f"{name} of {one.dtype} and shape {tuple(one.shape)}" for name, one in found.items())
+            described.extend(f"{name} of {one.dtype} and shape {tuple(one.shape)}{_place_of(one)}" for name, one in found.items())
             known = len(found) == len(self._checked) and all(map(lambda one, old: one is old, found.values(), self._checked))
             return [zlib.crc32(repr(described).encode()), not known]
 
@@ -184,7 +184,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
                            if one != other)
             raise BadInput(f"{_call}: {next(differences)}")
         if answers[:, 1].any():
-            sums = _on_all(self._group, len(found), lambda: [zlib.crc32(_bytes(one).numpy()) for one in found.values()])
+            sums = _on_all(self._group, len(found), lambda: [zlib.crc32(_bytes(one).cpu().numpy()) for one in found.values()])
             for process, column in (sums != sums[0]).nonzero().tolist():
                 raise BadInput(f"{_call}: process {process} and process 0 have different parameters, the first of them "
                                f"{described[column]}; begin with the same seed or checkpoint, or broadcast them")
@@ -257,7 +257,7 @@ def _named_parameters(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, t
 
 
 def _obstacle_of(parameter: torch.Tensor) -> str:
-    """Why the parameter's elements are not this process's own memory on the CPU; empty if they are."""
+    """Why the parameter's elements are not this process's own memory; empty if they are."""
     if torch.nn.parameter.is_lazy(parameter):
         return "has no shape yet (call the model once before the first step)"
     of_fsdp1 = any(getattr(parameter, mark, False) for mark in ("_is_flat_param", "_fsdp_flattened"))
@@ -266,13 +266,17 @@ def _obstacle_of(parameter: torch.Tensor) -> str:
                 "in place of DeltaOptimizer)")
     if type(parameter).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return f"is a {type(parameter).__name__}, not a plain tensor"
-    if parameter.device.type != "cpu":
-        return f"is on {parameter.device} (so far, parameters can be combined on the CPU only)"
+    if parameter.is_meta:
+        return "is on meta, and so has no elements in memory"
     if parameter.layout != torch.strided or parameter.is_quantized or parameter.is_nested:
         return "is sparse, quantized or nested"
     if any(step == 0 and length > 1 for step, length in zip(parameter.stride(), parameter.shape)):
         return "has elements that share memory"
     return ""
+
+
+def _place_of(parameter: torch.Tensor) -> str:
+    return "" if parameter.device.type == "cpu" else f" on {parameter.device.type}"
 
 
 def _real_type_of(tensor: torch.Tensor) -> torch.dtype:
@@ -328,16 +332,16 @@ def _on_all(group: torch.distributed.ProcessGroup | None, count: int, work: Call
 
 def _gather(group: torch.distributed.ProcessGroup | None, numbers: Iterable[int]) -> torch.Tensor:
     """Collective. A row for each process."""
-    mine = torch.tensor(list(numbers))
+    mine = torch.tensor(list(numbers), device="cpu")
     rows = [torch.empty_like(mine) for _ in range(torch.distributed.get_world_size(group))]
-    torch.distributed.all_gather(rows, mine, group=group)
+    torch.distributed.all_gather(rows, mine, group=host_group_of(group))
     return torch.stack(rows)
 
 
 def _exchange(group: torch.distributed.ProcessGroup | None, own: Any) -> list[Any]:
     """Collective. What each process has."""
     all_of_them = [None] * torch.distributed.get_world_size(group)
-    torch.distributed.all_gather_object(all_of_them, own, group=group)
+    torch.distributed.all_gather_object(all_of_them, own, group=host_group_of(group))
     return all_of_them
 
 

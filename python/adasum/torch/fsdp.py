@@ -60,7 +60,7 @@ def apply_to_fsdp(model: torch.nn.Module, mesh: DeviceMesh, rule: str = "adasum"
     if len(ranks) == torch.distributed.get_world_size():
         group = None
     else:
-        group = torch.distributed.new_group(ranks, backend="gloo", use_local_synchronization=True)
+        group = torch.distributed.new_group(ranks, use_local_synchronization=True)
     state = State(group, rule, per_layer=per_layer, report_every=report_every, on_report=on_report, shard=(replica, part),
                   **options)
     if state._whole_model and len(modules) > 1:
@@ -93,8 +93,6 @@ def _place_in(mesh: DeviceMesh) -> tuple[int, int]:
     if mesh.ndim != 2:
         raise BadInput(f"{_call}: the mesh has {mesh.ndim} dimension(s); it needs two: the replicas, and the parts of "
                        "each")
-    if mesh.device_type != "cpu":
-        raise BadInput(f"{_call}: the mesh is for {mesh.device_type}; so far, gradients can be combined on the CPU only")
     place = mesh.get_coordinate()
     if place is None:
         raise BadInput(f"{_call}: process {torch.distributed.get_rank()} is not in the mesh; give a mesh that contains it")

@@ -48,8 +48,10 @@ _host_groups: weakref.WeakKeyDictionary[torch.distributed.ProcessGroup, torch.di
     weakref.WeakKeyDictionary())
 
 
-def host_group_of(group: torch.distributed.ProcessGroup) -> torch.distributed.ProcessGroup:
-    """A group of the same processes that sends tensors of the CPU: this one, if it does. Collective at first."""
+def host_group_of(group: Optional[torch.distributed.ProcessGroup]) -> torch.distributed.ProcessGroup:
+    """A group of the same processes that sends tensors of the CPU: this one (if None, the default one), if it does. Collective
+    at first."""
+    group = group or torch.distributed.distributed_c10d._get_default_group()
     if torch.device("cpu") in _device_types(group):
         return group
     if group not in _host_groups:
@@ -209,7 +211,8 @@ class State:
             self._begin_step()
         if not self._whole_model:
             return self._reducer.reduce_bucket(bucket)
-        buffer, done = bucket.buffer(), torch.futures.Future()
+        buffer = bucket.buffer()
+        done = torch.futures.Future(devices=[] if buffer.device.type == "cpu" else [buffer.device])
         self._waiting.append((buffer, self._reducer.lengths(bucket), done))
         result = done.then(lambda reduced: _copied(reduced.value(), buffer))
         if bucket.is_last():

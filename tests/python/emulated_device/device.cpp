@@ -3,8 +3,7 @@
 // copies.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
-#include <ATen/InferSize.h>
-#include <ATen/TensorUtils.h>
+#include <ATen/NativeFunctions.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/Resize.h>
@@ -108,7 +107,10 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
 at::Tensor on_host(const at::Tensor& tensor) {
   if (!tensor.is_privateuseone()) return tensor;
   void* const at = tensor.numel() ? device::only().host_side(tensor.data_ptr()) : nullptr;
-  return at::from_blob(at, tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
+  const auto found = at::from_blob(at, tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
+  found._set_conj(tensor.is_conj());
+  found._set_neg(tensor.is_neg());
+  return found;
 }
 void note_use(const std::string& name, const at::Tensor& tensor, bool writes) {
   if (tensor.is_privateuseone() && tensor.has_storage() && tensor.numel())
@@ -131,20 +133,6 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
   at::native::resize_output(to, from.sizes());
   return copy_from(from, to, false);
-}
-at::Tensor strided_view(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<std::int64_t> offset) {
-  auto made = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(self.storage()), self.key_set(), self.dtype());
-  made.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset.value_or(self.storage_offset()));
-  return made;
-}
-at::Tensor view(const at::Tensor& self, c10::IntArrayRef size) {
-  const auto sizes = at::infer_size_dv(size, self.numel());
-  const auto strides = at::detail::computeStride(self.sizes(), self.strides(), sizes);
-  TORCH_CHECK(strides.has_value(), "view: the sizes do not fit");
-  return strided_view(self, sizes, *strides, self.storage_offset());
-}
-at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride) {
-  return strided_view(self, size, stride, self.storage_offset());
 }
 at::Scalar local_scalar(const at::Tensor& self) {
   note_use("item", self, false);
@@ -197,13 +185,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty_strided", &empty_strided);
   library.impl("_copy_from", &copy_from);
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
-  library.impl("as_strided", &strided_view);
-  library.impl("view", &view);
-  library.impl("_reshape_alias", &reshape_alias);
+  library.impl("as_strided", &at::native::as_strided_tensorimpl);
+  library.impl("view", &at::native::view);
+  library.impl("_reshape_alias", &at::native::_reshape_alias);
+  library.impl("view_as_real", &at::native::view_as_real);
+  library.impl("view_as_complex", &at::native::view_as_complex);
+  library.impl("unfold", &at::native::unfold);
   library.impl("_local_scalar_dense", &local_scalar);
   library.impl("resize_", &resize);
   library.impl("set_.source_Storage_storage_offset", &set_storage);
 }
+// Which copies of conjugates and negatives would call again.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   at::RegisterPrivateUse1HooksInterface(new hooks);

@@ -20,7 +20,7 @@ namespace emulated {
 
 using stream_id = std::int64_t;
 
-/// How far each stream had come, as far as a stream (an event, a thread of the host) knows.
+/// How far each stream had come, as far as a stream (an event, the host) knows.
 using clock = std::map<stream_id, std::int64_t>;
 
 inline void merge(clock& into, const clock& other) {
@@ -87,7 +87,7 @@ class device {
   /// What a stream knows by now, for an event.
   clock now(stream_id stream) {
     const std::lock_guard lock(mutex_);
-    merge(streams_[stream], of_thread());
+    merge(streams_[stream], of_host_);
     return streams_[stream];
   }
   void wait(stream_id stream, const clock& moment) {
@@ -97,7 +97,7 @@ class device {
   /// The host has waited.
   void wait(const clock& moment) {
     const std::lock_guard lock(mutex_);
-    merge(of_thread(), moment);
+    merge(of_host_, moment);
   }
 
   /// An operator on the current stream begins. Complains if it uses what another stream may be writing, or writes what another
@@ -109,7 +109,7 @@ class device {
       failing_.clear();
       TORCH_CHECK(false, "emulated device: the operator ", name, " failed");
     }
-    merge(streams_[current()], of_thread());
+    merge(streams_[current()], of_host_);
     ++streams_[current()][current()];
   }
   void use(const std::string& name, const void* at, bool writes) {
@@ -156,10 +156,6 @@ class device {
     if (at == MAP_FAILED) throw std::bad_alloc();
     return static_cast<char*>(at);
   }
-  static clock& of_thread() {
-    thread_local clock known;
-    return known;
-  }
   std::map<char*, block>::iterator block_of(const char* at) {
     auto found = blocks_.upper_bound(const_cast<char*>(at));
     TORCH_CHECK(found != blocks_.begin(), "emulated device: an address that is not the device's");
@@ -172,6 +168,7 @@ class device {
   std::mutex mutex_;
   std::map<char*, block> blocks_;
   std::map<stream_id, clock> streams_;
+  clock of_host_;  // what any of its threads has waited for
   stream_id last_stream_ = 0;
   std::size_t used_ = 0, limit_ = SIZE_MAX / 2;
   std::map<std::string, int> operators_;
