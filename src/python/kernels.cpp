@@ -38,13 +38,14 @@ kernels kernels_for(at::Device device, kernel_choice choice) {
 }
 
 void make_plan(c::any_plan& plan, group_worker& worker, at::Device device, kernels which, int type,
-               const c::request& asked, const std::string& processor) {
+               const c::request& asked, const processor_names& processors) {
   if (which == kernels::compiled) {
     const serial_space space;
     return plan.make({*c::element_type_of(type, asked.call).of_space, &space}, worker.host_comm(), asked);
   }
   worker.connect(device, asked.call);
-  const aten_space space(device, processor);
+  const auto known = processors.find(c10::DeviceTypeName(device.type(), true));
+  const aten_space space(device, known == processors.end() ? "" : known->second);
   plan.make({table_of_aten(type), &space}, adasum::detail::ref_to_communicator(space, worker.comm()), asked);
 }
 

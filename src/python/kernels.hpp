@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,10 +24,12 @@ kernel_choice kernel_choice_of(const std::string& text);
 /// @throws bad_input  there are no compiled kernels for this device
 kernels kernels_for(at::Device device, kernel_choice choice);
 
+/// For each type of device, what aten_space is told of the processor.
+using processor_names = std::map<std::string, std::string>;
+
 /// Makes a plan for tensors of a device. Collective.
 /// @param type       as the C interface numbers it
-/// @param processor  see aten_space
 void make_plan(c::any_plan& plan, group_worker& worker, at::Device device, kernels which, int type,
-               const c::request& asked, const std::string& processor);
+               const c::request& asked, const processor_names& processors);
 
 }  // namespace adasum::python

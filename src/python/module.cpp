@@ -49,10 +49,10 @@ std::shared_ptr<group_worker> make_worker(c10::intrusive_ptr<::c10d::ProcessGrou
 std::shared_ptr<reducer> make_reducer(std::shared_ptr<group_worker> worker, const std::string& rule,
                                       const std::string& options, std::optional<std::pair<int, int>> replica_and_part,
                                       const std::string& problem, const std::string& choice,
-                                      const std::string& processor) {
+                                      const processor_names& processors) {
   std::optional<shard> part;
   if (replica_and_part) part = {.replica = replica_and_part->first, .index = replica_and_part->second};
-  return make_waiting<reducer>(std::move(worker), rule, options, std::move(part), problem, choice, processor);
+  return make_waiting<reducer>(std::move(worker), rule, options, std::move(part), problem, choice, processors);
 }
 
 wrapped_future wrapped(reducer::future future) {
@@ -110,7 +110,7 @@ PYBIND11_MODULE(_torch, module) {
       .def(py::init(&make_worker), py::arg("group"), py::arg("timeout"), py::arg("for_devices"));
   py::class_<reducer, std::shared_ptr<reducer>>(module, "Reducer")
       .def(py::init(&make_reducer), py::arg("worker"), py::arg("rule"), py::arg("options"), py::arg("shard"),
-           py::arg("problem"), py::arg("kernels"), py::arg("processor"))
+           py::arg("problem"), py::arg("kernels"), py::arg("processors"))
       .def(
           "reduce",
           [](reducer& self, const at::Tensor& tensor, std::optional<std::vector<std::size_t>> lengths,

@@ -80,8 +80,8 @@ void require_usable(const at::Tensor& tensor, bool rows) {
 void require_rule_and_options(const std::string& rule, const std::string& options) { asked_of(rule, options); }
 
 reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
-                 std::optional<shard> part, const std::string& problem, const std::string& choice, std::string processor)
-    : worker_(std::move(worker)), options_(options), processor_(std::move(processor)) {
+                 std::optional<shard> part, const std::string& problem, const std::string& choice, processor_names processors)
+    : worker_(std::move(worker)), options_(options), processors_(std::move(processors)) {
   worker_->carry_out([&] {
     adasum::detail::collective_setup(call, worker_->host_comm(), c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
       if (!problem.empty()) throw bad_input(problem);
@@ -247,7 +247,7 @@ void reducer::carry_out_rows(const job& one) {
     const auto lengths = rows.lengths();
     asked->cut = segments(std::span<const std::size_t>(lengths));
   });
-  make_plan(plan, *worker_, rows.numbers().device(), one.by, type_of(rows.numbers()), *asked, processor_);
+  make_plan(plan, *worker_, rows.numbers().device(), one.by, type_of(rows.numbers()), *asked, processors_);
   const auto& found = plan.run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
   rows.write_back();
   keep_report(one, found);
@@ -291,7 +291,7 @@ reducer::kept_plan& reducer::plan_for(const job& one, int type) {
     kept_plan made;
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
-    make_plan(made.plan, *worker_, key.device, one.by, type, asked, processor_);
+    make_plan(made.plan, *worker_, key.device, one.by, type, asked, processors_);
     found = plans_.emplace(std::move(key), std::move(made)).first;
   }
   found->second.step = one.step;

@@ -43,10 +43,9 @@ class reducer {
   /// @param part  which part of its tensors this rank has, if they are cut over several ranks
   /// @param problem  what is wrong with other arguments of this rank; empty if nothing
   /// @param choice   "auto", "pytorch" or "compiled"
-  /// @param processor  see aten_space
   /// @throws bad_input, communication_error
   reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
-          std::optional<shard> part, const std::string& problem, const std::string& choice, std::string processor);
+          std::optional<shard> part, const std::string& problem, const std::string& choice, processor_names processors);
   reducer(const reducer&) = delete;
   reducer& operator=(const reducer&) = delete;
   /// By destroy() only.
@@ -125,7 +124,8 @@ class reducer {
   void drop_unused_plans(const job& one);
 
   std::shared_ptr<group_worker> worker_;
-  std::string options_, processor_;
+  std::string options_;
+  processor_names processors_;
   kernel_choice choice_;
   c::request asked_;
 

@@ -72,19 +72,19 @@ def _sends_from_devices(group: torch.distributed.ProcessGroup) -> bool:
                for device in _device_types(group))
 
 
-def _processor() -> str:
-    """What PyTorch's operators may round differently on."""
-    cpu = getattr(torch.backends, "cpu", None)
-    parts = [cpu.get_cpu_capability()] if hasattr(cpu, "get_cpu_capability") else []
+def _processors() -> dict[str, str]:
+    """For each type of device: what may make PyTorch's operators round differently there, in a few characters."""
+    found = {}
+    if hasattr(getattr(torch.backends, "cpu", None), "get_cpu_capability"):
+        found["cpu"] = torch.backends.cpu.get_cpu_capability()
     if hasattr(torch, "accelerator") and torch.accelerator.is_available():
         kind = torch.accelerator.current_accelerator()
         try:
             properties = torch.get_device_module(kind).get_device_properties(torch.accelerator.current_device_index())
-            parts += [f"{name}={value}" for name in ("major", "minor", "multi_processor_count")
-                      if (value := getattr(properties, name, None)) is not None]
-        except (AttributeError, RuntimeError):
-            pass  # this device's module does not tell
-    return " ".join(parts)
+            found[kind.type] = f"{properties.major}.{properties.minor} x {properties.multi_processor_count}"
+        except (AttributeError, RuntimeError):  # not every device tells
+            pass
+    return found
 
 
 class State:
@@ -167,7 +167,7 @@ class State:
         return torch.distributed.distributed_c10d._get_default_group()
 
     def _connect(self, group: torch.distributed.ProcessGroup, problem: str = "") -> Reducer:
-        reducer = Reducer(_worker_of(group), self._rule, self._options, self._shard, problem, self._kernels, _processor())
+        reducer = Reducer(_worker_of(group), self._rule, self._options, self._shard, problem, self._kernels, _processors())
         self._connected = group, reducer
         return reducer
 

@@ -54,9 +54,9 @@ inline std::string difference_in_texts(std::span<const call_signature> all) {
       {"rule", [](signature c) { return call_signature::get(c.rule.name); }},
       {"schedule", [](signature c) { return call_signature::get(c.schedule.name); }},
       {"inner rule of the schedule", [](signature c) { return call_signature::get(c.inner_rule.name); }},
+      {"execution space", [](signature c) { return call_signature::get(c.space); }},
       {"location of the gradient", [](signature c) { return call_signature::get(c.location); }},
       {"options", [](signature c) { return call_signature::get(c.options); }},
-      {"execution space", [](signature c) { return call_signature::get(c.space); }},
       {"type in which gradients that cancel are combined",
        [](signature c) { return std::string(c.recombines_in_double ? "double" : "their own"); }}};
   for (const auto& field : fields)

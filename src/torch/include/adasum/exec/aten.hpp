@@ -54,7 +54,7 @@ class aten_space {
   static constexpr std::string_view name = "pytorch";
 
   /// @param device     with its number, unless there is only one of its type
-  /// @param processor  which one it is, where ranks may have several that round differently
+  /// @param processor  which one it is, where ranks may have several that round differently; a few characters
   /// @throws bad_input  the device meta
   explicit aten_space(at::Device device, const std::string& processor = {})
       : workspace_(std::make_shared<detail::aten::workspace>(device, processor)) {
