@@ -98,6 +98,18 @@ target_include_directories(adasum_python_torch SYSTEM PRIVATE
   "${ADASUM_PYBIND11_HEADERS}" "${headers}" "${headers}/torch/csrc/api/include")
 target_include_directories(adasum_python_torch PRIVATE "${PROJECT_SOURCE_DIR}/src/torch/include")
 target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum ${libraries})
+# With the project's CUDA, and a PyTorch that has it, too: kernels for its tensors. They bring the CUDA runtime with them, which
+# shares devices and streams with PyTorch's.
+find_library(cuda_of_torch c10_cuda PATHS "${folder}/lib" NO_DEFAULT_PATH NO_CACHE)
+if(ADASUM_CUDA AND cuda_of_torch)
+  target_sources(adasum_python_torch PRIVATE src/python/cuda_kernels.cu)
+  target_compile_options(adasum_python_torch PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
+  set_target_properties(adasum_python_torch PROPERTIES CUDA_RUNTIME_LIBRARY Static)
+  message(STATUS "adasum: adasum.torch with kernels for CUDA (${CMAKE_CUDA_ARCHITECTURES})")
+  target_compile_definitions(adasum_python_torch PRIVATE ADASUM_WITH_CUDA=1)
+else()
+  target_compile_definitions(adasum_python_torch PRIVATE ADASUM_WITH_CUDA=0)
+endif()
 add_dependencies(adasum_python adasum_python_torch)
 add_custom_command(TARGET adasum_python POST_BUILD
   COMMAND "${CMAKE_COMMAND}" -E copy_if_different $<TARGET_FILE:adasum_python_torch> "${package}/adasum" VERBATIM)

@@ -6,17 +6,27 @@
 #include <adasum/exec/aten.hpp>
 #include <adasum/exec/serial.hpp>
 
+#if ADASUM_WITH_CUDA
+#include "compiled_cuda_space.hpp"
+#endif
+
 namespace adasum::python {
 namespace {
 
-const adasum::detail::space_table& table_of_aten(int type) {
+template <class Space>
+const adasum::detail::space_table& table_of(int type) {
   using adasum::detail::table_of_space;
   switch (static_cast<number_format>(type)) {
-    case number_format::binary64: return table_of_space<double, aten_space>;
-    case number_format::binary32: return table_of_space<float, aten_space>;
-    case number_format::binary16: return table_of_space<c10::Half, aten_space>;
-    default: return table_of_space<c10::BFloat16, aten_space>;
+    case number_format::binary64: return table_of_space<double, Space>;
+    case number_format::binary32: return table_of_space<float, Space>;
+    case number_format::binary16: return table_of_space<c10::Half, Space>;
+    default: return table_of_space<c10::BFloat16, Space>;
   }
+}
+
+template <class Space>
+void make_on(const Space& space, c::any_plan& plan, const group_worker& worker, int type, const c::request& asked) {
+  plan.make({table_of<Space>(type), &space}, adasum::detail::ref_to_communicator(space, worker.comm()), asked);
 }
 
 }  // namespace
@@ -31,22 +41,25 @@ kernel_choice kernel_choice_of(const std::string& text) {
 }
 
 kernels kernels_for(at::Device device, kernel_choice choice) {
-  if (device.is_cpu()) return choice.value_or(kernels::compiled);
-  if (choice == kernels::compiled)
+  const bool has_compiled = device.is_cpu() || (ADASUM_WITH_CUDA && device.is_cuda());
+  if (!has_compiled && choice == kernels::compiled)
     throw bad_input({"adasum.torch: kernels=\"compiled\": this package has no compiled kernels for ", device.str()});
-  return kernels::pytorch;
+  return choice.value_or(has_compiled ? kernels::compiled : kernels::pytorch);
 }
 
 void make_plan(c::any_plan& plan, group_worker& worker, at::Device device, kernels which, int type,
                const c::request& asked, const processor_names& processors) {
-  if (which == kernels::compiled) {
+  if (which == kernels::compiled && device.is_cpu()) {
     const serial_space space;
     return plan.make({*c::element_type_of(type, asked.call).of_space, &space}, worker.host_comm(), asked);
   }
   worker.connect(device, asked.call);
   const auto known = processors.find(c10::DeviceTypeName(device.type(), true));
-  const aten_space space(device, known == processors.end() ? "" : known->second);
-  plan.make({table_of_aten(type), &space}, adasum::detail::ref_to_communicator(space, worker.comm()), asked);
+  const std::string processor = known == processors.end() ? "" : known->second;
+#if ADASUM_WITH_CUDA
+  if (which == kernels::compiled) return make_on(compiled_cuda_space(device, processor), plan, worker, type, asked);
+#endif
+  make_on(aten_space(device, processor), plan, worker, type, asked);
 }
 
 }  // namespace adasum::python
