@@ -3,6 +3,7 @@
 
 import atexit
 import datetime
+import inspect
 import operator
 import warnings
 import weakref
@@ -31,7 +32,10 @@ _workers: weakref.WeakKeyDictionary[torch.distributed.ProcessGroup, Worker] = we
 
 def _worker_of(group: torch.distributed.ProcessGroup) -> Worker:
     if group not in _workers:
-        _workers[group] = Worker(host_group_of(group), _timeout_of(group), group if _sends_from_devices(group) else None)
+        # Not the group itself: backends for devices have no tags, and want all calls in one order, which those of a program, or
+        # of DistributedDataParallel, and those of a thread beside it have not.
+        for_devices = _group_beside(group, torch.distributed.get_backend_config(group)) if _sends_from_devices(group) else None
+        _workers[group] = Worker(host_group_of(group), _timeout_of(group), for_devices)
     return _workers[group]
 
 
@@ -55,10 +59,20 @@ def host_group_of(group: Optional[torch.distributed.ProcessGroup]) -> torch.dist
     if torch.device("cpu") in _device_types(group):
         return group
     if group not in _host_groups:
-        _host_groups[group] = torch.distributed.new_group(
-            torch.distributed.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True,
-            timeout=datetime.timedelta(seconds=_timeout_of(group)))
+        _host_groups[group] = _group_beside(group, "gloo")
     return _host_groups[group]
+
+
+def _group_beside(group: torch.distributed.ProcessGroup, backend: str) -> torch.distributed.ProcessGroup:
+    """Another group of the same processes, in the same order. Collective."""
+    try:
+        ranks = torch.distributed.get_process_group_ranks(group)
+    except (KeyError, ValueError) as wrong:
+        raise BadInput("adasum.torch.State: the process group sends tensors of a device, and PyTorch does not know its processes; "
+                       "use one that torch.distributed.new_group has made") from wrong
+    order = {"sort_ranks": False} if "sort_ranks" in inspect.signature(torch.distributed.new_group).parameters else {}
+    return torch.distributed.new_group(ranks, backend=backend, timeout=datetime.timedelta(seconds=_timeout_of(group)),
+                                       use_local_synchronization=True, **order)
 
 
 def _device_types(group: torch.distributed.ProcessGroup) -> list[torch.device]:
@@ -100,10 +114,10 @@ class State:
 
     Args:
         process_group: A group whose backends send the tensors: gloo those of the CPU, NCCL those of CUDA devices. If None, the
-            default group. A group that sends no tensors of the CPU gets another one of gloo beside it, for what processes tell
-            each other. Tensors of a device in a group of gloo alone are copied to the host. The group may be used for other
-            things meanwhile, except for messages with the tags 24301 to 24303. Its timeout is how long a process waits for
-            another.
+            default group. A group that sends tensors of a device gets another one beside it, with the same backends, for these;
+            and one that sends no tensors of the CPU one of gloo, for what processes tell each other. Tensors of a device in a
+            group of gloo alone are copied to the host. The group may be used for other things meanwhile, except for messages
+            with the tags 24301 to 24303. Its timeout is how long a process waits for another.
         rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules`
             lists them.
         per_layer: Whether each parameter gets its own weights, and each row of a parameter with sparse gradients. If False, the
