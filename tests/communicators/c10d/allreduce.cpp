@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include <adasum/exec/aten.hpp>
 #include <adasum/torch.hpp>
 
 #include "support/gloo_world.hpp"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <adasum/adasum.hpp>
-#include <adasum/exec/aten.hpp>
 #include <adasum/rules/named.hpp>
 #include <adasum/testing/execution_space.hpp>
+#include <adasum/torch.hpp>
 
 #include "support/random_gradients.hpp"
 

@@ -5,6 +5,7 @@
 
 #include <adasum/core/config.hpp>
 
-#include <adasum/adasum.hpp>  // IWYU pragma: export
-#include "communicators/c10d.hpp"      // IWYU pragma: export
-#include "torch_tensor.hpp"   // IWYU pragma: export
+#include <adasum/adasum.hpp>       // IWYU pragma: export
+#include "communicators/c10d.hpp"  // IWYU pragma: export
+#include "exec/aten.hpp"           // IWYU pragma: export
+#include "torch_tensor.hpp"        // IWYU pragma: export
