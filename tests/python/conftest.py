@@ -7,6 +7,7 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--kernels", default="auto", help="by what every State reduces, unless a test says it")
+    parser.addoption("--backend", help="of the default process group, if not that of the device")
     parser.addoption("--device", default="cpu", help="where tensors are made, unless a test says it: cpu, emulated, cuda")
 
 
@@ -63,7 +64,8 @@ def process_group(pytestconfig):
 
     torch.set_num_threads(1)
     torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 256  # so that the tests' small networks have several buckets
-    backend = {"cpu": "gloo", "emulated": "emulated_ccl", "cuda": "nccl"}[pytestconfig.getoption("device")]
+    usual = {"cpu": "gloo", "emulated": "emulated_ccl", "cuda": "nccl"}[pytestconfig.getoption("device")]
+    backend = pytestconfig.getoption("backend") or usual
     torch.distributed.init_process_group(backend, timeout=datetime.timedelta(seconds=60))
     yield
     torch.distributed.destroy_process_group()
