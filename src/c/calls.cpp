@@ -83,8 +83,7 @@ adasum::detail::communicator_ref ranks_of(const any_communicator& comm) {
 }
 
 void fail_among_ranks(const adasum::detail::communicator_ref& comm, const call_arguments& given) {
-  adasum::detail::collective_setup(given.call, comm, asks_for_agreement(given.options))
-      .run([](auto&) { throw; });
+  adasum::detail::collective_setup(given.call, comm, asks_for_agreement(given.options)).run([](auto&) { throw; });
   throw;
 }
 

@@ -80,20 +80,22 @@ void require_usable(const at::Tensor& tensor, bool rows) {
 void require_rule_and_options(const std::string& rule, const std::string& options) { asked_of(rule, options); }
 
 reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
-                 std::optional<shard> part, const std::string& problem, const std::string& choice, processor_names processors)
+                 std::optional<shard> part, const std::string& problem, const std::string& choice,
+                 processor_names processors)
     : worker_(std::move(worker)), options_(options), processors_(std::move(processors)) {
   worker_->carry_out([&] {
-    adasum::detail::collective_setup(call, worker_->host_comm(), c::asks_for_agreement(options_.c_str())).run([&](auto& others) {
-      if (!problem.empty()) throw bad_input(problem);
-      asked_ = asked_of(rule, options_);
-      choice_ = kernel_choice_of(choice);
-      asked_.part = std::move(part);
-      adasum::detail::call_signature mine;
-      mine.set(mine.activity, call);
-      adasum::detail::agreement_memory memory(worker_->comm().size());
-      const std::size_t none[] = {0};
-      others.meet(mine, segments_view{none}, memory);
-    });
+    adasum::detail::collective_setup(call, worker_->host_comm(), c::asks_for_agreement(options_.c_str()))
+        .run([&](auto& others) {
+          if (!problem.empty()) throw bad_input(problem);
+          asked_ = asked_of(rule, options_);
+          choice_ = kernel_choice_of(choice);
+          asked_.part = std::move(part);
+          adasum::detail::call_signature mine;
+          mine.set(mine.activity, call);
+          adasum::detail::agreement_memory memory(worker_->comm().size());
+          const std::size_t none[] = {0};
+          others.meet(mine, segments_view{none}, memory);
+        });
   });
 }
 
@@ -196,7 +198,8 @@ std::vector<std::string> reducer::reports() const {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < report_count_; ++i) {
     const auto& [found, by] = reports_[i];
-    texts.push_back("{\"kernels\": \"" + std::string(to_string(by)) + "\", " + to_json(found, step_of_reports_).substr(1));
+    texts.push_back("{\"kernels\": \"" + std::string(to_string(by)) + "\", " +
+                    to_json(found, step_of_reports_).substr(1));
   }
   return texts;
 }

@@ -50,36 +50,36 @@ at::Tensor indices_of(const std::vector<std::int64_t>& rows, at::IntArrayRef siz
 
 }  // namespace
 
-sparse_rows::sparse_rows(const at::Tensor& tensor, const adasum::detail::communicator_ref& comm, const char* call, bool compares)
+sparse_rows::sparse_rows(const at::Tensor& tensor, const adasum::detail::communicator_ref& comm, const char* call,
+                         bool compares)
     : tensor_(tensor) {
   std::size_t block = 0;  // of a rank: how many rows it has, how many dimensions choose a row, and the rows' numbers
   std::vector<std::int64_t> mine, of_ranks;
   std::vector<outgoing> out;
   std::vector<incoming> in;
-  adasum::detail::collective_setup(call, comm, compares)
-      .run([&](auto& ranks) {
-        const in_place_changes here(tensor);
-        const auto coalesced = tensor.coalesce();
-        mine_ = row_numbers(coalesced);
-        values_ = coalesced.values().contiguous();
+  adasum::detail::collective_setup(call, comm, compares).run([&](auto& ranks) {
+    const in_place_changes here(tensor);
+    const auto coalesced = tensor.coalesce();
+    mine_ = row_numbers(coalesced);
+    values_ = coalesced.values().contiguous();
 
-        adasum::detail::call_signature doing;
-        doing.set(doing.activity, "reducing sparse rows");
-        doing.set(doing.scalar, c10::toString(tensor.scalar_type()));
-        doing.length = static_cast<std::uint64_t>(tensor.numel());
-        doing.parts_hash = adasum::detail::hash(tensor.sizes());
-        adasum::detail::agreement_memory memory(comm.size());
-        const std::size_t none[] = {0};
-        block = 2 + ranks.meet(doing, segments_view{none}, memory, mine_.size());
-        mine = {static_cast<std::int64_t>(mine_.size()), tensor.sparse_dim()};
-        mine.insert(mine.end(), mine_.begin(), mine_.end());
-        mine.resize(block);
-        of_ranks.resize(static_cast<std::size_t>(comm.size()) * block);
-        all_.reserve(of_ranks.size());
-        out.reserve(1);
-        in.reserve(1);
-        ranks.meet(doing, segments_view{none}, memory);
-      });
+    adasum::detail::call_signature doing;
+    doing.set(doing.activity, "reducing sparse rows");
+    doing.set(doing.scalar, c10::toString(tensor.scalar_type()));
+    doing.length = static_cast<std::uint64_t>(tensor.numel());
+    doing.parts_hash = adasum::detail::hash(tensor.sizes());
+    adasum::detail::agreement_memory memory(comm.size());
+    const std::size_t none[] = {0};
+    block = 2 + ranks.meet(doing, segments_view{none}, memory, mine_.size());
+    mine = {static_cast<std::int64_t>(mine_.size()), tensor.sparse_dim()};
+    mine.insert(mine.end(), mine_.begin(), mine_.end());
+    mine.resize(block);
+    of_ranks.resize(static_cast<std::size_t>(comm.size()) * block);
+    all_.reserve(of_ranks.size());
+    out.reserve(1);
+    in.reserve(1);
+    ranks.meet(doing, segments_view{none}, memory);
+  });
   adasum::detail::allgather rounds(std::as_bytes(std::span(mine)), comm.rank(), comm.size(),
                                    std::as_writable_bytes(std::span(of_ranks)));
   for (; rounds.next(out, in); out.clear(), in.clear()) comm.exchange(out, in);

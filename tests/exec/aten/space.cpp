@@ -24,7 +24,8 @@ namespace {
 
 const aten_space space(at::kCPU);
 
-static_assert(execution_space<aten_space, float> && execution_space<aten_space, c10::BFloat16> && device_space<aten_space>);
+static_assert(execution_space<aten_space, float> && execution_space<aten_space, c10::BFloat16> &&
+              device_space<aten_space>);
 
 }  // namespace
 
@@ -41,7 +42,8 @@ TEST_CASE("everything optional is there") {
 /// Lengths around those of blocks, and of blocks of blocks; longer than what one step works on.
 TEST_CASE("inner products of segments of any length, to the accuracy of doubles") {
   std::vector<std::size_t> lengths;
-  for (const std::size_t length : {0u, 1u, 127u, 128u, 129u, 254u, 255u, 256u, 257u, 16'383u, 16'384u, 16'640u, 3'000'000u}) {
+  for (const std::size_t length :
+       {0u, 1u, 127u, 128u, 129u, 254u, 255u, 256u, 257u, 16'383u, 16'384u, 16'640u, 3'000'000u}) {
     lengths.push_back(length);
     lengths.push_back(length % 5);
   }
@@ -56,8 +58,11 @@ TEST_CASE("inner products of segments of any length, to the accuracy of doubles"
   for (std::size_t k = 0; k < cut.size(); ++k)
     for (std::size_t entry = 0; entry < 3; ++entry) {
       const auto norms = std::sqrt(expected[3 * k] * expected[3 * k + 2]);
-      const bool near = std::abs(gram[3 * k + entry] - expected[3 * k + entry]) <= 1e-13 * std::max(norms, expected[3 * k + entry]);
-      if (!near) FAIL_CHECK("entry ", entry, " of segment ", k, ": ", gram[3 * k + entry], " instead of ", expected[3 * k + entry]);
+      const bool near =
+          std::abs(gram[3 * k + entry] - expected[3 * k + entry]) <= 1e-13 * std::max(norms, expected[3 * k + entry]);
+      if (!near)
+        FAIL_CHECK("entry ", entry, " of segment ", k, ": ", gram[3 * k + entry], " instead of ",
+                   expected[3 * k + entry]);
     }
 }
 

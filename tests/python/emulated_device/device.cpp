@@ -54,7 +54,9 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getDefaultStream(c10::Device) const override { return stream(0); }
   c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return stream(device::only().new_stream()); }
   c10::Stream getNewStream(c10::Device, int) const override { return stream(device::only().new_stream()); }
-  c10::Stream exchangeStream(c10::Stream next) const override { return stream(std::exchange(device::current(), next.id())); }
+  c10::Stream exchangeStream(c10::Stream next) const override {
+    return stream(std::exchange(device::current(), next.id()));
+  }
   bool queryStream(const c10::Stream&) const override { return true; }
   void synchronizeStream(const c10::Stream& one) const override { device::only().wait(device::only().now(one.id())); }
 
@@ -146,7 +148,8 @@ const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size, std::opt
   if (self.storage().nbytes() < bytes) hooks().resizePrivateUse1Bytes(self.storage(), bytes);
   return self;
 }
-at::Tensor& set_storage(at::Tensor& self, at::Storage source, std::int64_t offset, c10::IntArrayRef size, c10::IntArrayRef stride) {
+at::Tensor& set_storage(at::Tensor& self, at::Storage source, std::int64_t offset, c10::IntArrayRef size,
+                        c10::IntArrayRef stride) {
   self.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(source));
   self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset);
   return self;

@@ -39,10 +39,12 @@ class device {
   /// An address that nobody may use. What it stands for is elsewhere: see host_side().
   void* allocate(std::size_t bytes, stream_id stream) {
     const std::lock_guard lock(mutex_);
-    TORCH_CHECK_WITH(OutOfMemoryError, used_ + bytes <= limit_, "emulated device: out of memory: ", bytes, " more bytes");
+    TORCH_CHECK_WITH(OutOfMemoryError, used_ + bytes <= limit_, "emulated device: out of memory: ", bytes,
+                     " more bytes");
     const auto size = (bytes + 4095) / 4096 * 4096 + 4096;
     auto* const address = map(size, PROT_NONE);
-    blocks_[address] = {.end = address + bytes, .size = size, .bytes = bytes, .host = map(size, PROT_READ | PROT_WRITE), .of = stream};
+    blocks_[address] = {
+        .end = address + bytes, .size = size, .bytes = bytes, .host = map(size, PROT_READ | PROT_WRITE), .of = stream};
     used_ += bytes;
     return address;
   }
@@ -54,7 +56,8 @@ class device {
     // A caching allocator would now give it to the stream of its allocation.
     for (const auto& [stream, time] : one.used)
       if (stream != one.of && !one.recorded.contains(stream) && streams_[one.of][stream] < time)
-        complain("memory of stream " + std::to_string(one.of) + " is freed while stream " + std::to_string(stream) + " may use it");
+        complain("memory of stream " + std::to_string(one.of) + " is freed while stream " + std::to_string(stream) +
+                 " may use it");
     used_ -= one.bytes;
     munmap(found->first, one.size);
     munmap(one.host, one.size);
@@ -119,7 +122,8 @@ class device {
     auto& known = streams_[current()];
     for (const auto& [stream, time] : writes ? one.used : one.written)
       if (known[stream] < time)
-        complain(name + " on stream " + std::to_string(current()) + " does not wait for stream " + std::to_string(stream));
+        complain(name + " on stream " + std::to_string(current()) + " does not wait for stream " +
+                 std::to_string(stream));
     one.used[current()] = known[current()];
     if (writes) one.written = {{current(), known[current()]}};
   }

@@ -61,6 +61,7 @@ class aten_space {
     if (device.is_meta()) throw bad_input("adasum::aten_space: the device meta has no memory");
   }
 
+  /// The one that it was made for.
   at::Device device() const { return workspace_->device; }
   /// Whether both work on one device.
   friend bool operator==(const aten_space& a, const aten_space& b) { return a.device() == b.device(); }
@@ -137,6 +138,7 @@ class aten_space {
     if (bytes) on_device(to, bytes).copy_(on_device(from, bytes), true);
   }
 
+  /// Memory of the host, for copies.
   class host_memory {
    public:
     explicit host_memory(std::size_t bytes) : bytes_(at::empty({as_int(bytes)}, at::kByte)) {}
@@ -146,6 +148,7 @@ class aten_space {
     at::Tensor bytes_;
   };
 
+  /// A moment on the current stream.
   class event {
    public:
     void wait() {
@@ -183,7 +186,8 @@ class aten_space {
     std::vector<piece> pieces;
     for (std::size_t k = 0; k < window.segments.size(); ++k)
       for (auto [begin, end] = window.local(k); begin < end;) {
-        if (pieces.empty() || pieces.back().size() == as_int(most) || pieces.back().last - pieces.back().first >= most_segments)
+        if (pieces.empty() || pieces.back().size() == as_int(most) ||
+            pieces.back().last - pieces.back().first >= most_segments)
           pieces.push_back({begin, begin, k, k});
         auto& last = pieces.back();
         const auto until = std::min(end, last.begin + most);

@@ -92,12 +92,14 @@ class device_messages {
       const bool together = starts_coalescing(*group_, device);
       for (std::size_t i = 0; i < in.size(); ++i)
         if (is_on_device(in[i]) && said_in_[i] != messages::withheld && said_in_[i] != 0)
-          start("receiving from", in[i].peer, [&](auto& tensors) { return group_->recv(tensors, in[i].peer, tag); },
-                buffer_for(in[i], said_in_[i], device));
+          start(
+              "receiving from", in[i].peer, [&](auto& tensors) { return group_->recv(tensors, in[i].peer, tag); },
+              buffer_for(in[i], said_in_[i], device));
       for (const auto& message : out)
         if (is_on_device(message) && !message.withheld && !message.bytes.empty())
-          start("sending to", message.peer, [&](auto& tensors) { return group_->send(tensors, message.peer, tag); },
-                bytes_at(message.bytes.data(), message.bytes.size(), device));
+          start(
+              "sending to", message.peer, [&](auto& tensors) { return group_->send(tensors, message.peer, tag); },
+              bytes_at(message.bytes.data(), message.bytes.size(), device));
       if (together) finish_coalescing(*group_, device);
       for (auto& [work, doing, peer] : works_) host_.guarded(doing, peer, [&] { work->wait(); });
       works_.clear();
@@ -133,7 +135,8 @@ class device_messages {
   template <class Call>
   void start(const char* doing, int peer, const Call& call, at::Tensor bytes) {
     std::vector<at::Tensor> tensors{std::move(bytes)};
-    if (auto work = host_.guarded(doing, peer, [&] { return call(tensors); })) works_.push_back({std::move(work), doing, peer});
+    if (auto work = host_.guarded(doing, peer, [&] { return call(tensors); }))
+      works_.push_back({std::move(work), doing, peer});
   }
 
   // NCCL's messages wait for each other on the device, unless they are started together. A template, as groups of PyTorch 1.13
@@ -152,7 +155,8 @@ class device_messages {
   void finish_coalescing(Group& group, at::Device device) {
     if constexpr (requires { works_.push_back({group.endCoalescing(device.type()), "", 0}); }) {
       works_.clear();
-      if (auto work = group.endCoalescing(device.type())) works_.push_back({std::move(work), "exchanging with", host_.rank()});
+      if (auto work = group.endCoalescing(device.type()))
+        works_.push_back({std::move(work), "exchanging with", host_.rank()});
     }
   }
 

@@ -16,7 +16,9 @@ namespace adasum::detail::aten {
 /// What copies of a space share.
 struct workspace {
   workspace(at::Device on, const std::string& processor)
-      : device(on), up(on), rounding(c10::DeviceTypeName(on.type(), true) + (processor.empty() ? "" : " " + processor)) {
+      : device(on),
+        up(on),
+        rounding(c10::DeviceTypeName(on.type(), true) + (processor.empty() ? "" : " " + processor)) {
     // Long sums are cut among threads.
     if (on.is_cpu()) rounding += " threads=" + std::to_string(at::get_num_threads());
   }
