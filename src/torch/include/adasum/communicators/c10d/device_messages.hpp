@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,9 +24,8 @@
 namespace adasum::detail::c10d {
 
 /// Exchanges of messages that lie in memory of a device, and of others, which the host's messages carry. These go first, with
-/// the size of each message of the device, or the word that it is withheld: backends for devices send and receive what is
-/// agreed, and wait for good otherwise. Then the device's messages follow in the order of its current stream, without a copy
-/// to the host.
+/// what both ends say of each message of the device: backends for devices wait for good for what is not sent. Then the device's
+/// messages follow in the order of its current stream, without a copy to the host.
 class device_messages {
  public:
   /// @param host   must outlive this object
@@ -39,7 +39,7 @@ class device_messages {
   /// Throws as messages::exchange does.
   template <device_space Space>
   void exchange(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) {
-    if (group_ && (sends_both_ || !space.device().is_cpu()))
+    if (group_ && (space.device().is_cpu() ? sends_both_ : knows_coalescing<::c10d::ProcessGroup>))
       exchange_directly(space.device(), out, in);
     else
       exchange_by_host(space, out, in);
@@ -55,26 +55,36 @@ class device_messages {
 
   template <device_space Space>
   void exchange_by_host(const Space& space, std::span<const outgoing> out, std::span<const incoming> in) {
+    out_.assign(out.begin(), out.end());
+    in_.assign(in.begin(), in.end());
     std::size_t bytes = 0;
     for (const auto& message : out) bytes += is_on_device(message) ? message.bytes.size() : 0;
     for (const auto& message : in) bytes += is_on_device(message) ? message.bytes.size() : 0;
-    typename Space::host_memory memory(bytes);
-    auto* next = memory.data();
-    out_.assign(out.begin(), out.end());
-    in_.assign(in.begin(), in.end());
-    for (auto& message : out_) {
-      if (!is_on_device(message)) continue;
-      if (!message.withheld) space.download(message.bytes.data(), next, message.bytes.size());
-      message.bytes = {next, message.bytes.size()};
-      next += message.bytes.size();
+    std::optional<typename Space::host_memory> memory;
+    std::exception_ptr failure;
+    try {
+      auto* next = memory.emplace(bytes).data();
+      for (auto& message : out_) {
+        if (!is_on_device(message)) continue;
+        if (!message.withheld) space.download(message.bytes.data(), next, message.bytes.size());
+        message.bytes = {next, message.bytes.size()};
+        next += message.bytes.size();
+      }
+      for (auto& message : in_) {
+        if (!is_on_device(message)) continue;
+        message.bytes = {next, message.bytes.size()};
+        next += message.bytes.size();
+      }
+      space.fence();
+    } catch (...) {  // the others wait for messages all the same
+      failure = std::current_exception();
+      for (auto& message : out_) message.withheld = true;
+      for (auto& message : in_)
+        if (is_on_device(message)) message.bytes = {};
     }
-    space.fence();
-    for (auto& message : in_) {
-      if (!is_on_device(message)) continue;
-      message.bytes = {next, message.bytes.size()};
-      next += message.bytes.size();
-    }
-    host_.exchange(out_, in_);
+    const auto wrong = host_.exchange_all(out_, in_);
+    if (failure) std::rethrow_exception(failure);
+    host_.require_right(wrong);
     for (std::size_t i = 0; i < in.size(); ++i)
       if (is_on_device(in[i]) && !in[i].discarded)
         space.upload(in_[i].bytes.data(), in[i].bytes.data(), in[i].bytes.size());
@@ -84,22 +94,28 @@ class device_messages {
   // ── from device to device ──
 
   void exchange_directly(at::Device device, std::span<const outgoing> out, std::span<const incoming> in) {
-    tell_sizes(out, in);
-    std::string wrong;
+    auto wrong = tell_sizes(out, in);
     for (std::size_t i = 0; i < in.size(); ++i)
-      if (is_on_device(in[i])) host_.find_problem(in[i], said_in_[i], wrong);
+      if (is_on_device(in[i])) host_.find_problem(in[i], received_[i].word, wrong);
     host_.guarded_by_state([&] {
       const bool together = starts_coalescing(*group_, device);
-      for (std::size_t i = 0; i < in.size(); ++i)
-        if (is_on_device(in[i]) && said_in_[i] != messages::withheld && said_in_[i] != 0)
-          start(
-              "receiving from", in[i].peer, [&](auto& tensors) { return group_->recv(tensors, in[i].peer, tag); },
-              buffer_for(in[i], said_in_[i], device));
-      for (const auto& message : out)
-        if (is_on_device(message) && !message.withheld && !message.bytes.empty())
-          start(
-              "sending to", message.peer, [&](auto& tensors) { return group_->send(tensors, message.peer, tag); },
-              bytes_at(message.bytes.data(), message.bytes.size(), device));
+      try {
+        for (std::size_t i = 0; i < in.size(); ++i)
+          if (is_on_device(in[i]) && received_[i].travels())
+            start("receiving from", in[i].peer, [&](auto& tensors) { return group_->recv(tensors, in[i].peer, tag); },
+                  bytes_at(in[i].bytes.data(), in[i].bytes.size(), device));
+        for (std::size_t i = 0; i < out.size(); ++i)
+          if (is_on_device(out[i]) && sent_[i].travels())
+            start("sending to", out[i].peer, [&](auto& tensors) { return group_->send(tensors, out[i].peer, tag); },
+                  bytes_at(out[i].bytes.data(), out[i].bytes.size(), device));
+      } catch (...) {
+        try {  // what has been started still uses memory
+          if (together) finish_coalescing(*group_, device);
+          for (auto& one : works_) one.work->wait();
+        } catch (const std::exception&) {  // the first failure is what counts
+        }
+        throw;
+      }
       if (together) finish_coalescing(*group_, device);
       for (auto& [work, doing, peer] : works_) host_.guarded(doing, peer, [&] { work->wait(); });
       works_.clear();
@@ -107,29 +123,41 @@ class device_messages {
     host_.require_right(wrong);
   }
 
-  void tell_sizes(std::span<const outgoing> out, std::span<const incoming> in) {
-    out_.assign(out.begin(), out.end());
-    in_.assign(in.begin(), in.end());
-    said_out_.resize(out.size());
-    said_in_.resize(in.size());
+  /// What both ends of a message say of it: its size, or that they withhold or discard it. It travels if they say the same, so
+  /// that neither waits for what the other does not send, and none needs memory for what it does not want.
+  struct word_pair {
+    messages::word word = 0, own = 0;
+    bool travels() const { return word == own && own != 0 && own != messages::withheld; }
+  };
+
+  /// @return what is wrong with messages of the host
+  std::string tell_sizes(std::span<const outgoing> out, std::span<const incoming> in) {
     works_.clear();
     works_.reserve(out.size() + in.size() + 1);
+    sent_.assign(out.size(), {});
+    received_.assign(in.size(), {});
+    out_.assign(out.begin(), out.end());
+    in_.assign(in.begin(), in.end());
+    // Between two ranks, first what one sends and the other receives, then the answers in the same order.
+    const auto own = [](int peer, word_pair& of) { return outgoing{peer, std::as_bytes(std::span(&of.own, 1))}; };
+    const auto other = [](int peer, word_pair& of) { return incoming{peer, std::as_writable_bytes(std::span(&of.word, 1))}; };
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!is_on_device(out[i])) continue;
-      said_out_[i] = out[i].withheld ? messages::withheld : out[i].bytes.size();
-      out_[i] = {out[i].peer, std::as_bytes(std::span(&said_out_[i], 1))};
+      sent_[i].own = out[i].withheld ? messages::withheld : out[i].bytes.size();
+      out_[i] = own(out[i].peer, sent_[i]);
+      in_.push_back(other(out[i].peer, sent_[i]));
     }
-    for (std::size_t i = 0; i < in.size(); ++i)
-      if (is_on_device(in[i])) in_[i] = {in[i].peer, std::as_writable_bytes(std::span(&said_in_[i], 1))};
-    host_.exchange(out_, in_);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (!is_on_device(in[i])) continue;
+      received_[i].own = in[i].discarded ? messages::withheld : in[i].bytes.size();
+      in_[i] = other(in[i].peer, received_[i]);
+      out_.push_back(own(in[i].peer, received_[i]));
+    }
+    return host_.exchange_all(out_, in_);
   }
 
   static at::Tensor bytes_at(const void* at, std::size_t count, at::Device device) {
     return detail::tensor_over(at, count, at::TensorOptions().dtype(at::kByte).device(device));
-  }
-  static at::Tensor buffer_for(const incoming& message, std::size_t size, at::Device device) {
-    if (size == message.bytes.size() && !message.discarded) return bytes_at(message.bytes.data(), size, device);
-    return at::empty({static_cast<std::int64_t>(size)}, at::TensorOptions().dtype(at::kByte).device(device));
   }
 
   template <class Call>
@@ -139,11 +167,14 @@ class device_messages {
       works_.push_back({std::move(work), doing, peer});
   }
 
-  // NCCL's messages wait for each other on the device, unless they are started together. A template, as groups of PyTorch 1.13
-  // have no devices.
+  // NCCL's messages wait for each other on the device, unless they are started together. Templates, as older versions of
+  // PyTorch do not tell whether a backend does so.
+  template <class Group>
+  static constexpr bool knows_coalescing =
+      requires(Group& group) { group.getBackend(c10::DeviceType::CPU)->supportsCoalescing(); };
   template <class Group>
   static bool starts_coalescing(Group& group, at::Device device) {
-    if constexpr (requires { group.getBackend(device.type())->supportsCoalescing(); }) {
+    if constexpr (knows_coalescing<Group>) {
       if (!group.getBackend(device.type())->supportsCoalescing()) return false;
       group.startCoalescing(device.type());
       return true;
@@ -170,7 +201,7 @@ class device_messages {
   bool sends_both_;
   std::vector<outgoing> out_;  // of the host
   std::vector<incoming> in_;
-  std::vector<messages::word> said_out_, said_in_;
+  std::vector<word_pair> sent_, received_;  // of each message of the device
   std::vector<started> works_;
 };
 

@@ -41,7 +41,12 @@ class messages {
   /// @throws std::bad_alloc  nothing has been sent or received
   /// @throws c10d_error  the group failed, and is of no use any more
   /// @throws communication_error  once all have arrived: one was withheld, or did not have the size of its buffer
-  void exchange(std::span<const outgoing> out, std::span<const incoming> in) {
+  void exchange(std::span<const outgoing> out, std::span<const incoming> in) { require_right(exchange_all(out, in)); }
+
+  // ── for exchanges that consist of these and of others ──
+
+  /// The same, but returns what is wrong with the first message that was not as expected; empty if none.
+  std::string exchange_all(std::span<const outgoing> out, std::span<const incoming> in) {
     if (state_.gave_up()) throw communication_error(broken_text_);
     prepare(out, in);
     std::string wrong;
@@ -51,10 +56,8 @@ class messages {
       for (std::size_t i = 0; i < rests_.size(); ++i) wait(rests_[i], "receiving from", rest_peers_[i]);
       for (auto& [work, peer] : sends_) wait(work, "sending to", peer);
     });
-    require_right(wrong);
+    return wrong;
   }
-
-  // ── for exchanges that consist of these and of others ──
 
   int rank() const { return rank_; }
 
