@@ -76,8 +76,11 @@ group_worker::~group_worker() {
 }
 
 void group_worker::connect(at::Device device, const char* call) {
-  if (!state_->for_devices || device.is_cpu() || state_->connected == device.type()) return;
+  if (!state_->for_devices || device.is_cpu() || state_->connected == device) return;
   adasum::detail::collective_setup(call, host_comm(), false).run([&](auto& others) {
+    if (state_->connected)
+      throw bad_input({call, ": this process's tensors were on ", state_->connected->str(), ", and now one is on ",
+                       device.str(), "; a process group connects one device of each process"});
     std::vector<at::Tensor> one{at::zeros({1}, at::TensorOptions().device(device))};
     adasum::detail::call_signature doing;
     doing.set(doing.activity, "connecting devices");
@@ -85,7 +88,7 @@ void group_worker::connect(at::Device device, const char* call) {
     state_->for_devices->allreduce(one)->wait();
     others.meet(doing);
   });
-  state_->connected = device.type();
+  state_->connected = device;
 }
 
 void group_worker::submit(std::function<void()> work, std::function<void()> complete) {

@@ -44,8 +44,6 @@ class group_worker {
     static const serial_space space;
     return adasum::detail::ref_to_communicator(space, comm());
   }
-  /// Whether the group sends tensors of a device, on all ranks alike.
-  bool has_devices() const { return state_->for_devices != nullptr; }
   /// Connects the ranks for messages of this device, if they are not yet. Collective; throws on all ranks.
   void connect(at::Device device, const char* call);
   side_streams& streams() { return state_->streams; }
@@ -75,7 +73,7 @@ class group_worker {
   struct state {
     c10d_communicator comm;
     c10::intrusive_ptr<::c10d::ProcessGroup> for_devices;
-    std::optional<at::DeviceType> connected;
+    std::optional<at::Device> connected;
     side_streams streams;
     std::mutex mutex;
     std::condition_variable changed;

@@ -25,8 +25,15 @@ const adasum::detail::space_table& table_of(int type) {
 }
 
 template <class Space>
-void make_on(const Space& space, c::any_plan& plan, const group_worker& worker, int type, const c::request& asked) {
-  plan.make({table_of<Space>(type), &space}, adasum::detail::ref_to_communicator(space, worker.comm()), asked);
+void make_on(at::Device device, const processor_names& processors, c::any_plan& plan, group_worker& worker, int type,
+             const c::request& asked, const c::call_arguments& given) {
+  std::optional<Space> space;
+  c::prepare_among_ranks(worker.host_comm(), given, [&] {
+    const auto known = processors.find(c10::DeviceTypeName(device.type(), true));
+    space.emplace(device, known == processors.end() ? "" : known->second);
+  });
+  worker.connect(device, asked.call);
+  plan.make({table_of<Space>(type), &*space}, adasum::detail::ref_to_communicator(*space, worker.comm()), asked);
 }
 
 }  // namespace
@@ -48,18 +55,16 @@ kernels kernels_for(at::Device device, kernel_choice choice) {
 }
 
 void make_plan(c::any_plan& plan, group_worker& worker, at::Device device, kernels which, int type,
-               const c::request& asked, const processor_names& processors) {
+               const c::request& asked, const c::call_arguments& given, const processor_names& processors) {
   if (which == kernels::compiled && device.is_cpu()) {
     const serial_space space;
     return plan.make({*c::element_type_of(type, asked.call).of_space, &space}, worker.host_comm(), asked);
   }
-  worker.connect(device, asked.call);
-  const auto known = processors.find(c10::DeviceTypeName(device.type(), true));
-  const std::string processor = known == processors.end() ? "" : known->second;
 #if ADASUM_WITH_CUDA
-  if (which == kernels::compiled) return make_on(compiled_cuda_space(device, processor), plan, worker, type, asked);
+  if (which == kernels::compiled)
+    return make_on<compiled_cuda_space>(device, processors, plan, worker, type, asked, given);
 #endif
-  make_on(aten_space(device, processor), plan, worker, type, asked);
+  make_on<aten_space>(device, processors, plan, worker, type, asked, given);
 }
 
 }  // namespace adasum::python

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "../c/arguments.hpp"
 #include "../c/calls.hpp"
 #include "group_worker.hpp"
 
@@ -27,9 +28,10 @@ kernels kernels_for(at::Device device, kernel_choice choice);
 /// For each type of device, what aten_space is told of the processor.
 using processor_names = std::map<std::string, std::string>;
 
-/// Makes a plan for tensors of a device. Collective.
-/// @param type       as the C interface numbers it
+/// Makes a plan for tensors of a device. Collective: all ranks learn if one fails.
+/// @param type   as the C interface numbers it
+/// @param given  the call, for messages to the others
 void make_plan(c::any_plan& plan, group_worker& worker, at::Device device, kernels which, int type,
-               const c::request& asked, const processor_names& processors);
+               const c::request& asked, const c::call_arguments& given, const processor_names& processors);
 
 }  // namespace adasum::python

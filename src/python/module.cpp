@@ -104,7 +104,7 @@ PYBIND11_MODULE(_torch, module) {
     }
   });
 
-  module.def("require_rule_and_options", &require_rule_and_options, py::arg("rule"), py::arg("options"));
+  module.def("require_settings", &require_settings, py::arg("rule"), py::arg("options"), py::arg("kernels"));
   module.def("abandon_all", &group_worker::abandon_all, py::call_guard<py::gil_scoped_release>());
   py::class_<group_worker, std::shared_ptr<group_worker>>(module, "Worker")
       .def(py::init(&make_worker), py::arg("group"), py::arg("timeout"), py::arg("for_devices"));

@@ -56,6 +56,8 @@ bool shares_elements(const at::Tensor& tensor) {
   return false;
 }
 
+bool may_fail_late(at::Device device, kernels by) { return !device.is_cpu() || by == kernels::pytorch; }
+
 /// @throws bad_input  it cannot be reduced. @param rows  whether it may be sparse
 void require_usable(const at::Tensor& tensor, bool rows) {
   const bool is_sparse = tensor.defined() && tensor.layout() == at::kSparse;
@@ -77,7 +79,10 @@ void require_usable(const at::Tensor& tensor, bool rows) {
 
 }  // namespace
 
-void require_rule_and_options(const std::string& rule, const std::string& options) { asked_of(rule, options); }
+void require_settings(const std::string& rule, const std::string& options, const std::string& choice) {
+  asked_of(rule, options);
+  kernel_choice_of(choice);
+}
 
 reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, const std::string& options,
                  std::optional<shard> part, const std::string& problem, const std::string& choice,
@@ -155,7 +160,11 @@ reducer::future reducer::refuse(const std::string& problem) {
 
 reducer::future reducer::submit(const std::shared_ptr<job>& one) {
   if (one->tensor.defined() && !one->tensor.is_inference()) one->tensor.unsafeGetTensorImpl()->bump_version();
-  if (one->tensor.defined()) one->order.emplace(one->tensor);
+  if (one->tensor.defined()) try {
+      one->order.emplace(one->tensor);
+    } catch (const std::exception& failed) {
+      one->problem = text_of(failed);
+    }
   std::vector<at::Device> devices;  // whose work whoever waits for the future waits for, too
   if (one->order && !one->order->device().is_cpu()) devices.push_back(one->order->device());
   one->done = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get(), std::move(devices));
@@ -168,7 +177,11 @@ reducer::future reducer::submit(const std::shared_ptr<job>& one) {
   worker_->submit(
       [this, one] {
         try {
-          if (one->order) one->turn.emplace(*one->order, worker_->streams(), one->tensor);
+          if (one->order) try {
+              one->turn.emplace(*one->order, worker_->streams(), one->tensor);
+            } catch (const std::exception& failed) {
+              one->problem = text_of(failed);
+            }
           carry_out(*one);
         } catch (...) {
           one->failure = std::current_exception();
@@ -208,18 +221,6 @@ void reducer::carry_out(job& one) {
   if (std::exchange(step_of_place_, one.step) != one.step) place_ = 0;
   one.place = place_++;
   drop_unused_plans(one);
-  if (!worker_->has_devices()) return reduce_now(one);
-  // A device may fail on one rank behind the last message: all hear of it before one of them uses its result.
-  adasum::detail::collective_setup(call, worker_->host_comm(), false).run([&](auto& others) {
-    reduce_now(one);
-    if (one.turn) one.turn->wait();
-    adasum::detail::call_signature ending;
-    ending.set(ending.activity, "ending a reduction");
-    others.meet(ending);
-  });
-}
-
-void reducer::reduce_now(job& one) {
   if (one.has_rows) {
     // Or refuse() would expect the other ranks to run one of them.
     std::erase_if(plans_, [&](const auto& kept) { return kept.first.place == one.place; });
@@ -233,9 +234,26 @@ void reducer::reduce_now(job& one) {
     }
   if (!numbers) refuse(one);
   const auto& real = numbers->get();
-  const auto& found = plan_for(one, type_of(real)).plan.run(real.data_ptr(), static_cast<std::size_t>(real.numel()));
-  numbers->write_back();
-  keep_report(one, found);
+  auto& kept = plan_for(one, type_of(real));
+  run_on_all(one, kept.may_fail_late, [&] {
+    const auto& found = kept.plan.run(real.data_ptr(), static_cast<std::size_t>(real.numel()));
+    numbers->write_back();
+    keep_report(one, found);
+  });
+}
+
+/// Runs a plan. PyTorch's operators may fail on one rank behind the last message: then all hear of it before one of them uses
+/// its result. Ranks that have a plan agree on whether that may be.
+template <class Run>
+void reducer::run_on_all(const job& one, bool may_fail_late, const Run& run) {
+  if (!may_fail_late) return run();
+  adasum::detail::collective_setup(call, worker_->host_comm(), false).run([&](auto& others) {
+    run();
+    if (one.turn) one.turn->wait();
+    adasum::detail::call_signature ending;
+    ending.set(ending.activity, "ending a reduction");
+    others.meet(ending);
+  });
 }
 
 /// A plan serves only once: in the next step, there are other rows.
@@ -250,10 +268,13 @@ void reducer::carry_out_rows(const job& one) {
     const auto lengths = rows.lengths();
     asked->cut = segments(std::span<const std::size_t>(lengths));
   });
-  make_plan(plan, *worker_, rows.numbers().device(), one.by, type_of(rows.numbers()), *asked, processors_);
-  const auto& found = plan.run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
-  rows.write_back();
-  keep_report(one, found);
+  const auto device = rows.numbers().device();
+  make_plan(plan, *worker_, device, one.by, type_of(rows.numbers()), *asked, arguments(), processors_);
+  run_on_all(one, may_fail_late(device, one.by), [&] {
+    const auto& found = plan.run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
+    rows.write_back();
+    keep_report(one, found);
+  });
 }
 
 void reducer::keep_report(const job& one, const report& found) {
@@ -267,7 +288,7 @@ void reducer::keep_report(const job& one, const report& found) {
 void reducer::refuse(const job& one) {
   if (auto* const kept = one.has_rows ? nullptr : expected_plan(one)) {
     kept->step = one.step;
-    kept->plan.refuse(one.problem, nullptr);
+    run_on_all(one, kept->may_fail_late, [&] { kept->plan.refuse(one.problem, nullptr); });
   }
   c::prepare_among_ranks(worker_->host_comm(), arguments(), [&] { throw bad_input(one.problem); });
 }
@@ -294,7 +315,8 @@ reducer::kept_plan& reducer::plan_for(const job& one, int type) {
     kept_plan made;
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
-    make_plan(made.plan, *worker_, key.device, one.by, type, asked, processors_);
+    make_plan(made.plan, *worker_, key.device, one.by, type, asked, arguments(), processors_);
+    made.may_fail_late = may_fail_late(key.device, one.by);
     found = plans_.emplace(std::move(key), std::move(made)).first;
   }
   found->second.step = one.step;

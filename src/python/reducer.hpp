@@ -28,7 +28,7 @@
 namespace adasum::python {
 
 /// @throws bad_input  they cannot be read
-void require_rule_and_options(const std::string& rule, const std::string& options);
+void require_settings(const std::string& rule, const std::string& options, const std::string& choice);
 
 /// Reduces tensors among the ranks of a process group on the group's thread, so that the caller, which is the backward pass,
 /// goes on. Plans are made when a tensor of new segments comes, and kept until none has come for some steps:
@@ -109,12 +109,14 @@ class reducer {
   };
   struct kept_plan {
     c::any_plan plan;
-    std::int64_t step = 0;  // in which it was used last
+    bool may_fail_late = false;  // see run_on_all
+    std::int64_t step = 0;       // in which it was used last
   };
 
   future submit(const std::shared_ptr<job>& one);
   void carry_out(job& one);
-  void reduce_now(job& one);
+  template <class Run>
+  void run_on_all(const job& one, bool may_fail_late, const Run& run);
   void carry_out_rows(const job& one);
   void keep_report(const job& one, const report& found);
   void refuse(const job& one);

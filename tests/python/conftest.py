@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import datetime
+import os
 
 import numpy
 import pytest
@@ -19,6 +20,8 @@ def pytest_configure(config):
         import torch
 
         torch.set_default_device(device)
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
 
 
 def pytest_collection_modifyitems(config, items):

@@ -33,13 +33,6 @@ def is_odd_one():
 
 
 @pytest.fixture
-def tells_failures(pytestconfig):
-    """Where a group sends tensors of devices, all processes hear of a failure behind the last message."""
-    if pytestconfig.getoption("backend") == "gloo":
-        pytest.skip("gloo sends no tensors of devices")
-
-
-@pytest.fixture
 def of_cpu(pytestconfig):
     """By which kernels tensors of the CPU are reduced."""
     return "pytorch" if pytestconfig.getoption("kernels") == "pytorch" else "compiled"
@@ -115,7 +108,7 @@ def test_kernels_that_do_not_exist(device):
 
 
 @pytest.mark.parametrize("operator", ["aten::sum", "aten::mul"])
-def test_an_operator_that_fails_on_one_process(emulated, tells_failures, device, operator):
+def test_an_operator_that_fails_on_one_process(emulated, device, operator):
     """All hear of it, nobody waits, and the next reduction is right."""
     state = adasum.torch.State()
     for seed in range(3):
@@ -130,7 +123,7 @@ def test_an_operator_that_fails_on_one_process(emulated, tells_failures, device,
         check(state, device, seed)
 
 
-def test_a_process_without_memory(emulated, tells_failures, device):
+def test_a_process_without_memory(emulated, device):
     state = adasum.torch.State()
     check(state, device)
     mine = torch.ones(100_000, device=device)

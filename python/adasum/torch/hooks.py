@@ -2,6 +2,7 @@
 """A communication hook for DistributedDataParallel."""
 
 import atexit
+import collections
 import datetime
 import inspect
 import operator
@@ -19,7 +20,7 @@ from .._library import name_of, text_of
 from ..report import Report
 
 try:
-    from .._torch import Reducer, Worker, abandon_all, require_rule_and_options
+    from .._torch import Reducer, Worker, abandon_all, require_settings
 except ImportError as problem:
     raise ImportError("adasum.torch: this package was built without PyTorch, or for another version of it; install it again "
                       "where this PyTorch is installed") from problem
@@ -71,8 +72,33 @@ def _group_beside(group: torch.distributed.ProcessGroup, backend: str) -> torch.
         raise BadInput("adasum.torch.State: the process group sends tensors of a device, and PyTorch does not know its processes; "
                        "use one that torch.distributed.new_group has made") from wrong
     order = {"sort_ranks": False} if "sort_ranks" in inspect.signature(torch.distributed.new_group).parameters else {}
-    return torch.distributed.new_group(ranks, backend=backend, timeout=datetime.timedelta(seconds=_timeout_of(group)),
-                                       use_local_synchronization=True, **order)
+    # Only these processes call new_group. So what it counts for the names of groups, which all processes must count alike, stays
+    # as it was, and it must not split a communicator of all processes, as it does where the default group knows its device.
+    distributed = torch.distributed.distributed_c10d
+    world, default = distributed._world, distributed._get_default_group()
+    count, device = world.group_count, getattr(default, "bound_device_id", None)
+    _groups_beside[tuple(ranks)] += 1
+    world.group_count = -_groups_beside[tuple(ranks)]
+    try:
+        if device is not None:
+            default.bound_device_id = None
+        made = torch.distributed.new_group(ranks, backend=backend, timeout=datetime.timedelta(seconds=_timeout_of(group)),
+                                           use_local_synchronization=True, **order)
+    finally:
+        world.group_count = count
+        if device is not None:
+            default.bound_device_id = device
+    weakref.finalize(group, _end, made).atexit = False
+    return made
+
+
+_groups_beside: collections.Counter[tuple[int, ...]] = collections.Counter()
+"""How many of these processes have been made, which tells apart their names."""
+
+
+def _end(group: torch.distributed.ProcessGroup) -> None:
+    if group in torch.distributed.distributed_c10d._world.pg_map:  # and not destroyed with all others
+        torch.distributed.destroy_process_group(group)
 
 
 def _device_types(group: torch.distributed.ProcessGroup) -> list[torch.device]:
@@ -86,12 +112,13 @@ def _sends_from_devices(group: torch.distributed.ProcessGroup) -> bool:
                for device in _device_types(group))
 
 
-def _processors() -> dict[str, str]:
-    """For each type of device: what may make PyTorch's operators round differently there, in a few characters."""
+def _processors(group: torch.distributed.ProcessGroup) -> dict[str, str]:
+    """For each type of device: what may make PyTorch's operators round differently there, in a few characters. (Asking for that
+    of an accelerator begins its use, so only where the group sends its tensors.)"""
     found = {}
     if hasattr(getattr(torch.backends, "cpu", None), "get_cpu_capability"):
         found["cpu"] = torch.backends.cpu.get_cpu_capability()
-    if hasattr(torch, "accelerator") and torch.accelerator.is_available():
+    if _sends_from_devices(group) and hasattr(torch, "accelerator") and torch.accelerator.is_available():
         kind = torch.accelerator.current_accelerator()
         try:
             properties = torch.get_device_module(kind).get_device_properties(torch.accelerator.current_device_index())
@@ -164,7 +191,7 @@ class State:
         elif problem:
             raise BadInput(problem)
         else:
-            require_rule_and_options(self._rule, self._options)
+            require_settings(self._rule, self._options, self._kernels)
 
     def _begin_anew(self) -> None:
         self._connected: Optional[tuple[torch.distributed.ProcessGroup, Reducer]] = None
@@ -181,7 +208,7 @@ class State:
         return torch.distributed.distributed_c10d._get_default_group()
 
     def _connect(self, group: torch.distributed.ProcessGroup, problem: str = "") -> Reducer:
-        reducer = Reducer(_worker_of(group), self._rule, self._options, self._shard, problem, self._kernels, _processors())
+        reducer = Reducer(_worker_of(group), self._rule, self._options, self._shard, problem, self._kernels, _processors(group))
         self._connected = group, reducer
         return reducer
 
@@ -265,9 +292,13 @@ class State:
                 "a sparse gradient cannot share one set of weights with the whole model. Use nn.Embedding(sparse=False); or "
                 "per_layer=True and a rule that works layer by layer, such as 'adasum'")
         else:
-            whole = torch.cat([buffer for buffer, _, _ in waiting])
-            lengths = sum((lengths for _, lengths, _ in waiting), []) if self._per_layer else [whole.numel()]
-            reduced = self._reducer.reduce(whole, lengths)
+            try:
+                whole = torch.cat([buffer for buffer, _, _ in waiting])
+            except RuntimeError as problem:  # no memory for it, for example
+                reduced = self._reducer.refuse(f"the gradients of the whole model cannot be put together: {problem}")
+            else:
+                lengths = sum((lengths for _, lengths, _ in waiting), []) if self._per_layer else [whole.numel()]
+                reduced = self._reducer.reduce(whole, lengths)
         reduced.add_done_callback(hand_out)
 
     def __copy__(self) -> "State":

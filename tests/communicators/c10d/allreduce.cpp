@@ -3,6 +3,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +24,12 @@ namespace {
 
 const adasum::serial_space on_host;
 const adasum::aten_space on_device(at::kCPU);
+
+/// One that sends what aten_space has on the CPU as it sends what is on a device.
+adasum::c10d_communicator communicator_for_devices() {
+  const auto group = gloo_group();
+  return adasum::c10d_communicator(group, std::chrono::minutes(30), group);
+}
 
 /// The same elements as a tensor, which owns them.
 template <class T>
@@ -71,11 +80,39 @@ TEST_CASE("tensors of each element type, by single calls and by posted plans") {
 
 TEST_CASE("a device's, through the host and from device to device") {
   check_types(on_device, adasum::c10d_communicator(gloo_group()));
-  check_types(on_device, adasum::c10d_communicator(gloo_group(), std::chrono::minutes(30), gloo_group()));
+  check_types(on_device, communicator_for_devices());
+}
+
+namespace {
+
+/// Measures once, and then fails when it is told.
+struct failing_space : adasum::aten_space {
+  using aten_space::aten_space;
+  template <adasum::scalar T>
+  void measure(const adasum::slice& window, std::span<const T* const> vectors, double* gram) const {
+    if (*fails) throw std::runtime_error("this device has failed");
+    aten_space::measure(window, vectors, gram);
+  }
+  std::shared_ptr<bool> fails = std::make_shared<bool>(false);
+};
+
+}  // namespace
+
+TEST_CASE("a device that fails between stages: nobody waits for what is not sent") {
+  for (const auto& comm : {communicator_for_devices(), adasum::c10d_communicator(gloo_group())}) {
+    const failing_space failing(at::kCPU);
+    std::vector<float> gradient(1000, static_cast<float>(comm.rank()) + 1);
+    auto plan = adasum::plan_allreduce<float>(failing, comm, gradient.size(), adasum::schedules::recursive_halving{});
+    CHECK_NOTHROW(plan(gradient));
+    *failing.fails = comm.rank() == 0;
+    if (comm.size() > 2) CHECK_THROWS(plan(gradient));
+    *failing.fails = false;
+    CHECK_NOTHROW(plan(gradient));
+  }
 }
 
 TEST_CASE("ranks that disagree all throw") {
-  const adasum::c10d_communicator comm(gloo_group(), std::chrono::minutes(30), gloo_group());
+  const auto comm = communicator_for_devices();
   if (comm.size() == 1) return;
   const auto check = [&](const auto& anywhere) {
     std::vector<float> gradient(comm.rank() == 0 ? 10 : 11, 1.0f);

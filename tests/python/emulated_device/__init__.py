@@ -9,8 +9,9 @@ import torch
 import torch.distributed
 import torch.utils.cpp_extension
 
-lacks = ("sparse", "mkldnn", "quantized", "distributed", "negative", "conjugate", "convolutions", "registered_with_fsdp", "copies_of_models",
-         "models_that_are_split", "cannot_be_combined_and_stay", "other_memory", "goes_on_from_a_saved_state", "groups_timeout",
+lacks = ("sparse", "mkldnn", "quantized", "distributed", "negative", "conjugate", "convolutions", "registered_with_fsdp",
+         "copies_of_models", "models_that_are_split", "cannot_be_combined_and_stay", "other_memory",
+         "goes_on_from_a_saved_state", "groups_timeout",
          "gradient_scaler")
 """Words in the names of tests that need what PyTorch has not for devices of this kind, or this one does not do."""
 
