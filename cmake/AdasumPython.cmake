@@ -58,7 +58,7 @@ adasum_add_python_package(adasum_python "${package}" adasum_python_calls)
 # the system has one.
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -I -c "import torch, os; c = torch._C
-print(torch.__version__, os.path.dirname(torch.__file__), int(c._GLIBCXX_USE_CXX11_ABI), sep=';')
+print(torch.__version__, os.path.dirname(torch.__file__), int(c._GLIBCXX_USE_CXX11_ABI), torch.version.cuda or 0, sep=';')
 print(*(f'PYBIND11_{name}=\"{value}\"' for name in ('COMPILER_TYPE', 'STDLIB', 'BUILD_ABI')
         if (value := getattr(c, '_PYBIND11_' + name, None))), sep=';')"
   OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE problem RESULT_VARIABLE status)
@@ -73,7 +73,7 @@ if(NOT Python_Development.Module_FOUND)
   message(FATAL_ERROR "adasum: the package for PyTorch needs Python's headers (Debian: python3-dev)")
 endif()
 string(REPLACE "\n" ";" found "${found};")
-list(POP_FRONT found version folder new_abi)
+list(POP_FRONT found version folder new_abi cuda)
 message(STATUS "adasum: PyTorch ${version} in ${folder}")
 # PyTorch's classes are known to modules that were compiled with the same pybind11, and by a compiler that counts as the same:
 # its own copy, if it brings one, and the names that it was compiled with, if it tells them (before 2.9).
@@ -98,13 +98,20 @@ target_include_directories(adasum_python_torch SYSTEM PRIVATE
   "${ADASUM_PYBIND11_HEADERS}" "${headers}" "${headers}/torch/csrc/api/include")
 target_include_directories(adasum_python_torch PRIVATE "${PROJECT_SOURCE_DIR}/src/torch/include")
 target_link_libraries(adasum_python_torch PRIVATE adasum_calls adasum ${libraries})
-# With the project's CUDA, and a PyTorch that has it, too: kernels for its tensors. They bring the CUDA runtime with them, which
-# shares devices and streams with PyTorch's.
-find_library(cuda_of_torch c10_cuda PATHS "${folder}/lib" NO_DEFAULT_PATH NO_CACHE)
-if(ADASUM_CUDA AND cuda_of_torch)
+# With the project's CUDA, and a PyTorch that has it, too: kernels for its tensors, with the runtime that PyTorch has loaded, so
+# that both mean the same by the current device.
+if(ADASUM_CUDA AND cuda)
+  if(NOT cuda MATCHES "^${CUDAToolkit_VERSION_MAJOR}\\.")
+    message(FATAL_ERROR "adasum: this PyTorch was built for CUDA ${cuda}, and nvcc is of ${CUDAToolkit_VERSION}: use one of the "
+                        "same major version, or leave out ADASUM_CUDA")
+  endif()
+  file(STRINGS "${headers}/c10/core/impl/DeviceGuardImplInterface.h" names_streams REGEX getStreamNativeHandle)
+  if(NOT names_streams)
+    message(FATAL_ERROR "adasum: PyTorch ${version} is too old for kernels for CUDA: it does not tell its streams")
+  endif()
   target_sources(adasum_python_torch PRIVATE src/python/cuda_kernels.cu)
   target_compile_options(adasum_python_torch PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
-  set_target_properties(adasum_python_torch PROPERTIES CUDA_RUNTIME_LIBRARY Static)
+  set_target_properties(adasum_python_torch PROPERTIES CUDA_RUNTIME_LIBRARY Shared)
   message(STATUS "adasum: adasum.torch with kernels for CUDA (${CMAKE_CUDA_ARCHITECTURES})")
   target_compile_definitions(adasum_python_torch PRIVATE ADASUM_WITH_CUDA=1)
 else()
