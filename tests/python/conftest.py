@@ -50,8 +50,10 @@ def everything_waits(pytestconfig):
     yield
     if pytestconfig.getoption("device") == "emulated":
         import emulated_device
+        import torch
 
         assert not emulated_device.complaints()
+        torch.accelerator.synchronize()  # what a test has left behind, with an exception for example, is not the next one's
 
 
 @pytest.fixture

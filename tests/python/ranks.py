@@ -9,6 +9,11 @@ import adasum.torch
 from adasum.torch.hooks import host_group_of
 
 
+def device():
+    """The type of that on which tensors are made."""
+    return torch.empty(0).device.type
+
+
 def world():
     return torch.distributed.get_rank(), torch.distributed.get_world_size()
 

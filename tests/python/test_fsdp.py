@@ -6,7 +6,7 @@ import torch
 import torch.distributed
 
 import adasum.torch
-from ranks import batch_of, combined, gradients_of, require_close, require_same_bits
+from ranks import batch_of, combined, device, gradients_of, require_close, require_same_bits
 
 try:
     from torch.distributed.device_mesh import init_device_mesh
@@ -80,7 +80,7 @@ def expected(mesh, rule="adasum", per_layer=True, steps=(0,)):
 @pytest.mark.parametrize("separately", [True, False])
 @pytest.mark.parametrize("rule", ["adasum", "mean", "centred_clipping:radius=0.1,per_segment=yes"])
 def test_is_the_rule_of_whole_gradients(shape, separately, rule):
-    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    mesh = init_device_mesh(device(), shape, mesh_dim_names=names)
     model = sharded(mesh["shard"], separately)
     state = adasum.torch.apply_to_fsdp(model, mesh, rule)
     for step in range(3):
@@ -97,7 +97,7 @@ def test_is_the_rule_of_whole_gradients(shape, separately, rule):
 @needs_hook
 @pytest.mark.parametrize("rule, per_layer", [("adasum", False), ("multi_krum:byzantine=0", True)])
 def test_rule_for_the_whole_model(rule, per_layer):
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    mesh = init_device_mesh(device(), (2, 2), mesh_dim_names=names)
     model = sharded(mesh["shard"], separately=False)
     adasum.torch.apply_to_fsdp(model, mesh, rule, per_layer=per_layer)
     require_close(backward(model), expected(mesh, rule, per_layer=False))
@@ -107,7 +107,7 @@ def test_rule_for_the_whole_model(rule, per_layer):
 
 @needs_hook
 def test_training_keeps_replicas_equal():
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    mesh = init_device_mesh(device(), (2, 2), mesh_dim_names=names)
     model = sharded(mesh["shard"])
     found = []
     adasum.torch.apply_to_fsdp(model, mesh, wire="bfloat16", report_every=2, on_report=lambda step, _: found.append(step))
@@ -124,7 +124,7 @@ def test_training_keeps_replicas_equal():
 @needs_hook
 def test_accumulation():
     """Gradients of several backward passes are combined once."""
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    mesh = init_device_mesh(device(), (2, 2), mesh_dim_names=names)
     model = sharded(mesh["shard"])
     state = adasum.torch.apply_to_fsdp(model, mesh)
     model.set_requires_gradient_sync(False)
@@ -139,7 +139,7 @@ def test_accumulation():
 @pytest.mark.parametrize("reduce_dtype, tolerance", [(torch.bfloat16, 2e-2), (torch.float16, 3e-3), (torch.float64, 1e-6)])
 @pytest.mark.parametrize("shape", [(2, 2), (1, 4)])
 def test_types(reduce_dtype, tolerance, shape):
-    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    mesh = init_device_mesh(device(), shape, mesh_dim_names=names)
     model = sharded(mesh["shard"], mp_policy=MixedPrecisionPolicy(reduce_dtype=reduce_dtype))
     adasum.torch.apply_to_fsdp(model, mesh)
     for one, other in zip(backward(model), expected(mesh)):
@@ -159,7 +159,7 @@ class Complex(torch.nn.Module):
 @needs_hook
 @pytest.mark.parametrize("shape", [(2, 2), (4, 1)])
 def test_complex(shape):
-    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    mesh = init_device_mesh(device(), shape, mesh_dim_names=names)
     model = fully_shard(Complex(), mesh=mesh["shard"])
     adasum.torch.apply_to_fsdp(model, mesh)
 
@@ -180,7 +180,7 @@ def test_complex(shape):
 @needs_hook
 def test_overflow_in_one_replica():
     rank = torch.distributed.get_rank()
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    mesh = init_device_mesh(device(), (2, 2), mesh_dim_names=names)
 
     def with_overflow(policy):
         model = sharded(mesh["shard"])
@@ -198,7 +198,7 @@ def test_overflow_in_one_replica():
 @needs_hook
 def test_overflow_that_one_process_has():
     """In an element of which the other process of the replica has nothing."""
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    mesh = init_device_mesh(device(), (2, 2), mesh_dim_names=names)
     for policy, is_skipped in ("propagate", True), ("exclude", False):
         model = sharded(mesh["shard"], make=lambda: Network(overflows=torch.distributed.get_rank() == 3))
         state = adasum.torch.apply_to_fsdp(model, mesh, nonfinite=policy)
@@ -220,7 +220,7 @@ def test_overflow_that_one_process_has():
 @needs_hook
 def test_part_of_the_processes():
     """The mesh is a part of another one, as with pipelines: two models train beside each other."""
-    mesh = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("pipeline", *names))[names]
+    mesh = init_device_mesh(device(), (2, 2, 1), mesh_dim_names=("pipeline", *names))[names]
     model = sharded(mesh["shard"])
     adasum.torch.apply_to_fsdp(model, mesh)
     require_close(backward(model), expected(mesh))
@@ -228,7 +228,7 @@ def test_part_of_the_processes():
 
 @needs_hook
 def test_unused_parameters():
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    mesh = init_device_mesh(device(), (2, 2), mesh_dim_names=names)
 
     def applied(make):
         model = sharded(mesh["shard"], make=make)
@@ -250,7 +250,7 @@ def test_unused_parameters():
 
 @needs_hook
 def test_bad_input():
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+    mesh = init_device_mesh(device(), (2, 2), mesh_dim_names=names)
     row = torch.distributed.get_rank() // 2 * 2
     for model, on, message in [
             (sharded(mesh["shard"]), mesh["shard"], r"1 dimension\(s\); it needs two"),
@@ -278,13 +278,13 @@ def test_parts_of_any_lengths():
     """State.reduce of gradients that the program has cut itself: of each, the first part has 3 elements, the second 7."""
     rank = torch.distributed.get_rank()
     replica, part = rank % 2, rank // 2
-    whole = [torch.arange(1.0, 11.0), torch.linspace(3, -2, 10)]
+    whole = [torch.arange(1.0, 11.0, device="cpu"), torch.linspace(3, -2, 10, device="cpu")]
     cut = lambda one: [torch.cat([one[:3], one[4:4]]), torch.cat([one[3:4], one[4:]])][part]  # noqa: E731
     lengths = [[3, 0], [1, 6]][part]
-    mine = cut(whole[replica]).clone()
+    mine = cut(whole[replica]).clone().to(device())
     adasum.torch.State(shard=(replica, part)).reduce(mine, lengths).wait()
-    result = adasum.tree(whole, torch.empty(10), segments=[4, 6])[0]
-    torch.testing.assert_close(mine, cut(result))
+    result = adasum.tree(whole, torch.empty_like(whole[0]), segments=[4, 6])[0]
+    torch.testing.assert_close(mine.cpu(), cut(result))
     with pytest.raises(adasum.Error, match="shard|replica"):
         adasum.torch.State(shard=(0, rank)).reduce(mine, lengths).wait() if rank else \
             adasum.torch.State(shard=(7, 0)).reduce(mine, lengths).wait()

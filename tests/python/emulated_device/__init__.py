@@ -11,8 +11,7 @@ import torch.utils.cpp_extension
 
 lacks = ("sparse", "mkldnn", "quantized", "distributed", "negative", "conjugate", "convolutions", "registered_with_fsdp",
          "copies_of_models", "models_that_are_split", "cannot_be_combined_and_stay", "other_memory",
-         "goes_on_from_a_saved_state", "groups_timeout",
-         "gradient_scaler")
+         "goes_on_from_a_saved_state", "groups_timeout", "gradient_scaler", "unused_parameters", "overflow_that_one_process_has")
 """Words in the names of tests that need what PyTorch has not for devices of this kind, or this one does not do."""
 
 folder = pathlib.Path(__file__).parent
@@ -37,6 +36,11 @@ module._is_in_bad_fork = lambda: False
 module.manual_seed_all = lambda seed: None
 module.get_amp_supported_dtype = lambda: [torch.bfloat16, torch.float16]
 module.get_device_properties = lambda device=None: types.SimpleNamespace(major=1, minor=0, multi_processor_count=1)
+module.Stream = lambda priority=0: torch.Stream(torch.device("emulated"), priority=priority)
+module.Event = lambda: torch.Event(torch.device("emulated"))
+module.current_stream = lambda device=None: torch.accelerator.current_stream()
+module.stream = lambda stream: stream  # which is a context manager
+module.current_device = lambda: 0
 
 torch.utils.rename_privateuse1_backend("emulated")
 torch._register_device_module("emulated", module)

@@ -106,6 +106,10 @@ class backend final : public c10d::Backend {
   work_ptr all_gather_single(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) {
     return _allgather_base(out, in, options);
   }
+  work_ptr all_gather_single_coalesced(tensors& out, tensors& in, const c10d::AllgatherOptions& options) {
+    for (std::size_t i = 0; i < out.size(); ++i) _allgather_base(out[i], in[i], options);
+    return c10::make_intrusive<done>(out);
+  }
   work_ptr reduce_scatter_single(at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
     return _reduce_scatter_base(out, in, options);
   }

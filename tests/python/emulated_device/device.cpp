@@ -60,6 +60,8 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
   bool queryStream(const c10::Stream&) const override { return true; }
   void synchronizeStream(const c10::Stream& one) const override { device::only().wait(device::only().now(one.id())); }
 
+  void synchronizeDevice(c10::DeviceIndex) const override { device::only().wait_for_all(); }
+
   void record(void** event, const c10::Stream& one, c10::DeviceIndex, c10::EventFlag) const override {
     if (*event == nullptr) *event = new clock;
     *static_cast<clock*>(*event) = device::only().now(one.id());

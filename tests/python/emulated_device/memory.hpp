@@ -41,6 +41,12 @@ class device {
     const std::lock_guard lock(mutex_);
     TORCH_CHECK_WITH(OutOfMemoryError, used_ + bytes <= limit_, "emulated device: out of memory: ", bytes,
                      " more bytes");
+    // A caching allocator would give it what has been freed on this stream.
+    merge(streams_[stream], of_host_);
+    for (const auto& [other, time] : std::exchange(freed_[stream], {}))
+      if (streams_[stream][other] < time)
+        complain("memory of stream " + std::to_string(stream) + " is used again while stream " + std::to_string(other) +
+                 " may use it");
     const auto size = (bytes + 4095) / 4096 * 4096 + 4096;
     auto* const address = map(size, PROT_NONE);
     blocks_[address] = {
@@ -53,11 +59,8 @@ class device {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(static_cast<char*>(at));
     const auto& one = found->second;
-    // A caching allocator would now give it to the stream of its allocation.
     for (const auto& [stream, time] : one.used)
-      if (stream != one.of && !one.recorded.contains(stream) && streams_[one.of][stream] < time)
-        complain("memory of stream " + std::to_string(one.of) + " is freed while stream " + std::to_string(stream) +
-                 " may use it");
+      if (stream != one.of && !one.recorded.contains(stream)) merge(freed_[one.of], {{stream, time}});
     used_ -= one.bytes;
     munmap(found->first, one.size);
     munmap(one.host, one.size);
@@ -101,6 +104,11 @@ class device {
   void wait(const clock& moment) {
     const std::lock_guard lock(mutex_);
     merge(of_host_, moment);
+  }
+
+  void wait_for_all() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [stream, known] : streams_) merge(of_host_, known);
   }
 
   /// An operator on the current stream begins. Complains if it uses what another stream may be writing, or writes what another
@@ -172,6 +180,7 @@ class device {
   std::mutex mutex_;
   std::map<char*, block> blocks_;
   std::map<stream_id, clock> streams_;
+  std::map<stream_id, clock> freed_;  // of each stream: how far others may use memory that has been freed there
   clock of_host_;  // what any of its threads has waited for
   stream_id last_stream_ = 0;
   std::size_t used_ = 0, limit_ = SIZE_MAX / 2;
