@@ -117,7 +117,7 @@ class device_messages {
         throw;
       }
       if (together) finish_coalescing(*group_, device);
-      for (auto& [work, doing, peer] : works_) host_.guarded(doing, peer, [&] { work->wait(); });
+      for (auto& one : works_) host_.guarded(one.doing, one.peer, [&] { one.work->wait(); });
       works_.clear();
     });
     host_.require_right(wrong);
