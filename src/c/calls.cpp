@@ -57,6 +57,7 @@ constexpr element_type described{to_string(format_of<T>), alignof(T), &adasum::d
                                  &pair_of<T>, &combination_of<T>};
 
 adasum::detail::space_ref space_for(const element_type& type) { return {*type.of_space, &space()}; }
+
 /// What a call or a plan is made for; the engine works on copies.
 adasum::detail::plan_arguments arguments_of(const adasum::detail::space_ref& where,
                                             const adasum::detail::communicator_ref& comm, const request& asked,

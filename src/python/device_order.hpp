@@ -62,7 +62,11 @@ class device_order {
       if (guard_) guard_->current_stream().synchronize();
     }
     /// The same after a failure, since nobody waits for the stream then.
-    void drain() const noexcept try { wait(); } catch (const std::exception&) {  // the device itself has failed
+    void drain() const noexcept {
+      try {
+        wait();
+      } catch (const std::exception&) {  // the device itself has failed
+      }
     }
 
    private:

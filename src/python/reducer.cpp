@@ -97,9 +97,7 @@ reducer::reducer(std::shared_ptr<group_worker> worker, const std::string& rule, 
           asked_.part = std::move(part);
           adasum::detail::call_signature mine;
           mine.set(mine.activity, call);
-          adasum::detail::agreement_memory memory(worker_->comm().size());
-          const std::size_t none[] = {0};
-          others.meet(mine, segments_view{none}, memory);
+          others.meet(mine);
         });
   });
 }

@@ -66,7 +66,6 @@ def process_group(pytestconfig):
     """PyTorch's default one, of the processes that processes.py starts."""
     import torch.distributed
 
-
     torch.set_num_threads(1)
     torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 256  # so that the tests' small networks have several buckets
     usual = {"cpu": "gloo", "emulated": "emulated_ccl", "cuda": "nccl"}[pytestconfig.getoption("device")]

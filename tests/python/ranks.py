@@ -18,6 +18,12 @@ def world():
     return torch.distributed.get_rank(), torch.distributed.get_world_size()
 
 
+def is_odd_one():
+    """Whether this is the rank on which something is otherwise."""
+    rank, size = world()
+    return rank == size - 1
+
+
 def network(seed=1, width=20):
     torch.manual_seed(seed)
     return torch.nn.Sequential(torch.nn.Linear(10, width), torch.nn.ReLU(), torch.nn.Linear(width, 3))

@@ -6,7 +6,7 @@ import torch
 import torch.distributed
 
 import adasum.torch
-from ranks import combined, require_close, require_same_bits, world
+from ranks import combined, is_odd_one, require_close, require_same_bits, world
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,6 @@ def emulated(device):
 
     emulated_device.operators()
     return emulated_device
-
-
-def is_odd_one():
-    rank, size = world()
-    return rank == size - 1
 
 
 @pytest.fixture

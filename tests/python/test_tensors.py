@@ -9,14 +9,9 @@ import torch.distributed
 from torch.nn.parallel import DistributedDataParallel
 
 import adasum.torch
-from ranks import combined, require_close, require_same_bits, world
+from ranks import combined, is_odd_one, require_close, require_same_bits, world
 
 pytestmark = pytest.mark.usefixtures("process_group")
-
-
-def is_odd_one():
-    rank, size = world()
-    return rank == size - 1
 
 
 def filled(view, values):

@@ -151,7 +151,8 @@ class State:
             whole model gets one set of weights, and all buckets wait for the last one.
         report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
-        kernels: By what tensors are reduced. ``"compiled"``: this package's own, for the CPU. ``"pytorch"``: PyTorch's
+        kernels: By what tensors are reduced. ``"compiled"``: this package's own, for the CPU and,
+            if it was installed with them, for CUDA devices. ``"pytorch"``: PyTorch's
             operators, on whatever device a tensor is; sums are made in double. ``"auto"``: the former where they can, and
             otherwise the latter.
         shard: ``(replica, part)``, if gradients are split over several processes: whose gradient this process has, and which

@@ -44,8 +44,8 @@ inline at::Tensor sums_of_short_ranges(const at::Tensor& values, const column_ra
 /// of additions follows from the ranges, so that the same values give the same bits. [rows, columns] → [rows, ranges]
 inline at::Tensor sums_of_ranges(const at::Tensor& values, const column_ranges& ranges, uploads& up) {
   if (ranges.longest() <= block) return sums_of_short_ranges(values, ranges, up);
-  column_ranges blocks,
-      ends;  // of each range, the whole blocks in it; what is before these, of all ranges, then what is behind
+  column_ranges blocks;  // the whole blocks in each range
+  column_ranges ends;    // what is before these, of all ranges, and then what is behind
   for (std::size_t k = 0; k < ranges.begin.size(); ++k) {
     const auto begin = ranges.begin[k], end = begin + ranges.length[k];
     const auto first = std::min((begin + block - 1) / block, end / block);

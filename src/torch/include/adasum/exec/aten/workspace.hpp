@@ -7,7 +7,6 @@
 #include <ATen/Parallel.h>
 
 #include <string>
-#include <utility>
 
 #include "uploads.hpp"
 
