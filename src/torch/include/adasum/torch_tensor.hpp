@@ -5,8 +5,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/DispatchKeySet.h>
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,39 +14,14 @@
 
 #include <adasum/core/error.hpp>
 #include <adasum/core/scalar.hpp>
+#include <adasum/core/torch_types.hpp>
 
 /// PyTorch's tensors as gradients.
 namespace adasum {
 
-/// @cond internal
-template <>
-struct scalar_traits<c10::Half> : stored_as<number_format::binary16> {};
-template <>
-struct scalar_traits<c10::BFloat16> : stored_as<number_format::bfloat16> {};
-/// @endcond
-
 namespace detail {
 
-template <scalar T>
-constexpr at::ScalarType torch_type() {
-  switch (format_of<T>) {
-    case number_format::binary64: return at::kDouble;
-    case number_format::binary32: return at::kFloat;
-    case number_format::binary16: return at::kHalf;
-    case number_format::bfloat16: return at::kBFloat16;
-  }
-  return at::kFloat;
-}
-
-/// A tensor over memory that somebody else owns, of that device and type.
-inline at::Tensor tensor_over(const void* elements, std::size_t count, const at::TensorOptions& options) {
-  return at::for_blob(const_cast<void*>(elements), {static_cast<std::int64_t>(count)})
-      .options(options)
-      .target_device(options.device())
-      .make_tensor();
-}
-
-/// What such a tensor shows is what its memory holds, apart from strides; it may be on any device.
+/// What a tensor shows is what its memory holds, apart from strides; it may be on any device.
 /// @param but  kinds of tensors that are not refused, although PyTorch computes them when they are read
 inline void require_memory(const at::Tensor& tensor, const char* call, c10::DispatchKeySet but = {}) {
   using enum c10::DispatchKey;

@@ -28,7 +28,7 @@
 #include <adasum/core/gram.hpp>
 #include <adasum/core/scalar.hpp>
 #include <adasum/core/segments.hpp>
-#include <adasum/torch_tensor.hpp>
+#include <adasum/core/torch_types.hpp>
 #include "aten/segment_sums.hpp"
 #include "aten/uploads.hpp"
 #include "aten/workspace.hpp"

@@ -18,7 +18,7 @@
 
 #include <adasum/core/concepts.hpp>
 #include <adasum/core/message.hpp>
-#include <adasum/torch_tensor.hpp>
+#include <adasum/core/torch_types.hpp>
 #include "messages.hpp"
 
 namespace adasum::detail::c10d {
