@@ -3,6 +3,8 @@
 
 #include <adasum/core/error.hpp>
 #include <adasum/core/scalar.hpp>
+#include <adasum/detail/engine/call_signature.hpp>
+#include <adasum/detail/engine/collective_setup.hpp>
 #include <adasum/exec/aten.hpp>
 #include <adasum/exec/serial.hpp>
 
@@ -28,12 +30,21 @@ template <class Space>
 void make_on(at::Device device, const processor_names& processors, c::any_plan& plan, group_worker& worker, int type,
              const c::request& asked, const c::call_arguments& given) {
   std::optional<Space> space;
-  c::prepare_among_ranks(worker.host_comm(), given, [&] {
-    const auto known = processors.find(c10::DeviceTypeName(device.type(), true));
-    space.emplace(device, known == processors.end() ? "" : known->second);
-  });
+  const auto on_space = [&] { return adasum::detail::space_ref{table_of<Space>(type), &*space}; };
+  // Not only with check_agreement: ranks that round differently would go on with different parameters.
+  adasum::detail::collective_setup(given.call, worker.host_comm(), c::asks_for_agreement(given.options))
+      .run([&](auto& others) {
+        const auto kind = c10::DeviceTypeName(device.type(), true);
+        const auto known = processors.find(kind);
+        space.emplace(device, known == processors.end() ? "" : known->second);
+        adasum::detail::call_signature mine;
+        mine.set(mine.activity, "making a plan");
+        mine.set(mine.location, kind);
+        mine.set(mine.space, on_space().arithmetic());
+        others.meet(mine);
+      });
   worker.connect(device, asked.call);
-  plan.make({table_of<Space>(type), &*space}, adasum::detail::ref_to_communicator(*space, worker.comm()), asked);
+  plan.make(on_space(), adasum::detail::ref_to_communicator(*space, worker.comm()), asked);
 }
 
 }  // namespace

@@ -27,8 +27,10 @@ int type_of(const at::Tensor& tensor) {
 }
 
 c::request asked_of(const std::string& rule, const std::string& options) {
-  return c::rule_and_options_of(
-      {.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options.c_str()});
+  auto asked =
+      c::rule_and_options_of({.call = call, .count = 0, .type = 0, .rule = rule.c_str(), .options = options.c_str()});
+  adasum::detail::require_valid(asked.choices, call);
+  return asked;
 }
 
 std::string text_of(const std::exception& problem) {

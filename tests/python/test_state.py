@@ -18,7 +18,7 @@ import torch.distributed
 from torch.nn.parallel import DistributedDataParallel
 
 import adasum.torch
-from ranks import batch_of, network, require_same_bits, world
+from ranks import batch_of, is_odd_one, network, require_same_bits, world
 
 pytestmark = pytest.mark.usefixtures("process_group")
 
@@ -45,12 +45,25 @@ def test_what_one_rank_does_wrong_all_hear():
 def test_a_state_that_one_rank_cannot_make():
     rank, size = world()
     for check, heard in ((False, adasum.CommunicationError), (True, adasum.AgreementError)):
-        for wrong in ({"rule": "nonsense"}, {"rule": 3}, {"report_every": -1}):
+        for wrong in ({"rule": "nonsense"}, {"rule": 3}, {"report_every": -1}, {"per_layer": "no"}, {"timeout": -1}):
             with pytest.raises(adasum.BadInput if rank == size - 1 else heard):
                 adasum.torch.State(check_agreement=check, **(wrong if rank == size - 1 else {}))
     with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.CommunicationError):
         adasum.torch.State(wire="nonsense" if rank == size - 1 else "same")
     adasum.torch.State().reduce(torch.ones(3)).wait()
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_processors_that_round_differently(check, monkeypatch):
+    """By PyTorch's operators, on each process's own processor."""
+    rank, size = world()
+    if size == 1:
+        pytest.skip("needs two processes")
+    monkeypatch.setattr(adasum.torch.hooks, "_processors", lambda _: {"cpu": "the odd one" if is_odd_one() else "usual"})
+    state = adasum.torch.State(kernels="pytorch", check_agreement=check)
+    with pytest.raises(adasum.Error, match="the odd one" if check else "different calls"):
+        state.reduce(torch.ones(3, device="cpu")).wait()
+    adasum.torch.State(kernels="compiled").reduce(torch.ones(3, device="cpu")).wait()  # rounds alike on all of them
 
 
 def test_arguments_that_are_no_tensor_or_no_lengths():

@@ -15,7 +15,7 @@ import torch.distributed
 
 from .._errors import BadInput, CommunicationError
 from ..report import Report
-from .hooks import State, host_group_of
+from .hooks import State, host_group_of, require_group
 
 _call = "adasum.torch.DeltaOptimizer"
 _types = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -53,14 +53,17 @@ class DeltaOptimizer(torch.optim.Optimizer):
         def check() -> list[int]:
             if not isinstance(optimizer, torch.optim.Optimizer):
                 raise BadInput(f"{_call}: the optimizer to wrap must be a torch.optim.Optimizer, not {type(optimizer).__name__}")
+            if not isinstance(per_layer, bool):
+                raise BadInput(f"{_call}: per_layer must be True or False, not {per_layer!r}")
             return []
 
-        self._group, self._per_layer = process_group, per_layer
-        self._state = State(process_group, rule, **options)
-        if torch.distributed.is_initialized():
+        require_group(process_group)
+        if torch.distributed.is_initialized():  # before the State, whose options come from the same call
             _on_all(process_group, 0, check)
         else:
             check()
+        self._group, self._per_layer = process_group, per_layer
+        self._state = State(process_group, rule, **options)
         self._changes: dict[tuple[torch.device, torch.dtype], torch.Tensor] = {}
         self._checked: list[torch.Tensor] = []  # parameters that were equal on all processes when it was last checked
         self.optimizer = optimizer

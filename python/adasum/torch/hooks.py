@@ -151,10 +151,9 @@ class State:
             whole model gets one set of weights, and all buckets wait for the last one.
         report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
-        kernels: By what tensors are reduced. ``"compiled"``: this package's own, for the CPU and,
-            if it was installed with them, for CUDA devices. ``"pytorch"``: PyTorch's
-            operators, on whatever device a tensor is; sums are made in double. ``"auto"``: the former where they can, and
-            otherwise the latter.
+        kernels: What computes. ``"compiled"``: this package's own kernels, for the CPU and, if it was installed with them, for
+            CUDA devices. ``"pytorch"``: PyTorch's operators, on whatever device a tensor is; sums are made in double.
+            ``"auto"``: the former where there are any, and otherwise the latter.
         shard: ``(replica, part)``, if gradients are split over several processes: whose gradient this process has, and which
             part of it. The group then has replicas x parts processes, and the weights are those of the whole gradients. Segment
             k of each part belongs to segment k of the whole gradient; its length may differ from part to part, and may be zero.
@@ -170,18 +169,12 @@ class State:
                  per_layer: bool = True, report_every: int = 0,
                  on_report: Optional[Callable[[int, list[Report]], object]] = None,
                  kernels: str = "auto", shard: Optional[tuple[int, int]] = None, **options: Any) -> None:
-        if process_group is not None and not isinstance(process_group, torch.distributed.ProcessGroup):
-            raise BadInput("adasum.torch.State: the process group must be one that contains this process, not "
-                           f"{process_group!r}")
-        if process_group is not None and type(process_group).size is not torch.distributed.ProcessGroup.size:
-            # This library would find what the wrapper itself was made with, such as one process, and combine nothing.
-            raise BadInput(f"adasum.torch.State: {type(process_group).__name__} wraps a process group; give the group that it "
-                           "wraps (with torchft, the attribute parent, after each change of the quorum)")
+        require_group(process_group)
         self._rule, self._options, problem = "", "", ""
         try:
             self._options = text_of(options).decode()  # first: they say how the others are told
             self._rule = name_of(rule).decode()
-            _require_usable(report_every, on_report, shard)
+            _require_usable(per_layer, report_every, on_report, shard)
         except BadInput as wrong:  # of which the other processes are told
             shard, problem = None, str(wrong)
         self._process_group, self._per_layer, self._shard, self._kernels = process_group, per_layer, shard, str(kernels)
@@ -199,7 +192,7 @@ class State:
         # The buckets of this step, where all of them wait for the last.
         self._waiting: list[tuple[torch.Tensor, list[int], torch.futures.Future]] = []
         self.step = 0
-        """How many steps have begun."""
+        """How many steps :func:`hook`, or :meth:`begin_step`, has begun."""
 
     def _group(self) -> torch.distributed.ProcessGroup:
         if self._process_group is not None:  # which some programs make without init_process_group, such as those with torchft
@@ -227,8 +220,9 @@ class State:
 
     def reduce(self, tensor: torch.Tensor, segments: Optional[Iterable[int]] = None) -> torch.futures.Future:
         """Begins to reduce a tensor in place, whose segments have these lengths, in the order of its indices, whatever its
-        strides. A complex number is one element, and counts as two real ones: inner products are their real parts. Returns a
-        future of the tensor. Collective, in the same order on all processes. To be called between two calls of
+        strides. A complex number is one element, and counts as two real ones: inner products are their real parts. Does not
+        wait for the reduction, but returns a future of the tensor: ``wait()`` raises what went wrong, and until it returns, the
+        tensor must be left alone. Collective, in the same order on all processes. To be called between two calls of
         :meth:`begin_step`; without any, each reduction is a step."""
         if not isinstance(tensor, torch.Tensor):
             return self._reducer.refuse(f"expected a tensor, not {type(tensor).__name__}")
@@ -336,8 +330,22 @@ def _length(one: Any) -> int:
     return operator.index(one)
 
 
-def _require_usable(report_every: Any, on_report: Any, shard: Any) -> None:
+def require_group(group: Any) -> None:
+    """Of which all processes learn nothing: there is no way to tell them."""
+    if group is None:
+        return
+    if not isinstance(group, torch.distributed.ProcessGroup):
+        raise BadInput(f"adasum.torch: the process group must be one that contains this process, not {group!r}")
+    if type(group).size is not torch.distributed.ProcessGroup.size:
+        # This library would find what the wrapper itself was made with, such as one process, and combine nothing.
+        raise BadInput(f"adasum.torch: {type(group).__name__} wraps a process group; give the group that it wraps (with torchft, "
+                       "the attribute parent, after each change of the quorum)")
+
+
+def _require_usable(per_layer: Any, report_every: Any, on_report: Any, shard: Any) -> None:
     call = "adasum.torch.State"
+    if not isinstance(per_layer, bool):
+        raise BadInput(f"{call}: per_layer must be True or False, not {per_layer!r}")
     if not isinstance(report_every, int) or report_every < 0:
         raise BadInput(f"{call}: report_every must be a number of steps, or 0, not {report_every!r}")
     if bool(report_every) != callable(on_report):

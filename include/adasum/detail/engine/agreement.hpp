@@ -190,8 +190,7 @@ class agreement {
 
   static std::string describe(const setup_vote& all) {
     if (all.failed != setup_vote::nobody)
-      return joined({"adasum: ", rank_name(all.failed),
-                     " has failed before the reduction could begin; it throws what happened"});
+      return joined({"adasum: ", rank_name(all.failed), " has failed; its own error says why"});
     if (all.has(setup_vote::compares) && all.has(setup_vote::does_not))
       return "adasum: the option check_agreement is on for some ranks and off for others";
     return "adasum: the ranks are making different calls; set the option check_agreement to learn how they differ";
