@@ -38,8 +38,7 @@ void make_on(at::Device device, const processor_names& processors, c::any_plan& 
         const auto known = processors.find(kind);
         space.emplace(device, known == processors.end() ? "" : known->second);
         adasum::detail::call_signature mine;
-        mine.set(mine.activity, "making a plan");
-        mine.set(mine.location, kind);
+        mine.set(mine.activity, "making a plan for " + kind);
         mine.set(mine.space, on_space().arithmetic());
         others.meet(mine);
       });
