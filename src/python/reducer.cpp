@@ -243,7 +243,8 @@ void reducer::carry_out(job& one) {
 }
 
 /// Runs a plan. PyTorch's operators may fail on one rank behind the last message: then all hear of it before one of them uses
-/// its result. Ranks that have a plan agree on whether that may be.
+/// its result. Ranks that have a plan agree on whether that may be. They also find out there whether they have run different
+/// ones, whose messages may have been of equal lengths.
 template <class Run>
 void reducer::run_on_all(const job& one, bool may_fail_late, const Run& run) {
   if (!may_fail_late) return run();
@@ -252,6 +253,12 @@ void reducer::run_on_all(const job& one, bool may_fail_late, const Run& run) {
     if (one.turn) one.turn->wait();
     adasum::detail::call_signature ending;
     ending.set(ending.activity, "ending a reduction");
+    ending.length = sum_of(one.lengths);
+    ending.segments = one.lengths.size();
+    ending.segments_hash = adasum::detail::hash(one.lengths);
+    ending.set(ending.scalar, c10::toString(one.tensor.scalar_type()));
+    ending.rule = adasum::detail::signature_of(asked_.rule.name, asked_.rule.parameters());
+    ending.set(ending.options, describe(asked_.choices));
     others.meet(ending);
   });
 }

@@ -126,6 +126,11 @@ def test_delta_optimizer_takes_further_parameters(per_layer):
     assert first.tolist() == [2] * size and second.tolist() == [2] * size
     with pytest.raises(adasum.BadInput, match="must be a torch.optim.Optimizer, not list"):
         adasum.torch.DeltaOptimizer([first])
+    with pytest.raises(adasum.BadInput, match="a DeltaOptimizer already"):
+        adasum.torch.DeltaOptimizer(optimizer)
+    for wrong in ({"shard": (0, 0)}, {"per_layer": 1}):
+        with pytest.raises(adasum.BadInput, match=next(iter(wrong))):
+            adasum.torch.DeltaOptimizer(optimizer.optimizer, **wrong)
 
 
 @pytest.mark.skipif(not hasattr(torch.optim.Optimizer, "register_state_dict_post_hook"),

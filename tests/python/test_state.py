@@ -66,6 +66,31 @@ def test_processors_that_round_differently(check, monkeypatch):
     adasum.torch.State(kernels="compiled").reduce(torch.ones(3, device="cpu")).wait()  # rounds alike on all of them
 
 
+def test_reductions_that_differ_where_all_have_plans():
+    """By PyTorch's operators, all find out at the end, even if the messages were of equal lengths."""
+    if world()[1] == 1:
+        pytest.skip("needs two processes")
+    state, mean = adasum.torch.State(kernels="pytorch"), adasum.torch.State(rule="mean", kernels="pytorch")
+    kinds = [lambda: state.reduce(torch.ones(10), [5, 5]), lambda: state.reduce(torch.ones(10), [4, 6]),
+             lambda: mean.reduce(torch.ones(10), [5, 5]), lambda: state.reduce(torch.ones(10, dtype=torch.float16)),
+             lambda: state.reduce(torch.ones(10, dtype=torch.bfloat16)), lambda: state.reduce(torch.ones(10)),
+             lambda: state.reduce(torch.ones(5, dtype=torch.float64))]
+    for reduce in kinds:
+        reduce().wait()
+    for one, other in ((0, 1), (0, 2), (3, 4), (5, 6), (5, 3)):
+        with pytest.raises(adasum.Error):
+            kinds[other if is_odd_one() else one]().wait()
+        assert (kinds[one]().wait() == 1).all()
+
+
+def test_whole_tensors():
+    a = torch.cat([torch.ones(4), torch.zeros(4)]) if is_odd_one() else torch.ones(8)
+    for per_layer, segments in ((True, 2), (False, 1)):
+        state = adasum.torch.State(per_layer=per_layer)
+        state.reduce(a.clone(), [4, 4]).wait()
+        assert len(state.reports()[0]["orthogonalities"]) == segments
+
+
 def test_arguments_that_are_no_tensor_or_no_lengths():
     rank, size = world()
     state = adasum.torch.State()

@@ -147,8 +147,9 @@ class State:
             with the tags 24301 to 24303. Its timeout is how long a process waits for another.
         rule: The rule's name, with parameters after a colon: ``"mean"``, ``"centred_clipping:radius=2"``; :func:`adasum.rules`
             lists them.
-        per_layer: Whether each parameter gets its own weights, and each row of a parameter with sparse gradients. If False, the
-            whole model gets one set of weights, and all buckets wait for the last one.
+        per_layer: Whether each parameter (with :meth:`reduce`, each segment) gets its own weights, and each row of a parameter
+            with sparse gradients. If False, the whole model (each tensor) gets one set of weights, and all buckets wait for the
+            last one.
         report_every: ``on_report`` is called each time this number of steps has ended; 0: never.
         on_report: ``on_report(step, reports)``, with one :class:`adasum.Report` for each bucket.
         kernels: What computes. ``"compiled"``: this package's own kernels, for the CPU and, if it was installed with them, for
@@ -230,6 +231,8 @@ class State:
             lengths = None if segments is None else [_length(one) for one in segments]
         except (TypeError, ValueError) as wrong:
             return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {wrong}")
+        if lengths is not None and not self._per_layer:
+            lengths = [sum(lengths)]
         return self._reducer.reduce(tensor, lengths, problem_of_tensor_class(type(tensor)))
 
     def begin_step(self) -> None:
@@ -346,7 +349,7 @@ def _require_usable(per_layer: Any, report_every: Any, on_report: Any, shard: An
     call = "adasum.torch.State"
     if not isinstance(per_layer, bool):
         raise BadInput(f"{call}: per_layer must be True or False, not {per_layer!r}")
-    if not isinstance(report_every, int) or report_every < 0:
+    if not isinstance(report_every, int) or isinstance(report_every, bool) or report_every < 0:
         raise BadInput(f"{call}: report_every must be a number of steps, or 0, not {report_every!r}")
     if bool(report_every) != callable(on_report):
         raise BadInput(f"{call}: give both report_every above 0 and on_report, a function, or neither")
