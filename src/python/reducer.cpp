@@ -253,9 +253,8 @@ void reducer::run_on_all(const job& one, bool may_fail_late, const Run& run) {
     if (one.turn) one.turn->wait();
     adasum::detail::call_signature ending;
     ending.set(ending.activity, "ending a reduction");
-    ending.length = sum_of(one.lengths);
     ending.segments = one.lengths.size();
-    ending.segments_hash = adasum::detail::hash(one.lengths);
+    if (!asked_.part) ending.segments_hash = adasum::detail::hash(one.lengths);  // or ranks have shards of any lengths
     ending.set(ending.scalar, c10::toString(one.tensor.scalar_type()));
     ending.rule = adasum::detail::signature_of(asked_.rule.name, asked_.rule.parameters());
     ending.set(ending.options, describe(asked_.choices));
