@@ -67,18 +67,17 @@ def test_processors_that_round_differently(check, monkeypatch):
 
 
 def test_reductions_that_differ_where_all_have_plans():
-    """By PyTorch's operators, all find out at the end, even if the messages were of equal lengths."""
+    """By PyTorch's operators, all find out at the end, if the messages were of equal lengths."""
     if world()[1] == 1:
         pytest.skip("needs two processes")
     state, mean = adasum.torch.State(kernels="pytorch"), adasum.torch.State(rule="mean", kernels="pytorch")
     kinds = [lambda: state.reduce(torch.ones(10), [5, 5]), lambda: state.reduce(torch.ones(10), [4, 6]),
              lambda: mean.reduce(torch.ones(10), [5, 5]), lambda: state.reduce(torch.ones(10, dtype=torch.float16)),
-             lambda: state.reduce(torch.ones(10, dtype=torch.bfloat16)), lambda: state.reduce(torch.ones(10)),
-             lambda: state.reduce(torch.ones(5, dtype=torch.float64))]
+             lambda: state.reduce(torch.ones(10, dtype=torch.bfloat16))]
     for reduce in kinds:
         reduce().wait()
-    for one, other in ((0, 1), (0, 2), (3, 4), (5, 6), (5, 3)):
-        with pytest.raises(adasum.Error):
+    for one, other in ((0, 1), (0, 2), (3, 4)):
+        with pytest.raises(adasum.CommunicationError, match="different calls"):
             kinds[other if is_odd_one() else one]().wait()
         assert (kinds[one]().wait() == 1).all()
 

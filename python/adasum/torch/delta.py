@@ -55,7 +55,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
                 raise BadInput(f"{_call}: the optimizer to wrap must be a torch.optim.Optimizer, not {type(optimizer).__name__}")
             if isinstance(optimizer, DeltaOptimizer):
                 raise BadInput(f"{_call}: the optimizer to wrap is a DeltaOptimizer already")
-            if "shard" in options:
+            if options.get("shard") is not None:
                 raise BadInput(f"{_call}: shard is for State; parameters must be whole on each process")
             if not isinstance(per_layer, bool):
                 raise BadInput(f"{_call}: per_layer must be True or False, not {per_layer!r}")

@@ -229,10 +229,10 @@ class State:
             return self._reducer.refuse(f"expected a tensor, not {type(tensor).__name__}")
         try:
             lengths = None if segments is None else [_length(one) for one in segments]
+            if lengths is not None and not self._per_layer:
+                lengths = [_length(sum(lengths))]
         except (TypeError, ValueError) as wrong:
             return self._reducer.refuse(f"the lengths of segments must be a list of integers of at least 0: {wrong}")
-        if lengths is not None and not self._per_layer:
-            lengths = [sum(lengths)]
         return self._reducer.reduce(tensor, lengths, problem_of_tensor_class(type(tensor)))
 
     def begin_step(self) -> None:
