@@ -73,10 +73,11 @@ def test_reductions_that_differ_where_all_have_plans():
     state, mean = adasum.torch.State(kernels="pytorch"), adasum.torch.State(rule="mean", kernels="pytorch")
     kinds = [lambda: state.reduce(torch.ones(10), [5, 5]), lambda: state.reduce(torch.ones(10), [4, 6]),
              lambda: mean.reduce(torch.ones(10), [5, 5]), lambda: state.reduce(torch.ones(10, dtype=torch.float16)),
-             lambda: state.reduce(torch.ones(10, dtype=torch.bfloat16))]
+             lambda: state.reduce(torch.ones(10, dtype=torch.bfloat16)), lambda: state.reduce(torch.ones(10)),
+             lambda: state.reduce(torch.ones(5, dtype=torch.float64))]
     for reduce in kinds:
         reduce().wait()
-    for one, other in ((0, 1), (0, 2), (3, 4)):
+    for one, other in ((0, 1), (0, 2), (3, 4), (5, 6)):
         with pytest.raises(adasum.CommunicationError, match="different calls"):
             kinds[other if is_odd_one() else one]().wait()
         assert (kinds[one]().wait() == 1).all()
