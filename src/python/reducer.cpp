@@ -22,8 +22,15 @@ namespace {
 
 constexpr const char* call = "adasum.torch";
 
-int type_of(const at::Tensor& tensor) {
-  return visit_elements(tensor, []<class T>(std::span<T>) { return static_cast<int>(format_of<T>); });
+/// The type of its real numbers, as the C interface numbers it; null if it is none that can be reduced.
+std::optional<int> type_of(const at::Tensor& tensor) {
+  switch (c10::toRealValueType(tensor.scalar_type())) {
+    case at::kDouble: return static_cast<int>(number_format::binary64);
+    case at::kFloat: return static_cast<int>(number_format::binary32);
+    case at::kHalf: return static_cast<int>(number_format::binary16);
+    case at::kBFloat16: return static_cast<int>(number_format::bfloat16);
+    default: return std::nullopt;
+  }
 }
 
 c::request asked_of(const std::string& rule, const std::string& options) {
@@ -68,15 +75,9 @@ void require_usable(const at::Tensor& tensor, bool rows) {
     if (shares_elements(tensor))
       throw bad_input({call, ": the tensor has elements that share memory; give it tensor.contiguous()"});
   }
-  switch (c10::toRealValueType(tensor.scalar_type())) {
-    case at::kDouble:
-    case at::kFloat:
-    case at::kHalf:
-    case at::kBFloat16: return;
-    default:
-      throw bad_input({call, ": the tensor holds ", c10::toString(tensor.scalar_type()),
-                       "; gradients are Double, Float, Half or BFloat16, or complex numbers of these"});
-  }
+  if (!type_of(tensor))
+    throw bad_input({call, ": the tensor holds ", c10::toString(tensor.scalar_type()),
+                     "; gradients are Double, Float, Half or BFloat16, or complex numbers of these"});
 }
 
 }  // namespace
@@ -120,6 +121,7 @@ reducer::future reducer::reduce(const at::Tensor& tensor, std::optional<std::vec
   const auto one = std::make_shared<job>();
   one->result = std::move(result);
   try {
+    one->type = type_of(tensor);
     const auto count = static_cast<std::size_t>(tensor.numel());
     one->lengths = lengths ? std::move(*lengths) : std::vector{count};
     const auto total = sum_of(one->lengths);
@@ -228,18 +230,32 @@ void reducer::carry_out(job& one) {
   }
   std::optional<real_numbers> numbers;
   if (one.problem.empty()) try {
+      require_usual_device(one);
       numbers.emplace(one.tensor);
     } catch (const std::exception& failed) {
       one.problem = text_of(failed);
     }
   if (!numbers) refuse(one);
   const auto& real = numbers->get();
-  auto& kept = plan_for(one, type_of(real));
+  auto& kept = plan_for(one);
+  const report* found = nullptr;
   run_on_all(one, kept.may_fail_late, [&] {
-    const auto& found = kept.plan.run(real.data_ptr(), static_cast<std::size_t>(real.numel()));
+    found = &kept.plan.run(real.data_ptr(), static_cast<std::size_t>(real.numel()));
     numbers->write_back();
-    keep_report(one, found);
   });
+  keep_report(one, *found);
+  kept.step = one.step;
+}
+
+/// The others may be running the plan that they have for such tensors of another device, some of which wait in memory that ranks
+/// share, where no message of a new plan reaches them.
+void reducer::require_usual_device(const job& one) const {
+  for (const auto& [key, kept] : plans_)
+    if (key.place == one.place && key.type == one.type && key.lengths == one.lengths &&
+        key.device.type() != one.tensor.device().type())
+      throw bad_input({call, ": such tensors of this State have been on ", c10::DeviceTypeName(key.device.type(), true),
+                       ", and now one is on ", c10::DeviceTypeName(one.tensor.device().type(), true),
+                       "; make another State for it"});
 }
 
 /// Runs a plan. PyTorch's operators may fail on one rank behind the last message: then all hear of it before one of them uses
@@ -275,12 +291,13 @@ void reducer::carry_out_rows(const job& one) {
     asked->cut = segments(std::span<const std::size_t>(lengths));
   });
   const auto device = rows.numbers().device();
-  make_plan(plan, *worker_, device, one.by, type_of(rows.numbers()), *asked, arguments(), processors_);
+  make_plan(plan, *worker_, device, one.by, *type_of(rows.numbers()), *asked, arguments(), processors_);
+  const report* found = nullptr;
   run_on_all(one, may_fail_late(device, one.by), [&] {
-    const auto& found = plan.run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
+    found = &plan.run(rows.numbers().data_ptr(), static_cast<std::size_t>(rows.numbers().numel()));
     rows.write_back();
-    keep_report(one, found);
   });
+  keep_report(one, *found);
 }
 
 void reducer::keep_report(const job& one, const report& found) {
@@ -293,7 +310,6 @@ void reducer::keep_report(const job& one, const report& found) {
 /// The other ranks are about to run the plan for these lengths, or to make it. Throws.
 void reducer::refuse(const job& one) {
   if (auto* const kept = one.has_rows ? nullptr : expected_plan(one)) {
-    kept->step = one.step;
     run_on_all(one, kept->may_fail_late, [&] { kept->plan.refuse(one.problem, nullptr); });
   }
   c::prepare_among_ranks(worker_->host_comm(), arguments(), [&] { throw bad_input(one.problem); });
@@ -305,27 +321,30 @@ c::call_arguments reducer::arguments() const {
 
 /// That for its lengths; if these are what is wrong, that which was used last at this place. Null if there is none.
 reducer::kept_plan* reducer::expected_plan(const job& one) {
-  kept_plan* last = nullptr;
+  kept_plan* best = nullptr;
+  std::pair<bool, std::int64_t> merit;  // has these lengths, was used in this step
   for (auto& [key, kept] : plans_) {
-    if (key.place != one.place) continue;
-    if (key.lengths == one.lengths) return &kept;
-    if (!last || kept.step > last->step) last = &kept;
+    if (key.place != one.place || (one.type && key.type != *one.type)) continue;
+    const std::pair its_merit(key.lengths == one.lengths, kept.step);
+    if ((best && its_merit <= merit) || (one.lengths_fit && !its_merit.first)) continue;
+    best = &kept;
+    merit = its_merit;
   }
-  return one.lengths_fit ? nullptr : last;
+  return best;
 }
 
-reducer::kept_plan& reducer::plan_for(const job& one, int type) {
-  plan_key key{.place = one.place, .device = one.tensor.device(), .type = type, .lengths = one.lengths};
+reducer::kept_plan& reducer::plan_for(const job& one) {
+  plan_key key{.place = one.place, .device = one.tensor.device(), .type = *one.type, .lengths = one.lengths};
   auto found = plans_.find(key);
   if (found == plans_.end()) {
     kept_plan made;
     auto asked = asked_;
     asked.cut = segments(std::span<const std::size_t>(one.lengths));
-    make_plan(made.plan, *worker_, key.device, one.by, type, asked, arguments(), processors_);
+    make_plan(made.plan, *worker_, key.device, one.by, key.type, asked, arguments(), processors_);
     made.may_fail_late = may_fail_late(key.device, one.by);
+    made.step = one.step;
     found = plans_.emplace(std::move(key), std::move(made)).first;
   }
-  found->second.step = one.step;
   return found->second;
 }
 

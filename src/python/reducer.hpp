@@ -82,7 +82,8 @@ class reducer {
     std::vector<std::size_t> lengths;  // of real numbers
     bool lengths_fit = false;          // and are what the other ranks have
     c10::IValue result;
-    bool has_rows = false;  // of a sparse tensor
+    std::optional<int> type;   // of them, if it can be reduced
+    bool has_rows = false;     // of a sparse tensor
     std::string problem;    // if not empty: tell the others, and fail with it
     future done;
     std::exception_ptr failure = nullptr;
@@ -110,7 +111,7 @@ class reducer {
   struct kept_plan {
     c::any_plan plan;
     bool may_fail_late = false;  // see run_on_all
-    std::int64_t step = 0;       // in which it was used last
+    std::int64_t step = 0;       // in which it was used last without an error, which all ranks count alike
   };
 
   future submit(const std::shared_ptr<job>& one);
@@ -119,10 +120,11 @@ class reducer {
   void run_on_all(const job& one, bool may_fail_late, const Run& run);
   void carry_out_rows(const job& one);
   void keep_report(const job& one, const report& found);
+  void require_usual_device(const job& one) const;
   void refuse(const job& one);
   c::call_arguments arguments() const;
   kept_plan* expected_plan(const job& one);
-  kept_plan& plan_for(const job& one, int type);
+  kept_plan& plan_for(const job& one);
   void drop_unused_plans(const job& one);
 
   std::shared_ptr<group_worker> worker_;

@@ -53,39 +53,46 @@ def check(state, device, seed=0):
 
 
 @pytest.mark.parametrize("backend", ["of the device", "of both", "of the CPU"])
-def test_process_groups(device, backend, of_cpu):
+def test_process_groups(device, backend):
     own = {"emulated": "emulated_ccl", "cuda": "nccl"}[device.type]
     names = {"of the device": own, "of both": f"cpu:gloo,{device.type}:{own}", "of the CPU": "gloo"}
     group = torch.distributed.new_group(backend=names[backend])
-    state = adasum.torch.State(group)
+    state, state_of_cpu = adasum.torch.State(group), adasum.torch.State(group)
     for seed in range(3):
         check(state, device, seed)
-        check(state, torch.device("cpu"), seed)
-    assert [report["kernels"] for report in state.reports()] == [of_cpu]
+        check(state_of_cpu, torch.device("cpu"), seed)
 
 
 def test_reports_say_by_which_kernels(device, of_cpu):
     state = adasum.torch.State()
     state.begin_step()
-    for where in (device, "cpu"):
-        state.reduce(torch.ones(3, device=where)).wait()
+    for elements, where in enumerate((device, "cpu")):
+        state.reduce(torch.ones(elements, device=where)).wait()
     assert state.reports()[1]["kernels"] == of_cpu
     if device.type == "emulated":
         assert state.reports()[0]["kernels"] == "pytorch"
 
 
 @pytest.mark.parametrize("check_agreement", [False, True])
-@pytest.mark.parametrize("has_plan", [False, True])
-def test_devices_that_differ(device, check_agreement, has_plan):
+@pytest.mark.parametrize("odd, others", [("device", "cpu"), ("cpu", "device")])
+def test_devices_that_differ(device, check_agreement, odd, others):
+    """At a first reduction, and where the others have a plan for such tensors."""
+    odd, others = (torch.device("cpu") if name == "cpu" else device for name in (odd, others))
+    mine = torch.ones(10, device=odd if is_odd_one() else others)
     state = adasum.torch.State(check_agreement=check_agreement)
-    for odd, others in ((device, "cpu"), ("cpu", device)):
-        if has_plan:
-            check(state, odd)
-            check(state, others)
-        if world()[1] > 1:
-            with pytest.raises(adasum.Error, match="call.*a plan for" if check_agreement else "different"):
-                state.reduce(torch.ones(10, device=odd if is_odd_one() else others)).wait()
-        check(state, device)
+    if world()[1] > 1:
+        with pytest.raises(adasum.Error, match="call.*a plan for" if check_agreement else "different"):
+            state.reduce(mine).wait()
+    for _ in range(3):  # the last type is not the one that is refused
+        state.reduce(torch.ones(10, device=others)).wait()
+        state.reduce(torch.ones(10, dtype=torch.float64, device=others)).wait()
+    for _ in range(2):
+        with pytest.raises(adasum.Error, match=f"on {others.type}, and now.* on {odd.type}" if is_odd_one() else "rank|call"):
+            state.reduce(mine).wait()
+            if world()[1] == 1:
+                pytest.fail("nothing was raised")
+    check(state, others)
+    check(adasum.torch.State(), odd)
 
 
 def test_no_compiled_kernels(emulated, device):

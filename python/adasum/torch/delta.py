@@ -57,8 +57,6 @@ class DeltaOptimizer(torch.optim.Optimizer):
                 raise BadInput(f"{_call}: the optimizer to wrap is a DeltaOptimizer already")
             if options.get("shard") is not None:
                 raise BadInput(f"{_call}: shard is for State; parameters must be whole on each process")
-            if not isinstance(per_layer, bool):
-                raise BadInput(f"{_call}: per_layer must be True or False, not {per_layer!r}")
             return []
 
         require_group(process_group)
@@ -66,8 +64,8 @@ class DeltaOptimizer(torch.optim.Optimizer):
             _on_all(process_group, 0, check)
         else:
             check()
-        self._group, self._per_layer = process_group, per_layer
-        self._state = State(process_group, rule, **options)
+        self._group = process_group
+        self._state = State(process_group, rule, per_layer=per_layer, **options)
         self._changes: dict[tuple[torch.device, torch.dtype], torch.Tensor] = {}
         self._checked: list[torch.Tensor] = []  # parameters that were equal on all processes when it was last checked
         self.optimizer = optimizer
@@ -135,7 +133,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
         except BaseException as problem:
             self._refuse(len(of_kind), problem)
             raise
-        reductions = [(self._state.reduce(change, [part.numel() for part in parts] if self._per_layer else None), parts, pairs)
+        reductions = [(self._state.reduce(change, [part.numel() for part in parts]), parts, pairs)
                       for change, parts, pairs in changes]
         interruption = None
         for future, *_ in reductions:  # all of them, even if one fails: the others still write

@@ -170,7 +170,7 @@ class _Hook:
 
     def __call__(self, gradients: torch.Tensor) -> None:
         self._steps.note(self._module.name)
-        lengths = self._module.lengths() if self._state._per_layer else [sum(self._module.lengths())]
+        lengths = self._module.lengths()
         missing = gradients.numel() != sum(lengths)
         try:
             self._state.reduce(gradients, lengths).wait()  # which tells the others if lengths do not add up
