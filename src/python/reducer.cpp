@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include <adasum/core/error.hpp>
@@ -319,16 +320,17 @@ c::call_arguments reducer::arguments() const {
   return {.call = call, .count = 0, .type = 0, .options = options_.c_str()};
 }
 
-/// That for its lengths; if these are what is wrong, that which was used last at this place. Null if there is none.
+/// The one at this place that is most like the tensor, and of several that which was used last; null if there is none.
 reducer::kept_plan* reducer::expected_plan(const job& one) {
   kept_plan* best = nullptr;
-  std::pair<bool, std::int64_t> merit;  // has these lengths, was used in this step
+  std::tuple<bool, bool, std::int64_t> likeness;
   for (auto& [key, kept] : plans_) {
-    if (key.place != one.place || (one.type && key.type != *one.type)) continue;
-    const std::pair its_merit(key.lengths == one.lengths, kept.step);
-    if ((best && its_merit <= merit) || (one.lengths_fit && !its_merit.first)) continue;
+    const bool has_lengths = key.lengths == one.lengths;
+    if (key.place != one.place || (one.lengths_fit && !has_lengths)) continue;
+    const std::tuple its_likeness(has_lengths, key.type == one.type, kept.step);
+    if (best && its_likeness <= likeness) continue;
     best = &kept;
-    merit = its_merit;
+    likeness = its_likeness;
   }
   return best;
 }
