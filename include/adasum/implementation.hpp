@@ -19,6 +19,7 @@
 #endif
 
 #include "adasum.hpp"
+#include "build_information.hpp"
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
 #include "machine_file.hpp"

@@ -8,6 +8,7 @@
     ddp.register_comm_hook(adasum.torch.State(), adasum.torch.hook)   # import adasum.torch
 """
 
+from ._config import show_config
 from ._errors import (AgreementError, BadInput, CommunicationError, Error, MPIError, NonfiniteError, SharedMemoryError,
                       TimeoutError)
 from ._library import version as _version
@@ -17,4 +18,4 @@ from .report import Report
 
 __version__ = _version()
 __all__ = ["AgreementError", "BadInput", "CommunicationError", "Error", "MPIError", "NonfiniteError", "Plan", "Report",
-           "SharedMemoryError", "TimeoutError", "allreduce", "combine", "pair", "rules", "set_timeout", "tree"]
+           "SharedMemoryError", "TimeoutError", "allreduce", "combine", "pair", "rules", "set_timeout", "show_config", "tree"]

@@ -26,6 +26,7 @@ class Handle(ctypes.Structure):
 _lengths = POINTER(c_size_t)
 _prototypes = {
     "adasum_version": (ctypes.c_uint,),
+    "adasum_build_information": (c_char_p,),
     "adasum_rules": (c_char_p,),
     "adasum_last_error": (c_char_p,),
     "adasum_pair": (c_int, c_void_p, c_void_p, c_void_p, c_size_t, c_int, _lengths, c_size_t),

@@ -6,6 +6,7 @@
 
 #include <adasum/adasum.h>
 #include <adasum/core/options_text.hpp>
+#include <adasum/exec/serial/instruction_set.hpp>
 
 #ifdef ADASUM_C_WITH_EIGEN
 #include <adasum/rules/eigen/named.hpp>
@@ -27,6 +28,7 @@ constexpr auto* all_names = rules::names_of_rules;
 }  // namespace
 
 request rule_and_options_of(const call_arguments& given) {
+  default_instruction_set();  // throws if it cannot be read; later, other ranks might wait
   request asked{.call = given.call};
   if (given.rule) asked.rule = rule_named(given.rule);
   if (given.options) read_options(asked.choices, given.options);

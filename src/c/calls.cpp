@@ -80,7 +80,8 @@ const element_type& element_type_of(int type, const char* call) {
 }
 
 adasum::detail::communicator_ref ranks_of(const any_communicator& comm) {
-  return adasum::detail::ref_to_communicator(space(), comm);
+  static const serial_space only_copies(instruction_set::baseline);
+  return adasum::detail::ref_to_communicator(only_copies, comm);
 }
 
 void fail_among_ranks(const adasum::detail::communicator_ref& comm, const call_arguments& given) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The calls on one process.
 #include <span>
+#include <string>
 #include <utility>
 
 #include <adasum/adasum.h>
+#include <adasum/build_information.hpp>
 #include <adasum/version.hpp>
 
 #include "errors.hpp"
@@ -30,6 +32,22 @@ using namespace adasum::c;
 extern "C" {
 
 unsigned adasum_version(void) { return ADASUM_VERSION; }
+
+const char* adasum_build_information(void) {
+  const char* text = "";
+  error_of([&] {
+    static const std::string made = [] {
+      std::string lines = adasum::build_information() + "commit: " ADASUM_COMMIT "\n";
+#if !defined(ADASUM_WITHOUT_MPI)
+      const std::string mpi = adasum_mpi_library();
+      lines += "MPI: " + mpi.substr(0, mpi.find('\n')) + "\n";
+#endif
+      return lines;
+    }();
+    text = made.c_str();
+  });
+  return text;
+}
 
 int adasum_pair(const void* a, const void* b, void* out, size_t count, int type, const size_t* lengths,
                 size_t segments) {

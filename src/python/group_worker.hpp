@@ -41,8 +41,8 @@ class group_worker {
   const c10d_communicator& comm() const { return state_->comm; }
   /// The same for what is in memory of the host.
   adasum::detail::communicator_ref host_comm() const {
-    static const serial_space space;
-    return adasum::detail::ref_to_communicator(space, comm());
+    static const serial_space only_copies(instruction_set::baseline);
+    return adasum::detail::ref_to_communicator(only_copies, comm());
   }
   /// Connects the ranks for messages of this device, if they are not yet. Collective; throws on all ranks.
   void connect(at::Device device, const char* call);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The calls among ranks: single ones, plans, every rule, and what happens where one rank is wrong. On any number of ranks. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
 #include "check.h"
 
 enum { length = 60 };
@@ -285,6 +286,17 @@ static void check_interruption(void) {
   CHECK_OK(adasum_set_interruption(NULL));
 }
 
+/* An instruction set that is not known on one rank, before any call: the others do not wait. */
+static void check_environment(void) {
+  float data[length];
+  fill(data, rank);
+  if (rank == size - 1) setenv("ADASUM_ISA", "mmx", 1);
+  CHECK_ERROR(adasum_allreduce(MPI_COMM_WORLD, data, length, ADASUM_FLOAT, NULL, 0, NULL, NULL, NULL),
+              rank == size - 1 ? ADASUM_BAD_INPUT : ADASUM_COMMUNICATION_ERROR, rank == size - 1 ? "ADASUM_ISA is 'mmx'" : "rank");
+  unsetenv("ADASUM_ISA");
+  CHECK_OK(adasum_allreduce(MPI_COMM_WORLD, data, length, ADASUM_FLOAT, NULL, 0, NULL, NULL, NULL));
+}
+
 int main(int argc, char** argv) {
   float data[length];
   adasum_plan plan = ADASUM_NULL, second = ADASUM_NULL;
@@ -292,6 +304,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check_environment();
   check_types();
   check_rules();
   check_plan();

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The calls on one process, and the library itself; in a program that never initialises MPI. */
+#define _POSIX_C_SOURCE 200112L /* setenv */
 #include "check.h"
 
 static void check_library(void) {
   CHECK(adasum_version() == ADASUM_EXPECTED_VERSION);
   CHECK(strcmp(adasum_last_error(), "") == 0);
+  setenv("ADASUM_ISA", "mmx", 1);
+  CHECK(strcmp(adasum_build_information(), "") == 0 && strstr(adasum_last_error(), "ADASUM_ISA is 'mmx'") != NULL);
+  unsetenv("ADASUM_ISA");
+  CHECK(strstr(adasum_build_information(), "adasum: " ADASUM_EXPECTED_VERSION_TEXT "\ncompiler: ") ==
+        adasum_build_information());
   CHECK(strstr(adasum_rules(), "adasum, adasum_linear, sum, mean") == adasum_rules());
   CHECK(strstr(adasum_rules(), "nearest_neighbour_mixing") != NULL);
   CHECK(strcmp(adasum_error_name(ADASUM_SUCCESS), "ADASUM_SUCCESS") == 0);

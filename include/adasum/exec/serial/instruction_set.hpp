@@ -14,6 +14,10 @@
 /// what its processor has.
 namespace adasum {
 
+namespace detail {
+inline constexpr const char* instruction_set_variable = "ADASUM_ISA";
+}
+
 /// Ordered: each includes those before it. Values are stable: ranks compare them.
 enum class instruction_set : unsigned char {
   baseline = 1,  ///< what the compiler was told to assume; vectors of 16 bytes
@@ -50,7 +54,36 @@ inline instruction_set best_instruction_set() {
 #endif
 }
 
+/// What spaces of the CPU use unless they are told otherwise: the best set that this processor has, but none above the one that
+/// the environment variable ADASUM_ISA names ("baseline", "avx2", "avx512"). With the same name on all of them, machines with
+/// different processors that have that set give the same bits. Read once in a process.
+/// @throws bad_input  the variable has another value, other than ""
+instruction_set default_instruction_set();
+
 }  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <algorithm>
+#include <cstdlib>
+
+#include "../../core/error.hpp"
+
+namespace adasum {
+
+ADASUM_INLINE instruction_set default_instruction_set() {
+  static const auto chosen = [] {
+    const char* const text = std::getenv(detail::instruction_set_variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
+    if (!text || !*text) return best_instruction_set();
+    for (const auto set : {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512})
+      if (text == to_string(set)) return std::min(set, best_instruction_set());
+    throw bad_input({"adasum: the environment variable ", detail::instruction_set_variable, " is '", text,
+                     "'; it can be baseline, avx2 or avx512"});
+  }();
+  return chosen;
+}
+
+}  // namespace adasum
+#endif
 
 namespace adasum::detail::serial {
 

@@ -66,7 +66,7 @@ class serial_space {
  public:
   static constexpr std::string_view name = "serial";
 
-  /// Uses the best instructions that this processor has.
+  /// Uses default_instruction_set(): the best that this processor has, unless the environment variable ADASUM_ISA limits it.
   serial_space() = default;
   /// Uses the given instructions. @pre the processor has them
   explicit serial_space(instruction_set instructions) : instructions_(instructions) {}
@@ -179,7 +179,7 @@ class serial_space {
   using tables = detail::serial::kernel_tables<format_of<T>>;
   std::size_t place() const { return detail::serial::place_of(instructions_); }
 
-  instruction_set instructions_ = best_instruction_set();
+  instruction_set instructions_ = default_instruction_set();
 };
 
 /// @cond internal

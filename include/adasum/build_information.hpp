@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "core/config.hpp"
+
+#include <string>
+
+#include "exec/serial/instruction_set.hpp"
+
+namespace adasum {
+
+/// What this program has of the library, for reports of errors: lines "name: value" of the version, the compiler, the vector
+/// instructions that a serial_space uses and those that this processor has, and the environment variables that the library knows.
+/// @throws bad_input  ADASUM_ISA has a value that is not known
+std::string build_information();
+
+}  // namespace adasum
+
+#if ADASUM_DEFINITIONS
+#include <cstdlib>
+
+#include "core/text.hpp"
+#include "machine_file.hpp"
+#include "version.hpp"
+
+namespace adasum {
+
+ADASUM_INLINE std::string build_information() {
+#if defined(__clang__)
+  constexpr auto compiler = "Clang " __clang_version__;
+#else
+  constexpr auto compiler = "GCC " __VERSION__;
+#endif
+#if defined(__OPTIMIZE__)
+  constexpr auto optimized = ", optimized";
+#else
+  constexpr auto optimized = ", not optimized";
+#endif
+  std::string text;
+  detail::append(text, {"adasum: ", version_major, ".", version_minor, ".", version_patch, "\n"});
+  detail::append(text, {"compiler: ", compiler, ", C++", __cplusplus / 100 % 100, optimized, "\n"});
+  detail::append(text, {"instruction set: ", to_string(default_instruction_set()), "\n"});
+  detail::append(text, {"instruction set of this processor: ", to_string(best_instruction_set()), "\n"});
+  for (const auto* const variable : {detail::instruction_set_variable, detail::machine_variable}) {
+    const char* const value = std::getenv(variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
+    detail::append(text, {variable, ": ", value ? value : "", "\n"});
+  }
+  return text;
+}
+
+}  // namespace adasum
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What this package is, for reports of errors."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pathlib
+import platform
+
+from ._errors import BadInput
+from ._library import library
+
+
+def _version_of(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def show_config() -> None:
+    """Prints what this package is, for reports of errors: its version and commit, the compiler, the vector instructions that it
+    uses and those that this processor has, the environment variables that it knows, its MPI, and the Python packages that it
+    works with. ``python -m adasum`` prints the same, and tests the package in a second.
+
+    Raises:
+        BadInput: The environment variable ``ADASUM_ISA`` has a value that is not known.
+    """
+    text = library.adasum_build_information().decode()
+    if not text:
+        raise BadInput(library.adasum_last_error().decode())
+    folder = pathlib.Path(__file__).parent
+    print(text, end="")
+    print(f"Python: {platform.python_version()}, {platform.platform()}")
+    for package in ("numpy", "mpi4py", "torch"):
+        print(f"{package}: {_version_of(package)}")
+    print("adasum.torch:", "compiled" if any(folder.glob("_torch.*.so")) else "left out, as there was no PyTorch to compile it for")
+    print(f"folder: {folder}")
