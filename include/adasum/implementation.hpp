@@ -20,6 +20,7 @@
 
 #include "adasum.hpp"
 #include "build_information.hpp"
+#include "chrome_trace.hpp"
 #include "exec/serial/kernels.hpp"
 #include "exec/serial/tables.hpp"
 #include "machine_file.hpp"

@@ -2,9 +2,12 @@
 #include "calls.hpp"
 
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <vector>
 
 #include <adasum/adasum.h>
+#include <adasum/chrome_trace.hpp>
 #include <adasum/combine.hpp>
 #include <adasum/compiled_tables.hpp>
 #include <adasum/core/error.hpp>
@@ -32,6 +35,16 @@ struct adasum::scalar_traits<adasum::c::bits_of<Format>> : adasum::stored_as<For
 
 namespace adasum::c {
 namespace {
+
+/// As soon as the library is loaded, as Chrome's traces begin before the first call. No program fails for them.
+[[maybe_unused]] const bool traces = [] {
+  try {
+    trace_from_environment();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "%s\n", problem.what());
+  }
+  return true;
+}();
 
 const serial_space& space() {
   static const serial_space one;

@@ -4,6 +4,9 @@
 #include <adasum/adasum.hpp>
 #include <adasum/communicators/nccl.hpp>
 #include <adasum/enqueued_plan.hpp>
+#include <adasum/exec/cuda/nvtx.hpp>
+
+#include <algorithm>
 
 #include "../../examples/12_routed_communicator/routed_communicator.hpp"
 #include "emulated_cuda/runtime.hpp"
@@ -147,6 +150,27 @@ TEST_CASE("adasum_allreduce waits, and gives a report: the result is there when 
   }));
   check_same_on_all_ranks(ranks);
   check_reduced(ranks.front(), expected, cut);
+}
+
+TEST_CASE("the steps of reductions are ranges of NVTX, enqueued or not") {
+  const auto ranges_of = [](bool enqueued) {
+    set_tracer(&nvtx_tracer);
+    const auto ranks = results_of(on_nccl(2, [&](const nccl_communicator& comm, const cuda_space& exec) {
+      const device_array<float> gradient(std::vector<float>(1000, 1));
+      nvtx_ranges = {};
+      if (enqueued)
+        enqueue_adasum_allreduce(exec, comm, gradient.all());
+      else
+        adasum_allreduce(exec, comm, gradient.all());
+      exec.fence();
+      return nvtx_ranges;
+    }));
+    set_tracer(nullptr);
+    CHECK(ranks[0].open == 0);
+    return ranks[0].names;
+  };
+  CHECK(std::ranges::count(ranges_of(true), "combine") > 0);
+  CHECK(std::ranges::count(ranges_of(false), "measure") > 0);
 }
 
 TEST_CASE("no segments at all") {

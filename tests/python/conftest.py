@@ -8,6 +8,7 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--kernels", default="auto", help="by what every State reduces, unless a test says it")
+    parser.addoption("--folder", help="of traces")
     parser.addoption("--backend", help="of the default process group, if not that of the device")
     parser.addoption("--device", default="cpu", help="where tensors are made, unless a test says it: cpu, emulated, cuda")
 

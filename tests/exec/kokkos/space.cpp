@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <adasum/adasum.hpp>
 #include <adasum/exec/kokkos.hpp>
+#include <adasum/exec/kokkos/regions.hpp>
 #include <adasum/testing/execution_space.hpp>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -205,6 +207,27 @@ TEST_CASE("a plan, in its own buffer and on a view") {
   double square = 0;
   for (std::size_t x = 0; x < 300; ++x) square += static_cast<double>(view(x)) * static_cast<double>(view(x));
   CHECK(square == doctest::Approx(1));
+}
+
+TEST_CASE("the steps of reductions are regions of Kokkos") {
+  const kokkos_session session;
+  static std::vector<std::string> begun;
+  static int open = 0;
+  begun.clear();
+  Kokkos::Tools::Experimental::set_push_region_callback([](const char* name) {
+    begun.emplace_back(name);
+    ++open;
+  });
+  Kokkos::Tools::Experimental::set_pop_region_callback([] { --open; });
+  set_tracer(&kokkos_tracer);
+  auto view = view_of(std::vector<float>(100, 1));
+  combine_allreduce(space_type{}, self_communicator{}, view, rules::unit_mean{}, segments{100},
+                    schedules::all_to_all{});
+  set_tracer(nullptr);
+  Kokkos::Tools::Experimental::set_push_region_callback(nullptr);
+  Kokkos::Tools::Experimental::set_pop_region_callback(nullptr);
+  CHECK(open == 0);
+  CHECK(std::ranges::count(begun, "adasum: measure") == 1);
 }
 
 }  // namespace test_of_exec_kokkos_space

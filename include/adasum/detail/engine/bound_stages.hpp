@@ -62,6 +62,13 @@ constexpr const char* describe(step_kind kind) {
   return "a reduction";
 }
 
+/// What tracers are told.
+constexpr const char* name_of(step_kind kind) {
+  constexpr const char* names[] = {"agree",   "begin", "exclude", "bring",     "measure", "sum",
+                                   "combine", "round", "deliver", "hand over", "finish"};
+  return names[static_cast<int>(kind)];
+}
+
 struct step {
   step_kind kind;
   std::size_t stage = 0;  ///< the stage that it belongs to

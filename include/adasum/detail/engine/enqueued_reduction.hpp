@@ -15,6 +15,7 @@
 #include "../../core/message.hpp"
 #include "../../core/segments.hpp"
 #include "../../core/stage.hpp"
+#include "../../core/tracing.hpp"
 #include "../../schedules/transfers.hpp"
 #include "engine_settings.hpp"
 
@@ -57,7 +58,7 @@ class enqueued_reduction {
   void enqueue(T* data) {
     std::size_t done = 0;
     for (; done < stages_.size(); ++done) {
-      exchange(stages_[done], to_combine_[done], data, received_->data());
+      exchange(done, to_combine_[done], data, received_->data());
       if (!stages_[done].survives()) break;
       if (stages_[done].inner)
         combine(inner_, done, data);
@@ -90,7 +91,9 @@ class enqueued_reduction {
   }
 
   /// The elements of some transfers: there is no report. @param aside  where they are received; null: in the gradient
-  void exchange(const stage& stage, const transfers& list, T* data, T* aside) {
+  void exchange(std::size_t number, const transfers& list, T* data, T* aside) {
+    const trace_range range(active_tracer, aside ? "bring" : "deliver", number);
+    const auto& stage = stages_[number];
     begin();
     for (const auto& one : list.sends) send(stage.members[one.member], data + one.elements.begin, one.elements.size());
     for (const auto& one : list.receives) {
@@ -99,12 +102,13 @@ class enqueued_reduction {
     }
     exchange();
   }
-  void deliver(std::size_t number, T* data) { exchange(stages_[number], to_deliver_[number], data, nullptr); }
+  void deliver(std::size_t number, T* data) { exchange(number, to_deliver_[number], data, nullptr); }
 
   // ── arithmetic ──
 
   template <class StageRule>
   void combine(const StageRule& stage_rule, std::size_t number, T* data) {
+    const trace_range range(active_tracer, "combine", number);
     const auto& stage = stages_[number];
     const auto n = stage.members.size();
     if (n == 1) return;

@@ -3,6 +3,7 @@
 
 #include "../../core/config.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "../../core/error.hpp"
+#include "../../core/tracing.hpp"
 #include "../references/erased.hpp"
 #include "agreement.hpp"
 #include "engine_settings.hpp"
@@ -96,11 +98,14 @@ class stage_executor {
   /// Takes steps until the run has ended or, unless it may block, has to wait. @return whether it has ended
   /// @param may_begin  the steps that may be begun
   bool proceed(bool block, function_ref<bool(step_kind)> may_begin) noexcept {
+    const tracer* const told = active_tracer.load(std::memory_order_acquire);
     for (;;) {
       try {
         while (!ended() && (turn_ > 0 || may_begin(steps_[at_].kind))) {
-          if (waits_ && !actions_.arrived(block)) return false;
-          waits_ = actions_.take(steps_[at_], turn_) == progress::waits;
+          const auto& now = steps_[at_];
+          const trace_range range(told, name_of(now.kind), now.stage);
+          if (waits_ && !arrived(block, told)) return false;
+          waits_ = actions_.take(now, turn_) == progress::waits;
           at_ += !waits_;
           turn_ = waits_ ? turn_ + 1 : 0;
         }
@@ -109,13 +114,16 @@ class stage_executor {
         actions_.take_back();
         go_to(step_kind::agree);
       } catch (const timeout_error& late) {
-        stop(exception_from([&] {
-          return timeout_error({late.what(), ", in ", describe(steps_[at_].kind)}, late.rank());
-        }));
+        stop(exception_from(
+            [&] { return timeout_error({late.what(), ", in ", describe(steps_[at_].kind)}, late.rank()); }));
       } catch (...) {
         stop(std::current_exception());
       }
     }
+  }
+  bool arrived(bool block, const tracer* told) {
+    const trace_range range(told, "wait", steps_[at_].stage);
+    return actions_.arrived(block);
   }
   void stop(const std::exception_ptr& problem) noexcept {
     if (steps_[at_].kind != step_kind::agree) return fail(problem);

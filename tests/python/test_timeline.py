@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The timeline of what the test python.self_test has written: pytest test_timeline.py --folder=…"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+
+def test_timeline(pytestconfig):
+    folder = pathlib.Path(pytestconfig.getoption("folder"))
+    events = json.loads(subprocess.run([sys.executable, "-m", "adasum.timeline", folder], check=True, stdout=subprocess.PIPE).stdout)
+    names = [event["args"]["name"] for event in events if event["ph"] == "M"]
+    assert [name.split(" on ")[0] for name in names] == ["rank 0", "rank 1"]
+    for rank in range(2):
+        open_steps, seen, last = [], set(), 0
+        for event in events:
+            if event["pid"] != rank or event["ph"] == "M":
+                continue
+            assert event["ts"] >= last >= 0
+            last = event["ts"]
+            if event["ph"] == "B":
+                open_steps.append(event["name"])
+                seen.add(event["name"])
+            else:
+                assert open_steps.pop() in seen
+        assert not open_steps and {"bring", "measure", "combine", "wait"} <= seen
+        assert last < 60e6  # since the first event
+
+
+def test_no_traces(tmp_path):
+    (tmp_path / "adasum.host.1.0.json").write_text("[\n")
+    found = subprocess.run([sys.executable, "-m", "adasum.timeline", tmp_path], stderr=subprocess.PIPE, text=True)
+    assert found.returncode == 1 and "has no file" in found.stderr
