@@ -23,16 +23,15 @@ if(ADASUM_MPI)
   set(MPIEXEC_EXECUTABLE "${ADASUM_MPI_RUNNER}" CACHE FILEPATH "Executable for running MPI programs" FORCE)
 endif()
 
-# The C++ bindings that MPI 3 removed are not used; their headers would bring warnings and a library.
-if(NOT DEFINED MPI_CXX_SKIP_MPICXX)
-  set(MPI_CXX_SKIP_MPICXX TRUE)
-endif()
+set(MPI_CXX_VALIDATE_SKIP_MPICXX TRUE)  # does not look for the C++ bindings that MPI 3 removed
 if(ADASUM_MPI)
   find_package(MPI REQUIRED GLOBAL COMPONENTS CXX)
 else()
   find_package(MPI QUIET GLOBAL COMPONENTS CXX)
 endif()
 if(MPI_CXX_FOUND)
+  # Their headers would bring warnings. Not by MPI_CXX_SKIP_MPICXX: then CMake forgets what the compiler itself defines (MPI_ABI).
+  set_property(TARGET MPI::MPI_CXX APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX)
   message(STATUS "adasum: MPI ${MPI_CXX_VERSION}, compiled by ${MPI_CXX_COMPILER}")
 else()
   message(STATUS "adasum: no MPI (Debian: libopenmpi-dev openmpi-bin), so no adasum::mpi")

@@ -12,6 +12,14 @@ using namespace adasum::c;
 
 namespace {
 
+#ifdef MPI_ABI_VERSION  // which has no MPI_Fint
+using fortran_handle = int;
+MPI_Comm of_fortran(fortran_handle comm) { return MPI_Comm_fromint(comm); }
+#else
+using fortran_handle = MPI_Fint;
+MPI_Comm of_fortran(fortran_handle comm) { return MPI_Comm_f2c(comm); }
+#endif
+
 /// @throws bad_input  an array of another length than that of the result
 void require_length(size_t length, size_t count, const char* what, const char* call) {
   if (length != count)
@@ -91,23 +99,23 @@ ADASUM_API int adasum_fortran_plan_buffer(adasum_plan plan, int type, void** buf
   return buffer_of_plan(plan, &type, buffer);
 }
 
-ADASUM_API int adasum_fortran_allreduce(MPI_Fint comm, void* data, size_t count, int type, const int64_t* lengths,
+ADASUM_API int adasum_fortran_allreduce(fortran_handle comm, void* data, size_t count, int type, const int64_t* lengths,
                                         size_t segments, const char* rule, const char* options, adasum_report* report) {
   const char* const wrong = problem_of(data, "adasum_allreduce: data" ADASUM_IS_ABSENT, lengths, segments);
-  return allreduce(MPI_Comm_f2c(comm), data, {"adasum_allreduce", count, type, rule, options, wrong}, lengths, segments,
+  return allreduce(of_fortran(comm), data, {"adasum_allreduce", count, type, rule, options, wrong}, lengths, segments,
                    report);
 }
 
-ADASUM_API int adasum_fortran_plan_create(MPI_Fint comm, const void* mold, size_t count, int type,
+ADASUM_API int adasum_fortran_plan_create(fortran_handle comm, const void* mold, size_t count, int type,
                                           const int64_t* lengths, size_t segments, const char* rule,
                                           const char* options, adasum_plan* plan) {
   const char* const wrong = problem_of(mold, "adasum_plan_create: mold" ADASUM_IS_ABSENT, lengths, segments);
-  return create_plan(MPI_Comm_f2c(comm), {"adasum_plan_create", count, type, rule, options, wrong}, lengths, segments,
+  return create_plan(of_fortran(comm), {"adasum_plan_create", count, type, rule, options, wrong}, lengths, segments,
                      plan);
 }
 
-ADASUM_API int adasum_fortran_set_timeout(MPI_Fint comm, double seconds) {
-  return set_timeout(MPI_Comm_f2c(comm), seconds);
+ADASUM_API int adasum_fortran_set_timeout(fortran_handle comm, double seconds) {
+  return set_timeout(of_fortran(comm), seconds);
 }
 
 }  // extern "C"
