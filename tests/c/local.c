@@ -11,6 +11,7 @@ static void check_library(void) {
   unsetenv("ADASUM_ISA");
   CHECK(strstr(adasum_build_information(), "adasum: " ADASUM_EXPECTED_VERSION_TEXT "\ncompiler: ") ==
         adasum_build_information());
+  puts(adasum_build_information());
   CHECK(strstr(adasum_rules(), "adasum, adasum_linear, sum, mean") == adasum_rules());
   CHECK(strstr(adasum_rules(), "nearest_neighbour_mixing") != NULL);
   CHECK(strcmp(adasum_error_name(ADASUM_SUCCESS), "ADASUM_SUCCESS") == 0);

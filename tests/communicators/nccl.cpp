@@ -154,7 +154,7 @@ TEST_CASE("adasum_allreduce waits, and gives a report: the result is there when 
 
 TEST_CASE("the steps of reductions are ranges of NVTX, enqueued or not") {
   const auto ranges_of = [](bool enqueued) {
-    set_tracer(&nvtx_tracer);
+    set_tracer(nvtx_tracer());
     const auto ranks = results_of(on_nccl(2, [&](const nccl_communicator& comm, const cuda_space& exec) {
       const device_array<float> gradient(std::vector<float>(1000, 1));
       nvtx_ranges = {};

@@ -219,7 +219,7 @@ TEST_CASE("the steps of reductions are regions of Kokkos") {
     ++open;
   });
   Kokkos::Tools::Experimental::set_pop_region_callback([] { --open; });
-  set_tracer(&kokkos_tracer);
+  set_tracer(kokkos_tracer());
   auto view = view_of(std::vector<float>(100, 1));
   combine_allreduce(space_type{}, self_communicator{}, view, rules::unit_mean{}, segments{100},
                     schedules::all_to_all{});

@@ -12,7 +12,10 @@
 namespace adasum {
 
 /// For set_tracer(): the steps of reductions as NVTX ranges of their thread, which Nsight Systems shows.
-inline constexpr tracer nvtx_tracer{[](const char* step, std::size_t) noexcept { nvtxRangePushA(step); },
-                                    []() noexcept { nvtxRangePop(); }};
+inline const tracer* nvtx_tracer() {
+  static constexpr tracer ranges{[](const char* step, std::size_t) noexcept { nvtxRangePushA(step); },
+                                 []() noexcept { nvtxRangePop(); }};
+  return &ranges;
+}
 
 }  // namespace adasum

@@ -14,8 +14,11 @@ namespace adasum {
 
 /// For set_tracer(), between Kokkos::initialize and Kokkos::finalize: the steps of reductions as regions of Kokkos, which the
 /// tool that KOKKOS_TOOLS_LIBS names shows.
-inline constexpr tracer kokkos_tracer{
-    [](const char* step, std::size_t) noexcept { Kokkos::Profiling::pushRegion(std::string("adasum: ") + step); },
-    []() noexcept { Kokkos::Profiling::popRegion(); }};
+inline const tracer* kokkos_tracer() {
+  static constexpr tracer regions{
+      [](const char* step, std::size_t) noexcept { Kokkos::Profiling::pushRegion(std::string("adasum: ") + step); },
+      []() noexcept { Kokkos::Profiling::popRegion(); }};
+  return &regions;
+}
 
 }  // namespace adasum
