@@ -14,8 +14,10 @@ namespace adasum {
 /// linear combination), "round", "deliver" (the result), "hand over" (its parts), "finish"; and in these, "wait" for other ranks.
 /// The functions may be called by several threads at once.
 struct tracer {
+  /// @param step   its name
   /// @param stage  of the schedule, from 0
   void (*begin)(const char* step, std::size_t stage) noexcept;
+  /// Of the step that the thread has begun last and not ended.
   void (*end)() noexcept;
 };
 
