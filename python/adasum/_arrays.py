@@ -51,7 +51,7 @@ class Elements:
             raise BadInput(f"{call}: the array {_problem_of_strides(array)} (strides {array.strides}); give a contiguous copy")
         if not array.dtype.isnative:
             raise BadInput(f"{call}: the array does not have this machine's byte order; give a copy that does")
-        if written and not array.flags.writeable:
+        if written and (not array.flags.writeable or _is_of(given, "jax", "Array")):  # JAX's DLPack does not say read-only
             raise BadInput(f"{call}: the array cannot take the result: it is read-only, or DLPack gave only a copy of it")
         self.array, self._keep = array, given
         self.address, self.count, self.type = array.__array_interface__["data"][0], array.size, _types[name]
@@ -86,13 +86,16 @@ def _as_numpy(given: Any, call: str) -> tuple[numpy.ndarray, str]:
         raise BadInput(f"{call}: the array is masked, and masks would be ignored; give its data, such as array.filled(0)")
     if isinstance(given, numpy.ndarray):
         return given, given.dtype.name
-    if type(given).__module__.partition(".")[0] == "torch" or _is_tensor(given):
+    if type(given).__module__.partition(".")[0] == "torch" or _is_of(given, "torch", "Tensor"):
         return _torch_as_numpy(given, call)
     if hasattr(given, "__dlpack__"):
         try:
             return view_of(given)
         except Exception as problem:  # of the producer's
             raise BadInput(f"{call}: the array cannot be read in place by DLPack: {problem}") from problem
+    if hasattr(given, "__cuda_array_interface__"):
+        raise BadInput(f"{call}: the array is in the memory of a CUDA device (__cuda_array_interface__); this call takes host "
+                       "memory only: give a copy there, or the array as a tensor of PyTorch to adasum.torch")
     raise BadInput(f"{call}: expected a numpy array or an object that offers DLPack, not {type(given).__name__}")
 
 
@@ -109,10 +112,10 @@ def _problem_of_strides(array: numpy.ndarray) -> str:
     return "has gaps between its elements" if has_gaps else "lies in memory in an order that is neither C's nor Fortran's"
 
 
-def _is_tensor(given: Any) -> bool:
-    """Whether it is a tensor of PyTorch, of whatever class."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(given, torch.Tensor)
+def _is_of(given: Any, library: str, kind: str) -> bool:
+    """Whether it is an object of this class of a library, or of one derived from it."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(given, getattr(module, kind))
 
 
 def problem_of_tensor_class(kind: type) -> str:

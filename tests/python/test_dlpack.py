@@ -110,8 +110,13 @@ class NoCapsule:
         return 3
 
 
+class OfNumba:
+    __cuda_array_interface__ = {"shape": (4,), "typestr": "<f8", "data": (4096, False), "version": 3}
+
+
 @pytest.mark.parametrize("wrong, message", [
     (Before1(numpy.ones(4), device=(2, 0)), "on a device .*type 2"),
+    (OfNumba(), "memory of a CUDA device .__cuda_array_interface__"),
     (Before1(numpy.ones(4, "i4")), "holds int32"),
     (Before1(numpy.ones(4, "?"), lanes=4), "holds bool8 x 4"),
     (Before1(numpy.ones(4), lanes=2), "holds float64 x 2"),

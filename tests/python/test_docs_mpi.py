@@ -6,7 +6,8 @@ import pytest
 
 from pages import examples_of
 
-examples = [one for page in ("docs/python.md", "docs/index.md") for one in examples_of(page) if "torch" not in one[1]]
+examples = [one for page in ("docs/python.md", "docs/index.md") for one in examples_of(page)
+            if "torch" not in one[1] and "jax" not in one[1]]
 
 
 def test_there_are_examples():

@@ -89,7 +89,8 @@ struct gradient_traits<A> {
   /// Its elements, one after the other.
   template <class R>
   static auto span(R&& range) {
-    const std::span all(range);
+    // Of a view of xtensor's, data() is where the whole array begins.
+    const std::span all(std::ranges::begin(range), static_cast<std::size_t>(std::ranges::size(range)));
     return detail::flattened(all.data(), all.size());
   }
 };
