@@ -41,7 +41,7 @@ namespace adasum::detail {
 
 inline constexpr const char* trace_variable = "ADASUM_TRACE";
 
-/// Events are written one by one, without a buffer: what a process has done is there when it is killed, and only once when it forks.
+/// Events are written one by one, without a buffer: what a process has done is there when it is killed, and once when it forks.
 class chrome_trace {
  public:
   static void open(const std::string& folder) {
@@ -80,12 +80,10 @@ class chrome_trace {
   template <class More>
   static void event(const char* phase, const More& more) noexcept {
     using namespace std::chrono;
-    static std::atomic<int> threads = 0;
-    thread_local const int thread = threads++;
     const long long time = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
     char text[256];
     int size = std::snprintf(text, sizeof text, "{\"ph\": \"%s\", \"pid\": %d, \"tid\": %d, \"ts\": %lld.%03lld", phase,
-                             static_cast<int>(getpid()), thread, time / 1000, time % 1000);
+                             static_cast<int>(getpid()), static_cast<int>(gettid()), time / 1000, time % 1000);
     size += more(text + size, sizeof text - static_cast<std::size_t>(size));
     size += std::snprintf(text + size, sizeof text - static_cast<std::size_t>(size), "},\n");
     write(text, static_cast<std::size_t>(size));

@@ -4,6 +4,7 @@ ADASUM_TRACE named, for chrome://tracing or https://ui.perfetto.dev. Times are t
 
 from __future__ import annotations
 
+import decimal
 import json
 import pathlib
 import sys
@@ -13,20 +14,27 @@ from typing import Any
 def read(folder: pathlib.Path) -> list[dict[str, Any]]:
     """The events of all processes, in Chrome's trace format, with times in microseconds since the first one. Processes are in
     the order of their ranks."""
-    processes = []
-    for file in folder.glob("adasum.*.json"):
+    processes: dict[str, list[dict[str, Any]]] = {}  # several copies of the library may be loaded in one
+    for file in sorted(folder.glob("adasum.*.json")):
         lines = [line.rstrip(",") for line in file.read_text().splitlines()[1:]]
-        processes.append([json.loads(line) for line in lines if line.endswith("}")])  # a killed process may have cut the last one
-    if not any(len(events) > 1 for events in processes):
+        name, *steps = [json.loads(line, parse_float=decimal.Decimal) for line in lines if line.endswith("}")]  # not cut off
+        if steps:
+            processes.setdefault(file.name.rsplit(".", 2)[0], [name]).extend(steps)
+    if not processes:
         raise SystemExit(f"adasum.timeline: {folder} has no file adasum.*.json with a step of a reduction")
-    processes.sort(key=lambda events: [int(word) if word.isdigit() else 0 for word in events[0]["args"]["name"].split()[1:2]])
-    start = min(event["ts"] for events in processes for event in events if "ts" in event)
-    for number, events in enumerate(processes):
+    start = min(event["ts"] for events in processes.values() for event in events[1:])
+    in_order = sorted(processes.values(), key=lambda events: _rank_of(events[0]["args"]["name"]))
+    for number, events in enumerate(in_order):
         for event in events:
             event["pid"] = number
             if "ts" in event:
-                event["ts"] = round(event["ts"] - start, 3)
-    return [event for events in processes for event in events]
+                event["ts"] = float(event["ts"] - start)
+    return [event for events in in_order for event in events]
+
+
+def _rank_of(name: str) -> int:
+    """Of "rank 3 on host", or of "process 123 on host", where nobody has said which rank it is."""
+    return int(name.split()[1])
 
 
 if __name__ == "__main__":
