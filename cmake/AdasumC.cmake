@@ -36,16 +36,14 @@ endfunction()
 adasum_hide_symbols(adasum_calls)
 
 # What adasum_build_information says; of the last time that CMake ran, which it does after each commit.
-set(adasum_commit "unknown")
 if(EXISTS "${PROJECT_SOURCE_DIR}/.git/logs/HEAD")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/.git/logs/HEAD")
   execute_process(COMMAND git rev-parse --short=12 HEAD WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     OUTPUT_VARIABLE adasum_commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
-  if(failed)
-    set(adasum_commit "unknown")
+  if(NOT failed)
+    set_property(SOURCE src/c/local.cpp APPEND PROPERTY COMPILE_DEFINITIONS "ADASUM_COMMIT=\"${adasum_commit}\"")
   endif()
 endif()
-set_property(SOURCE src/c/local.cpp APPEND PROPERTY COMPILE_DEFINITIONS "ADASUM_COMMIT=\"${adasum_commit}\"")
 
 # The functions of C that need no MPI, for who has none.
 add_library(adasum_c_without_mpi OBJECT EXCLUDE_FROM_ALL src/c/errors.cpp src/c/local.cpp src/c/reports.cpp)

@@ -12,6 +12,10 @@
 #include "local.hpp"
 #include "reports.hpp"
 
+#ifndef ADASUM_COMMIT  // the sources are not in a clone
+#define ADASUM_COMMIT "unknown"
+#endif
+
 namespace adasum::c {
 
 void combine(std::span<const void* const> gradients, void* out, const call_arguments& given, segments cut,

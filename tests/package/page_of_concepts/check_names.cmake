@@ -12,7 +12,7 @@ file(REAL_PATH "${CMAKE_ARGV${last}}" folder)
 file(READ "${CMAKE_ARGV${before_last}}" page)
 file(GLOB_RECURSE headers RELATIVE "${folder}" "${folder}/*.hpp")
 # These ask gradients and other arguments what they are.
-list(FILTER headers EXCLUDE REGEX "^core/(concepts|gradient|eigen_gradient|scalar)\\.hpp$|^detail/(gradient_)?arguments\\.hpp$")
+list(FILTER headers EXCLUDE REGEX "^core/(concepts|gradient|eigen_gradient|scalar)\\.hpp$|^mdspan\\.hpp$|^detail/(gradient_)?arguments\\.hpp$")
 # These ask for members that are no longer there, too, or misspelt.
 list(FILTER headers EXCLUDE REGEX "^detail/references/refused_members\\.hpp$|^testing/near_misses\\.hpp$")
 
