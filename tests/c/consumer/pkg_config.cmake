@@ -10,6 +10,12 @@ if(NOT version STREQUAL VERSION)
   message(FATAL_ERROR "pkg-config names version ${version} of ${PACKAGE}, not ${VERSION}")
 endif()
 execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs ${PACKAGE} OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+# What is compiled once is static, and the C library is shared, however a program is linked.
+execute_process(COMMAND "${PKG_CONFIG}" --static --cflags --libs ${PACKAGE} OUTPUT_VARIABLE static
+  COMMAND_ERROR_IS_FATAL ANY)
+if(NOT static STREQUAL flags)
+  message(FATAL_ERROR "with --static, pkg-config says '${static}', and without, '${flags}'")
+endif()
 execute_process(COMMAND "${PKG_CONFIG}" --variable=libdir ${PACKAGE} OUTPUT_VARIABLE libdir OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(flags UNIX_COMMAND "${flags}")

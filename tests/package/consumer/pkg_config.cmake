@@ -14,6 +14,12 @@ endif()
 
 execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs ${PACKAGE} OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
+# What is compiled once is static, and the C library is shared, however a program is linked.
+execute_process(COMMAND "${PKG_CONFIG}" --static --cflags --libs ${PACKAGE} OUTPUT_VARIABLE static
+  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+if(NOT static STREQUAL flags)
+  message(FATAL_ERROR "with --static, pkg-config says '${static}', and without, '${flags}'")
+endif()
 separate_arguments(flags UNIX_COMMAND "${flags}")
 execute_process(COMMAND "${COMPILER}" -std=c++20 "${SOURCE}" ${flags} -o "${PROGRAM}" COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${RUN} COMMAND_ERROR_IS_FATAL ANY)
