@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.metadata
 import pathlib
 import platform
+import sys
 
 from ._errors import BadInput
 from ._library import library
@@ -31,8 +32,13 @@ def show_config() -> None:
         raise BadInput(library.adasum_last_error().decode())
     folder = pathlib.Path(__file__).parent
     print(text, end="")
+    variants = sorted(path.name.split(".")[1] for path in folder.glob("libadasum-calls.*.*"))
+    if variants:
+        print("MPI:", " or ".join(variants) + ", whichever mpi4py uses")
     print(f"Python: {platform.python_version()}, {platform.platform()}")
     for package in ("numpy", "mpi4py", "torch"):
         print(f"{package}: {_version_of(package)}")
+    if "mpi4py.MPI" in sys.modules:
+        print("MPI of mpi4py:", sys.modules["mpi4py.MPI"].Get_library_version().rstrip("\0").splitlines()[0])
     print("adasum.torch:", "compiled" if any(folder.glob("_torch.*.so")) else "left out, as there was no PyTorch to compile it for")
     print(f"folder: {folder}")

@@ -6,17 +6,15 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_void_p
 
-from ._library import library
-
 _functions = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch")
 
 
-def answer_signals() -> None:
+def answer_signals(library: ctypes.CDLL) -> None:
     """Answers signals from now on. To be called before the first communication."""
     library.adasum_python_answer_signals(*(ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p) for name in _functions))
 
 
-def raise_interruption() -> None:
+def raise_interruption(library: ctypes.CDLL) -> None:
     """Raises what a handler raised while the call that has just failed was waiting, if one did."""
     exception = c_void_p(), c_void_p(), c_void_p()
     library.adasum_python_take_exception(*map(byref, exception))

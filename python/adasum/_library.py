@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import operator
 import pathlib
+import sys
 from collections.abc import Iterable, Mapping
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any
@@ -50,14 +51,15 @@ _exceptions = {
 }
 
 
-def _load() -> ctypes.CDLL:
-    folder = pathlib.Path(__file__).parent
-    found = next(folder.glob("libadasum-calls.*"), None)
-    if found is None:
-        raise ImportError(f"adasum: there is no libadasum-calls in {folder}: the package has not been built")
-    library = ctypes.CDLL(str(found))
-    declare(library, _prototypes)
-    return library
+def load(variant: str = "") -> ctypes.CDLL:
+    """Loads the library, or its variant for an MPI library (``mpich``), of which a wheel has some beside it."""
+    name = f"libadasum-calls{variant and '.' + variant}.{'dylib' if sys.platform == 'darwin' else 'so'}"
+    path = pathlib.Path(__file__).parent / name
+    if not path.exists():
+        raise ImportError(f"adasum: there is no {name} in {path.parent}: the package was built without it")
+    loaded = ctypes.CDLL(str(path))
+    declare(loaded, _prototypes)
+    return loaded
 
 
 def declare(library: ctypes.CDLL, prototypes: Mapping[str, tuple[Any, ...]]) -> None:
@@ -66,17 +68,18 @@ def declare(library: ctypes.CDLL, prototypes: Mapping[str, tuple[Any, ...]]) -> 
         function.restype, function.argtypes = result, arguments
 
 
-library = _load()
+library = load()
+"""for calls in one process; those among ranks may be another's (mpi.py)"""
 
 
-def check(error: int) -> None:
-    """Raises what a function of the library has returned, if that is an error."""
+def check(error: int, called: ctypes.CDLL = library) -> None:
+    """Raises what a function of a library has returned, if that is an error."""
     if error:
         if error == timeout_code:
             from ._interruption import raise_interruption
 
-            raise_interruption()
-        raise _exceptions.get(error, _errors.Error)(library.adasum_last_error().decode())
+            raise_interruption(called)
+        raise _exceptions.get(error, _errors.Error)(called.adasum_last_error().decode())
 
 
 def whole_number(value: Any) -> int:
@@ -153,5 +156,5 @@ def version() -> str:
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
-__all__ = ["Handle", "byref", "c_double", "c_int", "check", "lengths_of", "library", "name_of",
+__all__ = ["Handle", "byref", "c_double", "c_int", "check", "lengths_of", "library", "load", "name_of",
            "readable_text_of", "require_no_bool", "shown", "text_of", "timeout_code", "version", "whole_number"]

@@ -80,7 +80,7 @@ def combine(gradients: Iterable[Array], out: Array | None = None, *, rule: str =
     addresses = (c_void_p * len(inputs))(*(one.address for one in inputs))
     check(library.adasum_combine(addresses, len(inputs), target.address, target.count, target.type, *lengths_of(segments),
                                  name_of(rule), text_of(options), byref(found)))
-    return out, Report._of(found)
+    return out, Report._of(found, library)
 
 
 def tree(gradients: Iterable[Array], out: Array | None = None, *, segments: Iterable[int] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from collections.abc import Iterable
 from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ._arrays import Array, Elements, type_number
 from ._errors import BadInput, MPIError
 from ._interruption import answer_signals
-from ._library import (Handle, check, declare, lengths_of, library, name_of, readable_text_of, require_no_bool, shown, text_of,
-                       timeout_code, whole_number)
+from ._library import (Handle, check, declare, lengths_of, library, load, name_of, readable_text_of, require_no_bool, shown,
+                       text_of, timeout_code, whole_number)
 from .report import Report
 
 if TYPE_CHECKING:
@@ -22,17 +23,35 @@ if TYPE_CHECKING:
 _unfinished: list[Any] = []
 """Arrays of reductions that ended by a timeout, or by Ctrl-C: messages may still arrive in them, so they are never freed."""
 _handle_type: Any = None  # an MPI_Comm is a number for one MPI library, and an address for another
+_mpi: Any = None  # the library with the calls among ranks; its plans, reports and errors are unknown to any other
+_variants = {"libmpi.so.12": "mpich", "libmpi.so.40": "openmpi"}
+"""What a wheel has, by the MPI library that it uses: MPICH and all that keep its ABI; Open MPI 4 and 5."""
+
+
+def _library_for(theirs: str, call: str) -> ctypes.CDLL:
+    """The package's own library if it was built with MPI, otherwise the variant for what mpi4py has loaded, ``theirs``."""
+    if hasattr(library, "adasum_allreduce"):
+        return library
+    for name, variant in _variants.items():
+        try:
+            ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
+        except OSError:  # it is not there already
+            continue
+        with contextlib.suppress(ImportError):
+            return load(variant)
+    raise MPIError(f"{call}: this package was built without the MPI library that mpi4py uses, {theirs.splitlines()[0]!r}; "
+                   "build it from its sources, where that is installed")
 
 
 def _prepare(call: str) -> None:
     """To be called before the first call: checks that both use the same MPI library, and finds out how long an MPI_Comm is."""
-    global _handle_type
+    global _handle_type, _mpi
     from mpi4py import MPI
 
-    if not hasattr(library, "adasum_allreduce"):
-        raise MPIError(f"{call}: this package was built without MPI; install it again where MPI is installed")
+    theirs = MPI.Get_library_version().rstrip("\0").strip()
+    library = _library_for(theirs, call)
     declare(library, {"adasum_mpi_library": (c_char_p,)})
-    ours, theirs = library.adasum_mpi_library().decode().strip(), MPI.Get_library_version().rstrip("\0").strip()
+    ours = library.adasum_mpi_library().decode().strip()
     if ours != theirs:
         raise MPIError(f"{call}: this package uses the MPI library {ours!r}, but mpi4py uses {theirs!r}; install both for "
                        "the same one")
@@ -50,8 +69,8 @@ def _prepare(call: str) -> None:
         "adasum_python_refuse": (c_int, handle, c_char_p, c_char_p),
         "adasum_python_refuse_start": (c_int, Handle, c_char_p),
     })
-    answer_signals()
-    _handle_type = handle
+    answer_signals(library)
+    _handle_type, _mpi = handle, library
 
 
 def _handle_of(comm: MPI.Comm, call: str) -> Any:
@@ -115,15 +134,15 @@ def allreduce(array: Array, comm: MPI.Comm, *, segments: Iterable[int] | None = 
         lengths = lengths_of(segments)
         named = name_of(rule)
     except Exception as problem:  # the others are about to wait for this rank
-        library.adasum_python_refuse(handle, readable_text_of(options), _told(problem))
+        _mpi.adasum_python_refuse(handle, readable_text_of(options), _told(problem))
         raise
     found = Handle(0)
-    error = library.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
-                                     byref(found))
+    error = _mpi.adasum_allreduce(handle, elements.address, elements.count, elements.type, *lengths, named, asked,
+                                  byref(found))
     if error == timeout_code:
         _unfinished.append(elements)
-    check(error)
-    return Report._of(found)
+    check(error, _mpi)
+    return Report._of(found, _mpi)
 
 
 class Plan:
@@ -156,9 +175,9 @@ class Plan:
             named = name_of(rule)
             elements = _count_of(count, call)
         except Exception as problem:
-            library.adasum_python_refuse(handle, readable_text_of(options), _told(problem))
+            _mpi.adasum_python_refuse(handle, readable_text_of(options), _told(problem))
             raise
-        check(library.adasum_plan_create(handle, elements, kind, *lengths, named, asked, byref(self._handle)))
+        check(_mpi.adasum_plan_create(handle, elements, kind, *lengths, named, asked, byref(self._handle)), _mpi)
         self._type = kind
 
     def start(self, array: Array) -> None:
@@ -169,30 +188,30 @@ class Plan:
             elements = Elements(array, "adasum.Plan.start", written=True)
             elements.require_type(self._type, "adasum.Plan.start")
         except Exception as problem:
-            check(library.adasum_python_refuse_start(self._handle, _told(problem)))
+            check(_mpi.adasum_python_refuse_start(self._handle, _told(problem)), _mpi)
             self._problem = problem
             return
-        check(library.adasum_plan_start(self._handle, elements.address, elements.count, elements.type))
+        check(_mpi.adasum_plan_start(self._handle, elements.address, elements.count, elements.type), _mpi)
         self._running = elements
 
     def test(self) -> bool:
         """Continues the reduction as far as is possible without waiting. Returns whether :meth:`wait` would return at once."""
         done = c_int(0)
-        check(library.adasum_plan_test(self._handle, byref(done)))
+        check(_mpi.adasum_plan_test(self._handle, byref(done)), _mpi)
         return bool(done.value)
 
     def wait(self) -> Report:
         """Blocks until the array holds the result. Returns a :class:`Report`."""
         found = Handle(0)
-        error = library.adasum_plan_wait(self._handle, byref(found))
-        report = Report._of(found)
+        error = _mpi.adasum_plan_wait(self._handle, byref(found))
+        report = Report._of(found, _mpi)
         if error == timeout_code:
             _unfinished.append(self._running)
         self._running = None
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
-        check(error)
+        check(error, _mpi)
         return report
 
     def __call__(self, array: Array) -> Report:
@@ -203,7 +222,7 @@ class Plan:
     def free(self) -> None:
         """Frees what the plan owns. A plan in flight withdraws from its reduction; the other ranks' :meth:`wait` then fails."""
         if self._handle.id:
-            check(library.adasum_plan_free(byref(self._handle)))
+            check(_mpi.adasum_plan_free(byref(self._handle)), _mpi)
         self._running = None
 
     def __enter__(self) -> Plan:
@@ -213,8 +232,8 @@ class Plan:
         self.free()
 
     def __del__(self) -> None:
-        if library is not None and getattr(self, "_handle", None) is not None and self._handle.id:
-            library.adasum_plan_free(byref(self._handle))
+        if _mpi is not None and getattr(self, "_handle", None) is not None and self._handle.id:
+            _mpi.adasum_plan_free(byref(self._handle))
 
 
 def set_timeout(comm: MPI.Comm, seconds: float) -> None:
@@ -228,4 +247,4 @@ def set_timeout(comm: MPI.Comm, seconds: float) -> None:
     except (TypeError, OverflowError) as problem:
         raise BadInput(f"{call}: the timeout must be a number of seconds: {problem}") from problem
     handle = _handle_of(comm, call)  # first: it tells whether there is such a function
-    check(library.adasum_set_timeout(handle, limit))
+    check(_mpi.adasum_set_timeout(handle, limit), _mpi)

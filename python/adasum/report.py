@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ._errors import BadInput
-from ._library import Handle, byref, library
+from ._library import Handle, byref
 
 
 class Report(Mapping[str, Any]):
@@ -19,9 +19,10 @@ class Report(Mapping[str, Any]):
     Values are read only when they are asked for. ``Report(text)`` makes a report from a line that :meth:`json` returned.
     Reports can be copied and pickled."""
 
-    __slots__ = ("_handle", "_text", "_values")
+    __slots__ = ("_handle", "_library", "_text", "_values")
 
     _handle: Handle | None
+    _library: ctypes.CDLL | None
     _text: str | None
     _values: dict[str, Any] | None
 
@@ -32,21 +33,21 @@ class Report(Mapping[str, Any]):
             raise BadInput(f"adasum.Report: the text is not a report: {problem}") from problem
         if not isinstance(values, dict) or not isinstance(text, str):
             raise BadInput("adasum.Report: the text is not a report: a report is one JSON object")
-        self._handle, self._text, self._values = None, text, values
+        self._handle, self._library, self._text, self._values = None, None, text, values
 
     @classmethod
-    def _of(cls, handle: Handle) -> Report:
+    def _of(cls, handle: Handle, library: ctypes.CDLL) -> Report:
         """A report made from the C library's, which is freed with this one."""
         report = cls.__new__(cls)
-        report._handle, report._text, report._values = handle, None, None
+        report._handle, report._library, report._text, report._values = handle, library, None, None
         return report
 
     def json(self) -> str:
         """One line of JSON."""
         if self._text is None:
-            room = library.adasum_report_json(self._handle, 0, None, 0) + 1
+            room = self._library.adasum_report_json(self._handle, 0, None, 0) + 1
             text = ctypes.create_string_buffer(room)
-            library.adasum_report_json(self._handle, 0, text, room)
+            self._library.adasum_report_json(self._handle, 0, text, room)
             self._text = text.value.decode()
         return self._text
 
@@ -76,5 +77,5 @@ class Report(Mapping[str, Any]):
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)  # there is none if __init__ has raised
-        if handle is not None and handle.id and library is not None:
-            library.adasum_report_free(byref(handle))
+        if handle is not None and handle.id and byref is not None:
+            self._library.adasum_report_free(byref(handle))

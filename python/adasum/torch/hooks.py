@@ -22,8 +22,8 @@ from ..report import Report
 try:
     from .._torch import Reducer, Worker, abandon_all, require_settings
 except ImportError as problem:
-    raise ImportError("adasum.torch: this package was built without PyTorch, or for another version of it; install it again "
-                      "where this PyTorch is installed") from problem
+    raise ImportError("adasum.torch: this package was built without PyTorch, or for another version of it; compile it "
+                      "where this PyTorch is installed, by `pip install .` in its sources (docs/pytorch.md)") from problem
 
 atexit.register(abandon_all)  # a rank may be waiting for others that do not come, and must not keep this process from ending
 
