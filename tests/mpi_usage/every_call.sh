@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$1"
 
 # These may be called at any time, by any thread, and make nothing.
-harmless=(MPI_{Initialized,Finalized,Query_thread,Is_thread_main,Error_class,Error_string,Get_count,Get_library_version}
+harmless=(MPI_{Initialized,Finalized,Query_thread,Is_thread_main,Error_class,Error_string,Get_count,Get_library_version,Comm_fromint}
   MPIX_{Query_cuda_support,GPU_query_support})
 unknown=$(comm -23 \
   <(grep -rhoE --include='*.[ch]pp' '\bMPIX?_[A-Z][A-Za-z_]+\(' include/adasum src | sort -u) \

@@ -2,6 +2,7 @@
 // What the documentation's fragments speak of.
 #pragma once
 
+#include <adasum/chrome_trace.hpp>
 #include <adasum/machine_file.hpp>
 #include <adasum/measure_machine.hpp>
 #include <adasum/mpi.hpp>
