@@ -18,7 +18,7 @@ add_library(adasum_calls STATIC EXCLUDE_FROM_ALL
 target_compile_definitions(adasum_calls PRIVATE ADASUM_WITHOUT_MPI)
 target_link_libraries(adasum_calls PUBLIC adasum adasum_compiled)
 if(TARGET adasum::eigen)
-  set_property(SOURCE src/c/arguments.cpp APPEND PROPERTY COMPILE_DEFINITIONS ADASUM_C_WITH_EIGEN)
+  set_property(SOURCE src/c/arguments.cpp src/c/local.cpp APPEND PROPERTY COMPILE_DEFINITIONS ADASUM_C_WITH_EIGEN)
   target_link_libraries(adasum_calls PRIVATE adasum_eigen)
 endif()
 
@@ -36,11 +36,14 @@ endfunction()
 adasum_hide_symbols(adasum_calls)
 
 # What adasum_build_information says; of the last time that CMake ran, which it does after each commit.
-if(EXISTS "${PROJECT_SOURCE_DIR}/.git/logs/HEAD")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/.git/logs/HEAD")
-  execute_process(COMMAND git rev-parse --short=12 HEAD WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+if(EXISTS "${PROJECT_SOURCE_DIR}/.git")
+  execute_process(COMMAND git describe --always --dirty --abbrev=12 --exclude=* WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     OUTPUT_VARIABLE adasum_commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
-  if(NOT failed)
+  execute_process(COMMAND git rev-parse --git-path logs/HEAD WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+    OUTPUT_VARIABLE log OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  file(REAL_PATH "${log}" log BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  if(failed EQUAL 0 AND EXISTS "${log}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${log}")
     set_property(SOURCE src/c/local.cpp APPEND PROPERTY COMPILE_DEFINITIONS "ADASUM_COMMIT=\"${adasum_commit}\"")
   endif()
 endif()

@@ -30,8 +30,6 @@ else()
   find_package(MPI QUIET GLOBAL COMPONENTS CXX)
 endif()
 if(MPI_CXX_FOUND)
-  # Their headers would bring warnings. Not by MPI_CXX_SKIP_MPICXX: then CMake forgets what the compiler itself defines (MPI_ABI).
-  set_property(TARGET MPI::MPI_CXX APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS MPICH_SKIP_MPICXX OMPI_SKIP_MPICXX)
   message(STATUS "adasum: MPI ${MPI_CXX_VERSION}, compiled by ${MPI_CXX_COMPILER}")
 else()
   message(STATUS "adasum: no MPI (Debian: libopenmpi-dev openmpi-bin), so no adasum::mpi")

@@ -28,7 +28,7 @@ namespace adasum {
 
 ADASUM_INLINE std::string build_information() {
 #if defined(__clang__)
-  constexpr auto compiler = "Clang " __clang_version__;
+  constexpr auto compiler = __VERSION__;
 #else
   constexpr auto compiler = "GCC " __VERSION__;
 #endif

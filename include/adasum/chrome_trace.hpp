@@ -33,6 +33,7 @@ void trace_from_environment();
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -49,16 +50,17 @@ class chrome_trace {
     gethostname(host, sizeof host - 1);
     mkdir(folder.c_str(), 0777);
     std::string path;
-    for (int number = 0, made = -1; made < 0; ++number) {  // there may be one of another copy of the library
+    int made = -1;
+    for (int number = 0; made < 0; ++number) {  // there may be one of another copy of the library
       path = joined({folder, "/adasum.", host, ".", getpid(), ".", number, ".json"});
       made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
       if (made < 0 && errno != EEXIST)
         throw bad_input({"adasum: the trace ", path, " cannot be made: ", std::generic_category().message(errno)});
-      file_ = made;
     }
     const std::string first = joined({"[\n{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": ", getpid(),
                                       ", \"args\": {\"name\": \"", rank(), " on ", host, "\"}},\n"});
-    write(first.data(), first.size());
+    write(made, first.data(), first.size());
+    file_ = made;  // another one stays open: a thread may be writing to it
   }
   static void begin(const char* step, std::size_t stage) noexcept {
     event("B", [&](char* text, std::size_t room) {
@@ -70,10 +72,13 @@ class chrome_trace {
   }
 
  private:
-  /// As whoever has started the process says.
+  /// As whoever has started the process says: torchrun, which others may have started, before them.
   static std::string rank() {
-    for (const auto* const variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
-      if (const char* const number = std::getenv(variable)) return joined({"rank ", number});  // NOLINT(*-mt-unsafe)
+    for (const auto* const variable : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+      const char* const text = std::getenv(variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
+      const std::string_view number = text ? text : "";
+      if (!number.empty() && number.find_first_not_of("0123456789") == number.npos) return joined({"rank ", number});
+    }
     return joined({"process ", getpid()});
   }
 
@@ -86,10 +91,12 @@ class chrome_trace {
                              static_cast<int>(getpid()), static_cast<int>(gettid()), time / 1000, time % 1000);
     size += more(text + size, sizeof text - static_cast<std::size_t>(size));
     size += std::snprintf(text + size, sizeof text - static_cast<std::size_t>(size), "},\n");
-    write(text, static_cast<std::size_t>(size));
+    write(file_, text, static_cast<std::size_t>(size));
   }
   /// What cannot be written is missing in the trace: no reduction fails for that.
-  static void write(const char* text, std::size_t size) noexcept { static_cast<void>(::write(file_, text, size) >= 0); }
+  static void write(int file, const char* text, std::size_t size) noexcept {
+    static_cast<void>(::write(file, text, size) >= 0);
+  }
 
   static inline std::atomic<int> file_ = -1;
 };

@@ -32,7 +32,8 @@ template <detail::contiguous_mdspan A>
 struct gradient_traits<A> {
   /// Its elements, in the order in which they are stored.
   static std::span<typename A::element_type> span(const A& array) {
-    return {array.data_handle(), static_cast<std::size_t>(array.size())};
+    typename A::element_type* const first = array.data_handle();
+    return {first, static_cast<std::size_t>(array.size())};
   }
 };
 

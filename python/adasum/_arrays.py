@@ -115,7 +115,7 @@ def _problem_of_strides(array: numpy.ndarray) -> str:
 def _is_of(given: Any, library: str, kind: str) -> bool:
     """Whether it is an object of this class of a library, or of one derived from it."""
     module = sys.modules.get(library)
-    return module is not None and isinstance(given, getattr(module, kind))
+    return module is not None and isinstance(given, getattr(module, kind, ()))
 
 
 def problem_of_tensor_class(kind: type) -> str:

@@ -17,9 +17,9 @@ def read(folder: pathlib.Path) -> list[dict[str, Any]]:
     processes: dict[str, list[dict[str, Any]]] = {}  # several copies of the library may be loaded in one
     for file in sorted(folder.glob("adasum.*.json")):
         lines = [line.rstrip(",") for line in file.read_text().splitlines()[1:]]
-        name, *steps = [json.loads(line, parse_float=decimal.Decimal) for line in lines if line.endswith("}")]  # not cut off
-        if steps:
-            processes.setdefault(file.name.rsplit(".", 2)[0], [name]).extend(steps)
+        events = [json.loads(line, parse_float=decimal.Decimal) for line in lines if line.endswith("}")]  # not cut off
+        if len(events) > 1:
+            processes.setdefault(file.name.rsplit(".", 2)[0], events[:1]).extend(events[1:])
     if not processes:
         raise SystemExit(f"adasum.timeline: {folder} has no file adasum.*.json with a step of a reduction")
     start = min(event["ts"] for events in processes.values() for event in events[1:])

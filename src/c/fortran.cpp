@@ -12,7 +12,7 @@ using namespace adasum::c;
 
 namespace {
 
-#ifdef MPI_ABI_VERSION  // which has no MPI_Fint
+#ifdef ADASUM_MPI_ABI  // which has no MPI_Fint
 using fortran_handle = int;
 MPI_Comm of_fortran(fortran_handle comm) { return MPI_Comm_fromint(comm); }
 #else

@@ -12,6 +12,11 @@
 #include "local.hpp"
 #include "reports.hpp"
 
+#ifdef ADASUM_C_WITH_EIGEN
+#define ADASUM_EIGEN "yes"
+#else
+#define ADASUM_EIGEN "no"
+#endif
 #ifndef ADASUM_COMMIT  // the sources are not in a clone
 #define ADASUM_COMMIT "unknown"
 #endif
@@ -41,7 +46,7 @@ const char* adasum_build_information(void) {
   const char* text = "";
   error_of([&] {
     static const std::string made = [] {
-      std::string lines = adasum::build_information() + "commit: " ADASUM_COMMIT "\n";
+      std::string lines = adasum::build_information() + "commit: " ADASUM_COMMIT "\nEigen: " ADASUM_EIGEN "\n";
 #if !defined(ADASUM_WITHOUT_MPI)
       const std::string mpi = adasum_mpi_library();
       lines += "MPI: " + mpi.substr(0, mpi.find('\n')) + "\n";

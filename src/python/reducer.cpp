@@ -253,10 +253,9 @@ void reducer::carry_out(job& one) {
 void reducer::require_usual_device(const job& one) const {
   for (const auto& [key, kept] : plans_)
     if (key.place == one.place && key.type == one.type && key.lengths == one.lengths &&
-        key.device.type() != one.tensor.device().type())
-      throw bad_input({call, ": such tensors of this State have been on ", c10::DeviceTypeName(key.device.type(), true),
-                       ", and now one is on ", c10::DeviceTypeName(one.tensor.device().type(), true),
-                       "; make another State for it"});
+        key.device != one.tensor.device())
+      throw bad_input({call, ": such tensors of this State have been on ", key.device.str(), ", and now one is on ",
+                       one.tensor.device().str(), "; make another State for it"});
 }
 
 /// Runs a plan. PyTorch's operators may fail on one rank behind the last message: then all hear of it before one of them uses

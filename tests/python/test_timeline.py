@@ -30,5 +30,6 @@ def test_timeline(pytestconfig):
 
 def test_no_traces(tmp_path):
     (tmp_path / "adasum.host.1.0.json").write_text('[\n{"ph": "M", "args": {"name": "rank 0 on host"}},\n{"ph": "B", "p')
+    (tmp_path / "adasum.host.2.0.json").touch()
     found = subprocess.run([sys.executable, "-m", "adasum.timeline", tmp_path], stderr=subprocess.PIPE, text=True)
     assert found.returncode == 1 and "has no file" in found.stderr

@@ -9,9 +9,10 @@
 namespace adasum {
 
 /// Who is told when a thread begins and ends a step of a reduction: ranges for profilers. The ranges of a thread are nested.
-/// Names are literals: "agree" (what all ranks are about to do), "begin", "exclude" (gradients that are not finite), "bring"
-/// (gradients to where they are combined), "measure" (inner products), "sum" (them over ranks), "combine" (weights, and the
-/// linear combination), "round", "deliver" (the result), "hand over" (its parts), "finish"; and in these, "wait" for other ranks.
+/// Names are literals: "agree" (on what all ranks are about to do), "begin", "exclude" (gradients that are not finite), "bring"
+/// (gradients to where they are combined), "measure" (inner products), "sum" (adds them over ranks), "combine" (weights, and
+/// the linear combination), "round", "deliver" (the result), "hand over" (its parts), "finish"; and between the two parts of such
+/// a step, "wait" for other ranks.
 /// The functions may be called by several threads at once.
 struct tracer {
   /// @param step   its name
@@ -42,7 +43,8 @@ class trace_range {
 }  // namespace detail
 /// @endcond
 
-/// From now on, this one is told of the reductions in this process; null: none. See chrome_trace.hpp, exec/cuda/nvtx.hpp, exec/kokkos/regions.hpp.
+/// From now on, this one is told of the reductions in this process; null: none. There are some in chrome_trace.hpp,
+/// exec/cuda/nvtx.hpp and exec/kokkos/regions.hpp.
 /// @param one  must live as long as the process
 inline void set_tracer(const tracer* one) { detail::active_tracer = one; }
 

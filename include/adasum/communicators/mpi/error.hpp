@@ -56,7 +56,7 @@ class errors_returned {
   MPI_Errhandler callers_ = MPI_ERRHANDLER_NULL;
 };
 
-#if defined(MPICH_VERSION) || defined(MPI_ABI_VERSION)
+#if defined(MPICH_VERSION) || defined(ADASUM_MPI_ABI)
 /// While this object lives, errors of requests come back as codes. MPI_Wait, MPI_Test and their like report them on the
 /// communicator of the request; MPICH (4.0) and what is built on it use MPI_COMM_WORLD instead, and a program for
 /// MPI's ABI may run with it. Several threads may be waiting: the first replaces the handler, the last puts it back.

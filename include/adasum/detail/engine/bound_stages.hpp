@@ -64,9 +64,20 @@ constexpr const char* describe(step_kind kind) {
 
 /// What tracers are told.
 constexpr const char* name_of(step_kind kind) {
-  constexpr const char* names[] = {"agree",   "begin", "exclude", "bring",     "measure", "sum",
-                                   "combine", "round", "deliver", "hand over", "finish"};
-  return names[static_cast<int>(kind)];
+  switch (kind) {
+    case step_kind::agree: return "agree";
+    case step_kind::begin: return "begin";
+    case step_kind::exclude: return "exclude";
+    case step_kind::bring: return "bring";
+    case step_kind::measure: return "measure";
+    case step_kind::sum: return "sum";
+    case step_kind::combine: return "combine";
+    case step_kind::round_result: return "round";
+    case step_kind::deliver: return "deliver";
+    case step_kind::hand_over: return "hand over";
+    case step_kind::finish: return "finish";
+  }
+  return "";
 }
 
 struct step {

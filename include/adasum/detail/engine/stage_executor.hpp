@@ -102,9 +102,9 @@ class stage_executor {
     for (;;) {
       try {
         while (!ended() && (turn_ > 0 || may_begin(steps_[at_].kind))) {
+          if (waits_ && !arrived(block, told)) return false;
           const auto& now = steps_[at_];
           const trace_range range(told, name_of(now.kind), now.stage);
-          if (waits_ && !arrived(block, told)) return false;
           waits_ = actions_.take(now, turn_) == progress::waits;
           at_ += !waits_;
           turn_ = waits_ ? turn_ + 1 : 0;
@@ -122,7 +122,7 @@ class stage_executor {
     }
   }
   bool arrived(bool block, const tracer* told) {
-    const trace_range range(told, "wait", steps_[at_].stage);
+    const trace_range range(block ? told : nullptr, "wait", steps_[at_].stage);
     return actions_.arrived(block);
   }
   void stop(const std::exception_ptr& problem) noexcept {

@@ -6,7 +6,6 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
-#include <string>
 
 #include "../../core/tracing.hpp"
 
@@ -15,9 +14,8 @@ namespace adasum {
 /// For set_tracer(), between Kokkos::initialize and Kokkos::finalize: the steps of reductions as regions of Kokkos, which the
 /// tool that KOKKOS_TOOLS_LIBS names shows.
 inline const tracer* kokkos_tracer() {
-  static constexpr tracer regions{
-      [](const char* step, std::size_t) noexcept { Kokkos::Profiling::pushRegion(std::string("adasum: ") + step); },
-      []() noexcept { Kokkos::Profiling::popRegion(); }};
+  static constexpr tracer regions{[](const char* step, std::size_t) noexcept { Kokkos::Profiling::pushRegion(step); },
+                                  []() noexcept { Kokkos::Profiling::popRegion(); }};
   return &regions;
 }
 
