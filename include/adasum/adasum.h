@@ -96,7 +96,8 @@ typedef struct adasum_report {
 ADASUM_API unsigned adasum_version(void);
 /** What this library is, for reports of errors: lines "name: value" of its version and commit, the compiler, the vector
  * instructions that it uses and those that this processor has, the environment variables that it knows, whether it has the rules
- * that need Eigen, and its MPI. The text stays. "" if ADASUM_ISA has a value that is not known; then adasum_last_error() says so. */
+ * that need Eigen, and its MPI. The text stays. "" if ADASUM_ISA has a value that is not known; then adasum_last_error() says
+ * so. */
 ADASUM_API const char* adasum_build_information(void);
 /** The names of all rules, separated by ", ". */
 ADASUM_API const char* adasum_rules(void);
