@@ -63,7 +63,10 @@ def _main() -> int:
         tests.append(_test_ranks)
         shows = MPI.COMM_WORLD.rank == 0
     if shows:
-        adasum.show_config()
+        try:
+            adasum.show_config()
+        except adasum.BadInput as problem:
+            print(problem)
     for test in tests:
         try:
             test()

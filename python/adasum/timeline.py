@@ -23,6 +23,9 @@ def read(folder: pathlib.Path) -> list[dict[str, Any]]:
     if not processes:
         raise SystemExit(f"adasum.timeline: {folder} has no file adasum.*.json with a step of a reduction")
     start = min(event["ts"] for events in processes.values() for event in events[1:])
+    names = [events[0]["args"]["name"] for events in processes.values()]
+    for name in {name for name in names if names.count(name) > 1 and name.startswith("rank")}:
+        print(f"adasum.timeline: several processes are {name}: are there traces of several runs in {folder}?", file=sys.stderr)
     in_order = sorted(processes.values(), key=lambda events: _rank_of(events[0]["args"]["name"]))
     for number, events in enumerate(in_order):
         for event in events:

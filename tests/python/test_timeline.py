@@ -28,6 +28,15 @@ def test_timeline(pytestconfig):
         assert last < 60e6  # since the first event
 
 
+def test_two_runs(pytestconfig, tmp_path):
+    for file in pathlib.Path(pytestconfig.getoption("folder")).iterdir():
+        for run in "first", "second":
+            (tmp_path / file.name.replace("adasum.", f"adasum.{run}-")).write_text(file.read_text())
+    found = subprocess.run([sys.executable, "-m", "adasum.timeline", tmp_path], check=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True)
+    assert found.stderr.count("several processes are rank") == 2
+
+
 def test_no_traces(tmp_path):
     (tmp_path / "adasum.host.1.0.json").write_text('[\n{"ph": "M", "args": {"name": "rank 0 on host"}},\n{"ph": "B", "p')
     (tmp_path / "adasum.host.2.0.json").touch()
