@@ -4,6 +4,7 @@
 #include "../../core/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -36,34 +37,34 @@ inline std::string problems_of(std::span<const call_signature> all) {
   return problems;
 }
 
-/// The first thing in which two ranks differ, of those that read as short texts; empty if there is none.
+/// What ranks compare that reads as short texts, in the order in which differences are told.
+inline auto texts_of(const call_signature& c) {
+  const auto text = [](const auto& field) { return call_signature::get(field); };
+  return std::array<std::pair<const char*, std::string>, 14>{
+      {{"kind of gradients", text(c.shards)},
+       {"call", text(c.activity)},
+       {"scalar type", text(c.scalar)},
+       {"length of the gradient", std::to_string(c.length)},
+       {"destination of the result", text(c.destination)},
+       {"parts", text(c.parts)},
+       {"number of segments", std::to_string(c.segments)},
+       {"rule", text(c.rule.name)},
+       {"schedule", text(c.schedule.name)},
+       {"inner rule of the schedule", text(c.inner_rule.name)},
+       {"execution space", text(c.space)},
+       {"location of the gradient", text(c.location)},
+       {"options", text(c.options)},
+       {"type in which gradients that cancel are combined", c.recombines_in_double ? "double" : "their own"}}};
+}
+
+/// The first of them in which two ranks differ; empty if there is none.
 inline std::string difference_in_texts(std::span<const call_signature> all) {
-  using signature = const call_signature&;
-  struct compared_field {
-    const char* what;
-    std::string (*text)(signature);
-  };
-  const compared_field fields[] = {
-      {"kind of gradients", [](signature c) { return call_signature::get(c.shards); }},
-      {"call", [](signature c) { return call_signature::get(c.activity); }},
-      {"scalar type", [](signature c) { return call_signature::get(c.scalar); }},
-      {"length of the gradient", [](signature c) { return std::to_string(c.length); }},
-      {"destination of the result", [](signature c) { return call_signature::get(c.destination); }},
-      {"parts", [](signature c) { return call_signature::get(c.parts); }},
-      {"number of segments", [](signature c) { return std::to_string(c.segments); }},
-      {"rule", [](signature c) { return call_signature::get(c.rule.name); }},
-      {"schedule", [](signature c) { return call_signature::get(c.schedule.name); }},
-      {"inner rule of the schedule", [](signature c) { return call_signature::get(c.inner_rule.name); }},
-      {"execution space", [](signature c) { return call_signature::get(c.space); }},
-      {"location of the gradient", [](signature c) { return call_signature::get(c.location); }},
-      {"options", [](signature c) { return call_signature::get(c.options); }},
-      {"type in which gradients that cancel are combined",
-       [](signature c) { return std::string(c.recombines_in_double ? "double" : "their own"); }}};
-  for (const auto& field : fields)
+  const auto first = texts_of(all[0]);
+  for (std::size_t i = 0; i < first.size(); ++i)
     for (std::size_t r = 1; r < all.size(); ++r)
-      if (field.text(all[r]) != field.text(all[0]))
-        return joined({"adasum: the ranks disagree on the ", field.what, ": rank 0 has ", field.text(all[0]), ", ",
-                       rank_name(r), " has ", field.text(all[r])});
+      if (const auto other = texts_of(all[r]); other[i] != first[i])
+        return joined({"adasum: the ranks disagree on the ", first[i].first, ": rank 0 has ", first[i].second, ", ",
+                       rank_name(r), " has ", other[i].second});
   return {};
 }
 

@@ -160,10 +160,8 @@ class votes_in_memory {
   std::uint64_t mine_ = 0;  // the word of this rank: see begin
 };
 
-/// Memory of a communicator's ranks for that.
-struct votes_window : any_window {};
-
-class shared_votes : public votes_in_memory<votes_window> {
+/// In a communicator's memory.
+class shared_votes : public votes_in_memory<any_window> {
  public:
   shared_votes() { stay_loaded(); }  // see kept_plans::call
 
@@ -173,7 +171,7 @@ class shared_votes : public votes_in_memory<votes_window> {
     const auto ranks = static_cast<std::size_t>(comm.size());
     auto memory = comm.share(bytes_for(ranks));
     const bool is_of_all = memory.ranks().size() == ranks;
-    open({std::move(memory)}, comm.rank(), comm.state());
+    open(std::move(memory), comm.rank(), comm.state());
     return is_of_all;
   }
 };

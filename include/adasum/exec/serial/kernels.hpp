@@ -89,42 +89,6 @@ struct kernels {
   const list_kernels* list;
 };
 
-/// Uninitialised elements for the length of one call: on the stack where they are not more than Few, otherwise in memory
-/// that the thread keeps, so that it allocates once for all calls of a size.
-/// @tparam Use  what for: a type of each place that needs such elements, since one place's are there while another's are
-template <class Use, class Element, std::size_t Few>
-class scratch {
- public:
-  explicit scratch(std::size_t count) : data_(count > Few ? of_thread(count) : few_) {}
-  scratch(const scratch&) = delete;
-  scratch& operator=(const scratch&) = delete;
-  Element* data() { return data_; }
-
- private:
-  struct kept_elements {
-    kept_elements() = default;
-    kept_elements(const kept_elements&) = delete;
-    kept_elements& operator=(const kept_elements&) = delete;
-    ~kept_elements() { delete[] elements; }
-    Element* elements = nullptr;
-    std::size_t capacity = 0;
-  };
-
-  static Element* of_thread(std::size_t count) {
-    thread_local kept_elements kept;
-    if (kept.capacity < count) {
-      auto* const more = new Element[count];
-      delete[] kept.elements;
-      kept.elements = more;
-      kept.capacity = count;
-    }
-    return kept.elements;
-  }
-
-  alignas(64) Element few_[Few];
-  Element* data_;
-};
-
 /// What mixes vectors in double, or to or from doubles.
 struct double_mixing {
   mix_kernel* kernel;
@@ -170,12 +134,54 @@ extern template struct kernel_tables<number_format::bfloat16>;
 #if ADASUM_DEFINITIONS
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "../../core/gram.hpp"
 #include "blocks.hpp"
 #include "elements.hpp"
 
 namespace adasum::detail::serial {
+
+/// Memory that a thread keeps, so that it allocates once for all calls of a size: a stack of blocks, each as large as any that
+/// was taken there.
+class kept_blocks {
+ public:
+  static kept_blocks& of_thread() {
+    thread_local kept_blocks all;
+    return all;
+  }
+  void* take(std::size_t bytes) {
+    if (taken_ == blocks_.size()) blocks_.emplace_back();
+    auto& block = blocks_[taken_];
+    if (block.size() < bytes) block = std::vector<std::byte>(bytes);
+    ++taken_;
+    return block.data();
+  }
+  void give_back() { --taken_; }
+
+ private:
+  std::vector<std::vector<std::byte>> blocks_;
+  std::size_t taken_ = 0;
+};
+
+/// Uninitialised elements for the length of one call: on the stack where they are not more than Few, otherwise in memory
+/// that the thread keeps.
+template <class Element, std::size_t Few>
+class scratch {
+ public:
+  explicit scratch(std::size_t count)
+      : data_(count > Few ? static_cast<Element*>(kept_blocks::of_thread().take(count * sizeof(Element))) : few_) {}
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+  ~scratch() {
+    if (data_ != few_) kept_blocks::of_thread().give_back();
+  }
+  Element* data() { return data_; }
+
+ private:
+  alignas(64) Element few_[Few];
+  Element* data_;
+};
 
 /// More are not on the stack.
 inline constexpr std::size_t few_vectors = 64;
@@ -214,9 +220,8 @@ template <class Mix>
                                               const void* const* vectors, std::size_t n, const double* weights,
                                               std::size_t from_bytes, std::size_t to_bytes, void* out,
                                               Mix&& mix_piece) {
-  struct mixing;
-  scratch<mixing, const void*, few_vectors> at(n);
-  scratch<mixing, double, few_vectors> nonzero(n);
+  scratch<const void*, few_vectors> at(n);
+  scratch<double, few_vectors> nonzero(n);
   const auto mix_run = [&](index_range* remaining) { mix_short(vectors, n, &window, remaining, weights, out); };
   for_each_piece(window, mix_short != nullptr, mix_run, [&](std::size_t k, index_range piece) {
     const double* const w = weights + k * n;
@@ -255,11 +260,10 @@ ADASUM_INLINE void windows::measure_pair(const pair_kernels& use, const slice& w
 ADASUM_INLINE void windows::measure(kernels use, const slice& window, const void* const* vectors, std::size_t n,
                                     bool in_double, std::size_t bytes, double* gram) {
   if (n == 2 && !in_double) return measure_pair(*use.pair, window, vectors, n, bytes, gram);
-  struct measuring;
   const std::size_t packed = packed_size(n);
   const bool from_memory = exceeds_cache(bytes);
-  scratch<measuring, const void*, few_vectors> at(n);
-  scratch<measuring, double, few_vectors * few_elements> doubles(n * few_elements);
+  scratch<const void*, few_vectors> at(n);
+  scratch<double, few_vectors * few_elements> doubles(n * few_elements);
   std::fill_n(gram, window.segments.size() * packed, 0.0);
   const auto measure_run = [&](index_range* remaining) {
     if (n == 1 && !in_double) return use.pair->measure_short(vectors[0], vectors[0], packed, &window, remaining, gram);
@@ -275,9 +279,8 @@ ADASUM_INLINE void windows::measure_piece(kernels use, const void* const* at, st
                                           bool in_double, bool from_memory, double* gram, std::size_t apart) {
   if (n == 2 && !in_double) return use.pair->measure(at, length, from_memory, gram, apart);
   if (n == 1 && !in_double) return use.list->measure_one(at, length, from_memory, gram, apart);
-  struct measuring;
-  scratch<measuring, char, 32768> elements(n * scratch_bytes(use.list->converts, n));
-  scratch<measuring, const void*, few_vectors> of_block(n);
+  scratch<char, 32768> elements(n * scratch_bytes(use.list->converts, n));
+  scratch<const void*, few_vectors> of_block(n);
   use.list->measure(at, n, length, from_memory, elements.data(), of_block.data(), gram, apart);
 }
 

@@ -114,7 +114,7 @@ class measurement {
 
   void measure_part(const piece& one, double* sums) const {
     const auto length = one.end - one.begin;
-    serial::scratch<measurement, const void*, 64> at(n_);
+    serial::scratch<const void*, serial::few_vectors> at(n_);
     for (std::size_t i = 0; i < n_; ++i)
       at.data()[i] = static_cast<const std::byte*>(vectors_[i]) + one.begin * element_bytes();
     std::fill_n(sums, blocks_of(length) * packed_, 0.0);
