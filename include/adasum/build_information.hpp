@@ -17,9 +17,8 @@ std::string build_information();
 }  // namespace adasum
 
 #if ADASUM_DEFINITIONS
-#include <cstdlib>
-
 #include "chrome_trace.hpp"
+#include "core/environment.hpp"
 #include "core/text.hpp"
 #include "machine_file.hpp"
 #include "version.hpp"
@@ -43,10 +42,8 @@ ADASUM_INLINE std::string build_information() {
   detail::append(text, {"instruction set: ", to_string(default_instruction_set()), "\n"});
   detail::append(text, {"instruction set of this processor: ", to_string(best_instruction_set()), "\n"});
   for (const auto* const variable :
-       {detail::instruction_set_variable, detail::machine_variable, detail::trace_variable}) {
-    const char* const value = std::getenv(variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
-    detail::append(text, {variable, ": ", value ? value : "", "\n"});
-  }
+       {detail::instruction_set_variable, detail::machine_variable, detail::trace_variable})
+    detail::append(text, {variable, ": ", detail::environment(variable), "\n"});
   return text;
 }
 

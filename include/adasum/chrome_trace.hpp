@@ -32,10 +32,9 @@ void trace_from_environment();
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 #include <system_error>
 
+#include "core/environment.hpp"
 #include "core/error.hpp"
 
 namespace adasum::detail {
@@ -75,8 +74,7 @@ class chrome_trace {
   /// As whoever has started the process says: torchrun, which others may have started, before them.
   static std::string rank() {
     for (const auto* const variable : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-      const char* const text = std::getenv(variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
-      const std::string_view number = text ? text : "";
+      const auto number = environment(variable);
       if (!number.empty() && number.find_first_not_of("0123456789") == number.npos) return joined({"rank ", number});
     }
     return joined({"process ", getpid()});
@@ -113,8 +111,8 @@ ADASUM_INLINE void trace_to(const std::string& folder) {
 }
 
 ADASUM_INLINE void trace_from_environment() {
-  const char* const folder = std::getenv(detail::trace_variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
-  if (folder && *folder) trace_to(folder);
+  const auto folder = detail::environment(detail::trace_variable);
+  if (!folder.empty()) trace_to(std::string(folder));
 }
 
 }  // namespace adasum

@@ -76,7 +76,6 @@ requires communicator_for<Comm, Space> std::optional<schedules::machine> machine
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <span>
@@ -85,6 +84,7 @@ requires communicator_for<Comm, Space> std::optional<schedules::machine> machine
 #include <utility>
 #include <vector>
 
+#include "core/environment.hpp"
 #include "core/error.hpp"
 #include "core/named_values.hpp"
 #include "detail/engine/call_signature.hpp"
@@ -152,8 +152,8 @@ ADASUM_INLINE schedules::machine machine_from_text(std::string_view text, const 
 /// As machine_of_first says; called on rank 0.
 inline std::optional<schedules::machine> machine_here(const std::string* path) {
   if (path) return read_machine(*path);
-  const char* const named = std::getenv(machine_variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
-  return named && *named ? std::optional(read_machine(named)) : std::nullopt;
+  const auto named = environment(machine_variable);
+  return named.empty() ? std::nullopt : std::optional(read_machine(std::string(named)));
 }
 
 ADASUM_INLINE std::optional<schedules::machine> machine_of_first(const char* call, const communicator_ref& ranks,

@@ -3,7 +3,6 @@
 
 #include "../../core/config.hpp"
 
-#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <string>
@@ -98,7 +97,7 @@ class stage_executor {
   /// Takes steps until the run has ended or, unless it may block, has to wait. @return whether it has ended
   /// @param may_begin  the steps that may be begun
   bool proceed(bool block, function_ref<bool(step_kind)> may_begin) noexcept {
-    const tracer* const told = active_tracer.load(std::memory_order_acquire);
+    const tracer* const told = active_tracer;
     for (;;) {
       try {
         while (!ended() && (turn_ > 0 || may_begin(steps_[at_].kind))) {

@@ -64,16 +64,16 @@ instruction_set default_instruction_set();
 
 #if ADASUM_DEFINITIONS
 #include <algorithm>
-#include <cstdlib>
 
+#include "../../core/environment.hpp"
 #include "../../core/error.hpp"
 
 namespace adasum {
 
 ADASUM_INLINE instruction_set default_instruction_set() {
   static const auto chosen = [] {
-    const char* const text = std::getenv(detail::instruction_set_variable);  // NOLINT(*-mt-unsafe): nothing here sets variables
-    if (!text || !*text) return best_instruction_set();
+    const auto text = detail::environment(detail::instruction_set_variable);
+    if (text.empty()) return best_instruction_set();
     for (const auto set : {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512})
       if (text == to_string(set)) return std::min(set, best_instruction_set());
     throw bad_input({"adasum: the environment variable ", detail::instruction_set_variable, " is '", text,
