@@ -38,23 +38,26 @@ inline std::string problems_of(std::span<const call_signature> all) {
 }
 
 /// What ranks compare that reads as short texts, in the order in which differences are told.
-inline auto texts_of(const call_signature& c) {
+struct compared_text {
+  const char* what;
+  std::string text;
+};
+inline std::array<compared_text, 14> texts_of(const call_signature& c) {
   const auto text = [](const auto& field) { return call_signature::get(field); };
-  return std::array<std::pair<const char*, std::string>, 14>{
-      {{"kind of gradients", text(c.shards)},
-       {"call", text(c.activity)},
-       {"scalar type", text(c.scalar)},
-       {"length of the gradient", std::to_string(c.length)},
-       {"destination of the result", text(c.destination)},
-       {"parts", text(c.parts)},
-       {"number of segments", std::to_string(c.segments)},
-       {"rule", text(c.rule.name)},
-       {"schedule", text(c.schedule.name)},
-       {"inner rule of the schedule", text(c.inner_rule.name)},
-       {"execution space", text(c.space)},
-       {"location of the gradient", text(c.location)},
-       {"options", text(c.options)},
-       {"type in which gradients that cancel are combined", c.recombines_in_double ? "double" : "their own"}}};
+  return {{{"kind of gradients", text(c.shards)},
+           {"call", text(c.activity)},
+           {"scalar type", text(c.scalar)},
+           {"length of the gradient", std::to_string(c.length)},
+           {"destination of the result", text(c.destination)},
+           {"parts", text(c.parts)},
+           {"number of segments", std::to_string(c.segments)},
+           {"rule", text(c.rule.name)},
+           {"schedule", text(c.schedule.name)},
+           {"inner rule of the schedule", text(c.inner_rule.name)},
+           {"execution space", text(c.space)},
+           {"location of the gradient", text(c.location)},
+           {"options", text(c.options)},
+           {"type in which gradients that cancel are combined", c.recombines_in_double ? "double" : "their own"}}};
 }
 
 /// The first of them in which two ranks differ; empty if there is none.
@@ -62,9 +65,9 @@ inline std::string difference_in_texts(std::span<const call_signature> all) {
   const auto first = texts_of(all[0]);
   for (std::size_t i = 0; i < first.size(); ++i)
     for (std::size_t r = 1; r < all.size(); ++r)
-      if (const auto other = texts_of(all[r]); other[i] != first[i])
-        return joined({"adasum: the ranks disagree on the ", first[i].first, ": rank 0 has ", first[i].second, ", ",
-                       rank_name(r), " has ", other[i].second});
+      if (const auto other = texts_of(all[r]); other[i].text != first[i].text)
+        return joined({"adasum: the ranks disagree on the ", first[i].what, ": rank 0 has ", first[i].text, ", ",
+                       rank_name(r), " has ", other[i].text});
   return {};
 }
 

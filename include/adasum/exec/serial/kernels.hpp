@@ -133,8 +133,11 @@ extern template struct kernel_tables<number_format::bfloat16>;
 
 #if ADASUM_DEFINITIONS
 #include <algorithm>
+#include <cassert>
 #include <cstring>
-#include <vector>
+#include <iterator>
+#include <new>
+#include <utility>
 
 #include "../../core/gram.hpp"
 #include "blocks.hpp"
@@ -150,17 +153,31 @@ class kept_blocks {
     thread_local kept_blocks all;
     return all;
   }
+  kept_blocks() = default;
+  kept_blocks(const kept_blocks&) = delete;
+  kept_blocks& operator=(const kept_blocks&) = delete;
+  ~kept_blocks() {
+    for (const auto& one : blocks_) ::operator delete(one.memory);
+  }
   void* take(std::size_t bytes) {
-    if (taken_ == blocks_.size()) blocks_.emplace_back();
-    auto& block = blocks_[taken_];
-    if (block.size() < bytes) block = std::vector<std::byte>(bytes);
+    assert(taken_ < std::size(blocks_));
+    auto& [memory, size] = blocks_[taken_];
+    if (size < bytes) {
+      void* const more = ::operator new(bytes);
+      ::operator delete(std::exchange(memory, more));
+      size = bytes;
+    }
     ++taken_;
-    return block.data();
+    return memory;
   }
   void give_back() { --taken_; }
 
  private:
-  std::vector<std::vector<std::byte>> blocks_;
+  struct block {
+    void* memory = nullptr;
+    std::size_t size = 0;
+  };
+  block blocks_[4];  // windows::measure() and measure_piece() take two each
   std::size_t taken_ = 0;
 };
 
