@@ -160,8 +160,10 @@ class votes_in_memory {
   std::uint64_t mine_ = 0;  // the word of this rank: see begin
 };
 
-/// In a communicator's memory.
-class shared_votes : public votes_in_memory<any_window> {
+/// Memory of a communicator's ranks for that: a type of its own, so that the model check can tell its barriers from a plan's.
+struct votes_window : any_window {};
+
+class shared_votes : public votes_in_memory<votes_window> {
  public:
   shared_votes() { stay_loaded(); }  // see kept_plans::call
 
@@ -171,7 +173,7 @@ class shared_votes : public votes_in_memory<any_window> {
     const auto ranks = static_cast<std::size_t>(comm.size());
     auto memory = comm.share(bytes_for(ranks));
     const bool is_of_all = memory.ranks().size() == ranks;
-    open(std::move(memory), comm.rank(), comm.state());
+    open({std::move(memory)}, comm.rank(), comm.state());
     return is_of_all;
   }
 };
