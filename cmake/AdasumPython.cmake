@@ -90,7 +90,7 @@ foreach(library IN ITEMS torch_python torch torch_cpu c10)
 endforeach()
 
 Python_add_library(adasum_python_torch MODULE WITH_SOABI src/python/module.cpp src/python/reducer.cpp
-  src/python/sparse_rows.cpp src/python/group_worker.cpp src/python/kernels.cpp)
+  src/python/sparse_rows.cpp src/python/group_worker.cpp src/python/kernels.cpp src/python/profiler.cpp)
 set_target_properties(adasum_python_torch PROPERTIES OUTPUT_NAME _torch)
 adasum_hide_symbols(adasum_python_torch)
 target_compile_definitions(adasum_python_torch PRIVATE ${found} _GLIBCXX_USE_CXX11_ABI=${new_abi})

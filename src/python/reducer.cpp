@@ -179,6 +179,7 @@ reducer::future reducer::submit(const std::shared_ptr<job>& one) {
   auto done = one->done;
   worker_->submit(
       [this, one] {
+        const profiler_of_thread::guard profiled(one->profiler, "reduce");
         try {
           if (one->order) try {
               one->turn.emplace(*one->order, worker_->streams(), one->tensor);

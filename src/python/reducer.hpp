@@ -24,6 +24,7 @@
 #include "device_order.hpp"
 #include "group_worker.hpp"
 #include "kernels.hpp"
+#include "profiler.hpp"
 
 namespace adasum::python {
 
@@ -93,6 +94,7 @@ class reducer {
     kernels by = kernels::compiled;
     std::size_t place = 0;        // in the step
     bool steps_are_told = false;  // or each reduction is one
+    profiler_of_thread profiler{};  // of that which asks
   };
   struct plan_key {
     std::size_t place;  // how many reductions came before in the step: all ranks count the same, whatever fails
