@@ -16,7 +16,6 @@
 
 #include "group_worker.hpp"
 #include "held_tensor.hpp"
-#include "profiler.hpp"
 #include "reducer.hpp"
 
 /// adasum.torch's part in C++: what runs beside the backward pass.
@@ -105,7 +104,6 @@ PYBIND11_MODULE(_torch, module) {
     }
   });
 
-  trace_for_profiler();
   module.def("require_settings", &require_settings, py::arg("rule"), py::arg("options"), py::arg("kernels"));
   module.def("abandon_all", &group_worker::abandon_all, py::call_guard<py::gil_scoped_release>());
   py::class_<group_worker, std::shared_ptr<group_worker>>(module, "Worker")

@@ -5,6 +5,7 @@
 #include <deque>
 #include <string>
 
+#include <adasum/core/environment.hpp>
 #include <adasum/core/tracing.hpp>
 
 namespace adasum::python {
@@ -30,12 +31,17 @@ constexpr tracer for_profiler{[](const char* step, std::size_t) noexcept {
 
 }  // namespace
 
-void trace_for_profiler() {
-  if (!adasum::detail::active_tracer) set_tracer(&for_profiler);
+bool profiler_is_asked_for() {
+  const bool is_asked_for = !adasum::detail::environment("ADASUM_TORCH_PROFILER").empty();
+  if (is_asked_for) set_tracer(&for_profiler);
+  return is_asked_for;
 }
 
-profiler_of_thread::profiler_of_thread() {
-  if (at::hasCallbacks()) recording_ = recording{c10::ThreadLocalDebugInfo::current(), at::get_record_function_tls_()};
+profiler_of_thread profiler_of_thread::here() {
+  profiler_of_thread found;
+  if (at::hasCallbacks())
+    found.recording_ = recording{c10::ThreadLocalDebugInfo::current(), at::get_record_function_tls_()};
+  return found;
 }
 
 profiler_of_thread::guard::guard(const profiler_of_thread& other, const char* whole) {

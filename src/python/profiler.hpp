@@ -9,19 +9,19 @@
 
 namespace adasum::python {
 
-/// Steps of reductions have ranges from now on, as guard says. To be called once, when the module is loaded: after the tracer of
-/// ADASUM_TRACE is set.
-void trace_for_profiler();
+/// Whether the environment variable ADASUM_TORCH_PROFILER asks for reductions in PyTorch's profiler; if so, steps of reductions
+/// are recorded as guard says. Not unasked: a profile that ends while one is in flight frees what its open ranges write to.
+bool profiler_is_asked_for();
 
 /// Whether PyTorch's profiler records what a thread does, to be handed on to another that works for it: PyTorch does so for its
 /// own threads alone.
 class profiler_of_thread {
  public:
   /// Of this thread.
-  profiler_of_thread();
+  static profiler_of_thread here();
 
-  /// While it lives, what this thread does is recorded, too: PyTorch's operators, and ranges of the whole and, unless
-  /// ADASUM_TRACE has them written elsewhere, of its steps (core/tracing.hpp).
+  /// While it lives, what this thread does is recorded, too: PyTorch's operators, and ranges of the whole and of its steps
+  /// (core/tracing.hpp).
   class guard {
    public:
     guard(const profiler_of_thread& other, const char* whole);

@@ -162,6 +162,7 @@ reducer::future reducer::refuse(const std::string& problem) {
 }
 
 reducer::future reducer::submit(const std::shared_ptr<job>& one) {
+  if (is_profiled_) one->profiler = profiler_of_thread::here();
   if (one->tensor.defined() && !one->tensor.is_inference()) one->tensor.unsafeGetTensorImpl()->bump_version();
   if (one->tensor.defined()) try {
       one->order.emplace(one->tensor);
@@ -179,8 +180,8 @@ reducer::future reducer::submit(const std::shared_ptr<job>& one) {
   auto done = one->done;
   worker_->submit(
       [this, one] {
-        const profiler_of_thread::guard profiled(one->profiler, "reduce");
         try {
+          const profiler_of_thread::guard recorded(one->profiler, "reduce");
           if (one->order) try {
               one->turn.emplace(*one->order, worker_->streams(), one->tensor);
             } catch (const std::exception& failed) {

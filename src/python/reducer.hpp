@@ -94,7 +94,7 @@ class reducer {
     kernels by = kernels::compiled;
     std::size_t place = 0;        // in the step
     bool steps_are_told = false;  // or each reduction is one
-    profiler_of_thread profiler{};  // of that which asks
+    profiler_of_thread profiler{};  // of the thread that asks
   };
   struct plan_key {
     std::size_t place;  // how many reductions came before in the step: all ranks count the same, whatever fails
@@ -134,6 +134,7 @@ class reducer {
   processor_names processors_;
   kernel_choice choice_;
   c::request asked_;
+  const bool is_profiled_ = profiler_is_asked_for();
 
   mutable std::mutex mutex_;
   std::int64_t step_ = 0;

@@ -1,25 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reductions in PyTorch's profiler: processes.py N python3 -m pytest test_profiler.py"""
 
+import threading
+
 import pytest
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
 import adasum.torch
-from ranks import backward, network
+from ranks import backward, network, world
 
 pytestmark = pytest.mark.usefixtures("process_group")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    monkeypatch.setenv("ADASUM_TORCH_PROFILER", "1")
 
 
 def profile():
     return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
 
 
-def ranges_of(profiled):
-    return [event for event in profiled.events() if event.name.startswith("adasum:")]
+def ranges_of(profiled, name=""):
+    return [event for event in profiled.events() if event.name.startswith("adasum:" + name)]
 
 
-def test_reductions_and_their_steps():
+def milliseconds(ranges):
+    return sum(one.time_range.elapsed_us() for one in ranges) / 1e3
+
+
+def test_reductions_of_a_backward_pass(asked):
     ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0002)
     state = adasum.torch.State()
     ddp.register_comm_hook(state, adasum.torch.hook)
@@ -27,35 +38,57 @@ def test_reductions_and_their_steps():
         backward(ddp, step)
     with profile() as profiled:
         backward(ddp)
-    found = ranges_of(profiled)
-    whole = [event for event in found if event.name == "adasum:reduce"]
+    whole = ranges_of(profiled, "reduce")
     assert len(whole) == len(state.reports()) > 1
     backward_pass = [event for event in profiled.events() if event.name.startswith("autograd::")]
-    assert {event.thread for event in whole}.isdisjoint(event.thread for event in backward_pass)
-    for name in ("adasum:begin", "adasum:measure", "adasum:combine", "adasum:finish"):
-        steps = [event for event in found if event.name == name]
-        assert len(steps) >= len(whole), (name, {event.name for event in found})
-        for one in steps:
-            assert any(of.time_range.start <= one.time_range.start and one.time_range.end <= of.time_range.end for of in whole)
+    assert backward_pass and {event.thread for event in whole}.isdisjoint(event.thread for event in backward_pass)
 
 
-def test_only_what_is_asked_for_meanwhile():
+def is_within(event, whole):
+    return whole.time_range.start <= event.time_range.start <= event.time_range.end <= whole.time_range.end
+
+
+def test_steps(asked):
+    state = adasum.torch.State()
+    one = torch.ones(1 << 20)
+    state.reduce(one).wait()
+    with profile() as profiled:
+        state.reduce(one).wait()
+    whole, = ranges_of(profiled, "reduce")
+    steps = [event for event in ranges_of(profiled) if event is not whole]
+    assert {"adasum:begin", "adasum:measure", "adasum:combine", "adasum:finish"} <= {event.name for event in steps}
+    assert all(is_within(event, whole) for event in steps)
+    if world()[1] > 1:
+        assert milliseconds(steps) > milliseconds([whole]) / 2
+
+
+def test_only_what_the_thread_of_the_profile_asks_for(asked):
     state = adasum.torch.State()
     one = torch.ones(10)
     state.reduce(one).wait()
-    with profile() as first:
+    with profile() as profiled:
         state.reduce(one).wait()
+        other = threading.Thread(target=lambda: state.reduce(one).wait())
+        other.start()
+        other.join()
     state.reduce(one).wait()
-    with profile() as without:
-        torch.ones(10)
-    assert [event.name for event in ranges_of(first)].count("adasum:reduce") == 1
-    assert not ranges_of(without)
+    whole, = ranges_of(profiled, "reduce")
+    # There are others with PyTorch's operators in place of compiled kernels.
+    assert all(is_within(event, whole) for event in profiled.events() if event.thread == whole.thread)
 
 
-def test_of_a_reduction_that_fails():
+def test_a_reduction_that_fails(asked):
     state = adasum.torch.State()
     with profile() as profiled:
         with pytest.raises(adasum.Error):
             state.reduce(torch.ones(10, dtype=torch.int32)).wait()
         state.reduce(torch.ones(10)).wait()
-    assert [event.name for event in ranges_of(profiled)].count("adasum:reduce") == 2
+    assert len(ranges_of(profiled, "reduce")) == 2
+
+
+def test_not_unasked(monkeypatch):
+    monkeypatch.delenv("ADASUM_TORCH_PROFILER", raising=False)
+    state = adasum.torch.State()
+    with profile() as profiled:
+        state.reduce(torch.ones(10)).wait()
+    assert not ranges_of(profiled)

@@ -133,9 +133,8 @@ extern template struct kernel_tables<number_format::bfloat16>;
 
 #if ADASUM_DEFINITIONS
 #include <algorithm>
-#include <cassert>
+#include <array>
 #include <cstring>
-#include <iterator>
 #include <new>
 #include <utility>
 
@@ -160,8 +159,7 @@ class kept_blocks {
     for (const auto& one : blocks_) ::operator delete(one.memory);
   }
   void* take(std::size_t bytes) {
-    assert(taken_ < std::size(blocks_));
-    auto& [memory, size] = blocks_[taken_];
+    auto& [memory, size] = blocks_.at(taken_);
     if (size < bytes) {
       void* const more = ::operator new(bytes);
       ::operator delete(std::exchange(memory, more));
@@ -177,7 +175,7 @@ class kept_blocks {
     void* memory = nullptr;
     std::size_t size = 0;
   };
-  block blocks_[4];  // windows::measure() and measure_piece() take two each
+  std::array<block, 4> blocks_;  // windows::measure() and measure_piece() take two each
   std::size_t taken_ = 0;
 };
 
