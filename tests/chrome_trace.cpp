@@ -56,6 +56,16 @@ TEST_CASE("tracing: each step begins and ends, for who asks") {
   CHECK(steps.empty());
 }
 
+TEST_CASE("tracing: waiting for other ranks to make a plan") {
+  adasum::set_tracer(&counting);
+  on_ranks(2, [](const adasum::thread_communicator& comm) {
+    return adasum::plan_allreduce<float>(adasum::serial_space(), comm, adasum::segments{400, 600}).length();
+  });
+  adasum::set_tracer(nullptr);
+  CHECK(steps == std::set<std::string>{"set up", "wait"});
+  steps.clear();
+}
+
 TEST_CASE("tracing: Chrome's format") {
   const auto folder = std::filesystem::temp_directory_path() / ("adasum_trace." + std::to_string(getpid()));
   adasum::trace_to(folder);

@@ -95,9 +95,8 @@ typedef struct adasum_report {
 /** The version of the library that runs: 10000 major + 100 minor + patch. */
 ADASUM_API unsigned adasum_version(void);
 /** What this library is, for reports of errors: lines "name: value" of its version and commit, the compiler, the vector
- * instructions that it uses and those that this processor has, the environment variables that it knows, whether it has the rules
- * that need Eigen, and its MPI. The text stays. "" if ADASUM_ISA has a value that is not known; then adasum_last_error() says
- * so. */
+ * instructions that it uses, or why it cannot (ADASUM_ISA has a value that is not known), and those that this processor has, the
+ * environment variables that it knows, whether it has the rules that need Eigen, and its MPI. The text stays. */
 ADASUM_API const char* adasum_build_information(void);
 /** The names of all rules, separated by ", ". */
 ADASUM_API const char* adasum_rules(void);

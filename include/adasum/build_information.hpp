@@ -10,8 +10,8 @@
 namespace adasum {
 
 /// What this program has of the library, for reports of errors: lines "name: value" of the version, the compiler, the vector
-/// instructions that a serial_space uses and those that this processor has, and the environment variables that the library knows.
-/// @throws bad_input  ADASUM_ISA has a value that is not known
+/// instructions that a serial_space uses, or why it cannot (ADASUM_ISA has a value that is not known), and those that this processor
+/// has, and the environment variables that the library knows.
 std::string build_information();
 
 }  // namespace adasum
@@ -19,6 +19,7 @@ std::string build_information();
 #if ADASUM_DEFINITIONS
 #include "chrome_trace.hpp"
 #include "core/environment.hpp"
+#include "core/error.hpp"
 #include "core/text.hpp"
 #include "machine_file.hpp"
 #include "version.hpp"
@@ -39,7 +40,11 @@ ADASUM_INLINE std::string build_information() {
   std::string text;
   detail::append(text, {"adasum: ", version_major, ".", version_minor, ".", version_patch, "\n"});
   detail::append(text, {"compiler: ", compiler, ", C++", __cplusplus / 100 % 100, optimized, "\n"});
-  detail::append(text, {"instruction set: ", to_string(default_instruction_set()), "\n"});
+  try {
+    detail::append(text, {"instruction set: ", to_string(default_instruction_set()), "\n"});
+  } catch (const bad_input& unknown) {
+    detail::append(text, {"instruction set: ", unknown.what(), "\n"});
+  }
   detail::append(text, {"instruction set of this processor: ", to_string(best_instruction_set()), "\n"});
   for (const auto* const variable :
        {detail::instruction_set_variable, detail::machine_variable, detail::trace_variable})

@@ -63,10 +63,7 @@ def _main() -> int:
         tests.append(_test_ranks)
         shows = MPI.COMM_WORLD.rank == 0
     if shows:
-        try:
-            adasum.show_config()
-        except adasum.BadInput as problem:
-            print(problem)
+        adasum.show_config()
     for test in tests:
         try:
             test()

@@ -4,10 +4,13 @@
 #include "check.h"
 
 static void check_library(void) {
+  float one[] = {1};
   CHECK(adasum_version() == ADASUM_EXPECTED_VERSION);
   CHECK(strcmp(adasum_last_error(), "") == 0);
   setenv("ADASUM_ISA", "mmx", 1);
-  CHECK(strcmp(adasum_build_information(), "") == 0 && strstr(adasum_last_error(), "ADASUM_ISA is 'mmx'") != NULL);
+  CHECK(adasum_pair(one, one, one, 1, ADASUM_FLOAT, NULL, 0) == ADASUM_BAD_INPUT);
+  CHECK(strstr(adasum_last_error(), "ADASUM_ISA is 'mmx'") != NULL);
+  CHECK(strstr(adasum_build_information(), "instruction set: adasum: the environment variable ADASUM_ISA is 'mmx'") != NULL);
   unsetenv("ADASUM_ISA");
   CHECK(strstr(adasum_build_information(), "adasum: " ADASUM_EXPECTED_VERSION_TEXT "\ncompiler: ") ==
         adasum_build_information());

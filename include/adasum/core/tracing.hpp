@@ -9,7 +9,7 @@
 namespace adasum {
 
 /// Who is told when a thread begins and ends a step of a reduction: ranges for profilers. The ranges of a thread are nested.
-/// Names are literals: "agree" (on what all ranks are about to do), "begin", "exclude" (gradients that are not finite), "bring"
+/// Names are literals: "set up" (plans, together), "agree" (on what all ranks are about to do), "begin", "exclude" (gradients that are not finite), "bring"
 /// (gradients to where they are combined), "measure" (inner products), "sum" (adds them over ranks), "combine" (weights, and
 /// the linear combination), "round", "deliver" (the result), "hand over" (its parts), "finish"; and between the two parts of such
 /// a step, "wait" for other ranks.

@@ -17,6 +17,7 @@
 #include "../../core/error.hpp"
 #include "../../core/message.hpp"
 #include "../../core/segments.hpp"
+#include "../../core/tracing.hpp"
 #include "../references/communicator_ref.hpp"
 #include "call_signature.hpp"
 #include "shared_votes.hpp"
@@ -275,6 +276,7 @@ class agreement {
 /// @throws what agreement::require throws, on all ranks
 /// @throws timeout_error  this rank has given up waiting for another
 inline std::size_t agree(const communicator_ref& comm, agreement run) {
+  const trace_range traced(active_tracer, "wait", 0);
   if (auto* const shared = comm.votes()) {
     try {
       shared->begin(run.vote());
