@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "among_ranks.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <string>
@@ -23,7 +24,8 @@ int adasum_plan_create(MPI_Comm comm, size_t count, int type, const size_t* leng
 
 const char* adasum_mpi_library(void) {
   static const std::string text = [] {
-    std::string found(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+    // Of which MPICH's may be longest. It may be here in place of the MPI that this was compiled for: that is to be found out.
+    std::string found(std::max<std::size_t>(MPI_MAX_LIBRARY_VERSION_STRING, 8192), '\0');
     int length = 0;
     if (MPI_Get_library_version(found.data(), &length) != MPI_SUCCESS) length = 0;
     found.resize(static_cast<std::size_t>(length));
