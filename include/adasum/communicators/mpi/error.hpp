@@ -99,8 +99,8 @@ namespace adasum {
 namespace detail::mpi {
 
 inline std::string describe(const char* call, int code) {
-  std::array<char, std::max(MPI_MAX_ERROR_STRING, 512)>
-      text{};  // as MPICH's, which may be here in place of another MPI
+  // As long as MPICH's, which may be here in place of another MPI.
+  std::array<char, std::max(MPI_MAX_ERROR_STRING, 512)> text{};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
   return joined({"adasum: ", call, " failed: ", std::string(text.data(), static_cast<std::size_t>(length))});
