@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/error.hpp"
 #include "core/tracing.hpp"
 
 namespace adasum {
@@ -35,7 +36,6 @@ void trace_from_environment();
 #include <system_error>
 
 #include "core/environment.hpp"
-#include "core/error.hpp"
 
 namespace adasum::detail {
 
