@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/ranks.hpp"
@@ -25,10 +26,11 @@ namespace {
 std::mutex guard;
 std::set<std::string> steps;
 thread_local int depth = 0;
-std::atomic<int> unbalanced = 0;
+std::atomic<int> unbalanced = 0, set_up = 0;
 
 constexpr adasum::tracer counting{[](const char* step, std::size_t) noexcept {
                                     ++depth;
+                                    set_up += std::string_view(step) == "set up";
                                     const std::lock_guard lock(guard);
                                     steps.insert(step);
                                   },
@@ -63,6 +65,19 @@ TEST_CASE("tracing: waiting for other ranks to make a plan") {
   });
   adasum::set_tracer(nullptr);
   CHECK(steps == std::set<std::string>{"set up", "wait"});
+  steps.clear();
+}
+
+TEST_CASE("tracing: a kept plan is set up once") {
+  set_up = 0;
+  adasum::set_tracer(&counting);
+  on_ranks(2, [](const adasum::thread_communicator& comm) {
+    std::vector<float> gradient(1000, 1);
+    adasum::adasum_allreduce(adasum::serial_space(), comm, gradient);
+    return adasum::adasum_allreduce(adasum::serial_space(), comm, gradient).contributions();
+  });
+  adasum::set_tracer(nullptr);
+  CHECK(set_up == 2);  // on each rank
   steps.clear();
 }
 

@@ -10,8 +10,8 @@
 namespace adasum {
 
 /// What this program has of the library, for reports of errors: lines "name: value" of the version, the compiler, the vector
-/// instructions that a serial_space uses, or why it cannot (ADASUM_ISA has a value that is not known), and those that this processor
-/// has, and the environment variables that the library knows.
+/// instructions that a serial_space uses, or why it cannot (ADASUM_ISA has a value that is not known), and those that this
+/// processor has, and the environment variables that the library knows.
 std::string build_information();
 
 }  // namespace adasum

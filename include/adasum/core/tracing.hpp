@@ -9,10 +9,10 @@
 namespace adasum {
 
 /// Who is told when a thread begins and ends a step of a reduction: ranges for profilers. The ranges of a thread are nested.
-/// Names are literals: "set up" (plans, together), "agree" (on what all ranks are about to do), "begin", "exclude" (gradients that are not finite), "bring"
-/// (gradients to where they are combined), "measure" (inner products), "sum" (adds them over ranks), "combine" (weights, and
-/// the linear combination), "round", "deliver" (the result), "hand over" (its parts), "finish"; and between the two parts of such
-/// a step, "wait" for other ranks.
+/// Names are literals: "set up" (a plan, with the other ranks), "agree" (on what all ranks are about to do), "begin", "exclude"
+/// (gradients that are not finite), "bring" (gradients to where they are combined), "measure" (inner products), "sum" (adds them
+/// over ranks), "combine" (weights, and the linear combination), "round", "deliver" (the result), "hand over" (its parts), "finish";
+/// and between the two parts of such a step, or in "set up", "wait" for other ranks.
 /// The functions may be called by several threads at once.
 struct tracer {
   /// @param step   its name

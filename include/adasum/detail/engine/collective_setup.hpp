@@ -10,7 +10,6 @@
 
 #include "../../core/error.hpp"
 #include "../../core/segments.hpp"
-#include "../../core/tracing.hpp"
 #include "../references/communicator_ref.hpp"
 
 namespace adasum::detail {
@@ -83,7 +82,6 @@ class collective_setup {
   bool compares_;
   bool all_know_ = false;                // of the exception that is thrown
   std::shared_ptr<shared_votes> votes_;  // that no rank uses before all of them have some
-  trace_range traced_{active_tracer, "set up", 0};
 };
 
 }  // namespace adasum::detail

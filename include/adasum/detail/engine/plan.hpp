@@ -117,6 +117,7 @@ using plan_ptr = std::unique_ptr<plan, plan_deleter>;
 #include "../../core/error.hpp"
 #include "../../core/options.hpp"
 #include "../../core/scalar.hpp"
+#include "../../core/tracing.hpp"
 #include "call_signature.hpp"
 #include "engine_settings.hpp"
 #include "plan_inputs.hpp"
@@ -144,6 +145,7 @@ ADASUM_INLINE plan::plan(const plan_arguments& given, collective_setup& together
       rule_(given.rule.copy_of_rule()),
       schedule_(given.schedule.copy()),
       inputs_(std::make_unique<plan_inputs>(of_copies(given))) {
+  const trace_range traced(active_tracer, "set up", 0);
   if (inputs_->choices().wire != wire_format::same && inputs_->space().packing() == nullptr)
     throw bad_input({given.call,
                      ": options::wire needs float gradients and an execution space that rounds them; here the ",
