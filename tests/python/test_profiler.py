@@ -8,7 +8,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 import adasum.torch
-from ranks import backward, network, world
+from ranks import backward, network
 
 pytestmark = pytest.mark.usefixtures("process_group")
 
@@ -26,10 +26,6 @@ def ranges_of(profiled, name=""):
     return [event for event in profiled.events() if event.name.startswith("adasum:" + name)]
 
 
-def milliseconds(ranges):
-    return sum(one.time_range.elapsed_us() for one in ranges) / 1e3
-
-
 def test_reductions_of_a_backward_pass(asked):
     ddp = DistributedDataParallel(network(), bucket_cap_mb=0.0002)
     state = adasum.torch.State()
@@ -45,7 +41,8 @@ def test_reductions_of_a_backward_pass(asked):
 
 
 def is_within(event, whole):
-    return whole.time_range.start <= event.time_range.start <= event.time_range.end <= whole.time_range.end
+    # Starts and lengths are in whole microseconds in older versions, each rounded down for itself.
+    return whole.time_range.start <= event.time_range.start and event.time_range.end <= whole.time_range.end + 1
 
 
 def test_steps(asked):
@@ -58,8 +55,6 @@ def test_steps(asked):
     steps = [event for event in ranges_of(profiled) if event is not whole]
     assert {"adasum:begin", "adasum:measure", "adasum:combine", "adasum:finish"} <= {event.name for event in steps}
     assert all(is_within(event, whole) for event in steps)
-    if world()[1] > 1:
-        assert milliseconds(steps) > milliseconds([whole]) / 2
 
 
 def test_only_what_the_thread_of_the_profile_asks_for(asked):

@@ -156,17 +156,15 @@ def test_the_groups_timeout_is_that_of_reductions():
     rank, size = world()
     if size == 1:
         return
-    group = torch.distributed.new_group(timeout=datetime.timedelta(seconds=1))
+    group = torch.distributed.new_group(timeout=datetime.timedelta(seconds=2))
     state = adasum.torch.State(group)
     one = torch.ones(200_000)
     state.reduce(one).wait()
     torch.distributed.barrier()
     if rank == size - 1:
-        time.sleep(3)
-    begin = time.monotonic()
-    with pytest.raises(adasum.CommunicationError):
+        time.sleep(4)
+    with pytest.raises(adasum.CommunicationError):  # with a longer timeout, the last rank would have come
         state.reduce(one).wait()
-    assert time.monotonic() - begin < 2.5
     torch.distributed.barrier()
 
 
