@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "error.hpp"
+
 namespace adasum {
 
 /// When the Gram matrix is measured.
@@ -120,7 +122,6 @@ using options = basic_options<true>;
 }  // namespace adasum
 
 #if ADASUM_DEFINITIONS
-#include "error.hpp"
 #include "waiting.hpp"
 
 namespace adasum::detail {

@@ -10,6 +10,8 @@
 #include <cpuid.h>
 #endif
 
+#include "../../core/error.hpp"
+
 /// Which vector instructions a kernel may use, chosen at run time: a program built without -march=native still gets
 /// what its processor has.
 namespace adasum {
@@ -66,7 +68,6 @@ instruction_set default_instruction_set();
 #include <algorithm>
 
 #include "../../core/environment.hpp"
-#include "../../core/error.hpp"
 
 namespace adasum {
 
