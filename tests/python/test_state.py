@@ -45,8 +45,9 @@ def test_what_one_rank_does_wrong_all_hear():
 def test_a_state_that_one_rank_cannot_make():
     rank, size = world()
     for check, heard in ((False, adasum.CommunicationError), (True, adasum.AgreementError)):
-        for wrong in ({"rule": "nonsense"}, {"rule": 3}, {"report_every": -1}, {"per_layer": "no"}, {"timeout": -1}):
-            with pytest.raises(adasum.BadInput if rank == size - 1 else heard):
+        for wrong in ({"rule": "nonsense"}, {"rule": 300 * "é"}, {"rule": 3}, {"report_every": -1}, {"per_layer": "no"},
+                      {"timeout": -1}):
+            with pytest.raises(adasum.BadInput if rank == size - 1 else heard, match="."):
                 adasum.torch.State(check_agreement=check, **(wrong if rank == size - 1 else {}))
     with pytest.raises(adasum.BadInput if rank == size - 1 else adasum.CommunicationError):
         adasum.torch.State(wire="nonsense" if rank == size - 1 else "same")

@@ -71,6 +71,21 @@ TEST_CASE("the message names every rank with bad input") {
   check_agreement_errors(ranks, "the gradient has 7", 4);
 }
 
+TEST_CASE("a text that is too long ends with whole characters") {
+  using adasum::detail::call_signature;
+  call_signature::text<16> field{};
+  const auto kept = [&](const char* text) {
+    call_signature::set(field, text);
+    return call_signature::get(field);
+  };
+  CHECK(kept("fifteen letters") == "fifteen letters");
+  CHECK(kept("sixteen letters!") == "sixteen lett…");
+  CHECK(kept("") == "");
+  CHECK(kept("eleven char…, and more") == "eleven char…");  // which begins at the last of 12 bytes
+  CHECK(kept("ten charac…, and more") == "ten charac…");
+  CHECK(kept("nine char…, and more") == "nine char……");
+}
+
 TEST_CASE("one mistake that all ranks have made is told once") {
   const auto of = [](int size) {
     return results_of(on_ranks(size, [](const auto& comm) {

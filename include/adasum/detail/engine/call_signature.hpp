@@ -27,20 +27,14 @@ constexpr std::uint64_t hash(const auto& numbers, std::uint64_t start = 0) {
   return value;
 }
 
-/// What one rank is about to do, as it travels to the others. Texts are cut to their fields.
+/// What one rank is about to do, as it travels to the others.
 struct call_signature {
   template <std::size_t Size>
   using text = std::array<char, Size>;
 
-  template <std::size_t Size>
-  static void set(text<Size>& field, std::string_view value) {
-    field.fill('\0');
-    std::ranges::copy(value.substr(0, Size - 1), field.begin());
-  }
-  template <std::size_t Size>
-  static std::string get(const text<Size>& field) {
-    return field.data();
-  }
+  /// Whole characters, in UTF-8, as Python takes no others; and "…" in place of what there is no room for.
+  static void set(std::span<char> field, std::string_view value);
+  static std::string get(std::span<const char> field) { return field.data(); }
 
   /// A rule or a schedule.
   struct named {
@@ -112,6 +106,17 @@ call_signature::named signature_of(std::string_view name, const std::vector<doub
 #include <iterator>
 
 namespace adasum::detail {
+
+ADASUM_INLINE void call_signature::set(std::span<char> field, std::string_view value) {
+  constexpr std::string_view and_more = "…";
+  const bool fits = value.size() < field.size();
+  auto kept = fits ? value.size() : field.size() - 1 - and_more.size();
+  const auto is_within_character = [&] { return (static_cast<unsigned char>(value[kept]) & 0xC0) == 0x80; };
+  while (!fits && kept > 0 && is_within_character()) --kept;
+  std::ranges::fill(field, '\0');
+  const auto end = std::ranges::copy(value.substr(0, kept), field.begin()).out;
+  if (!fits) std::ranges::copy(and_more, end);
+}
 
 ADASUM_INLINE void add_stages(call_signature& mine, const std::vector<stage>& stages) {
   auto& value = mine.stages_hash;
