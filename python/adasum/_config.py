@@ -23,7 +23,7 @@ def show_config() -> None:
     uses and those that this processor has, the environment variables that it knows, its MPI, and the Python packages that it
     works with. ``python -m adasum`` prints the same, and tests the package in a second."""
     folder = pathlib.Path(__file__).parent
-    print(library.adasum_build_information().decode(), end="")
+    print(library.adasum_build_information().decode(errors="backslashreplace"), end="")
     variants = sorted(path.name.split(".")[1] for path in folder.glob("libadasum-calls.*.*"))
     if variants:
         print("MPI:", " or ".join(variants) + ", whichever mpi4py uses")

@@ -79,7 +79,7 @@ def check(error: int, called: ctypes.CDLL = library) -> None:
             from ._interruption import raise_interruption
 
             raise_interruption(called)
-        raise _exceptions.get(error, _errors.Error)(called.adasum_last_error().decode())
+        raise _exceptions.get(error, _errors.Error)(called.adasum_last_error().decode(errors="backslashreplace"))
 
 
 def whole_number(value: Any) -> int:

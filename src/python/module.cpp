@@ -83,7 +83,9 @@ PYBIND11_MODULE(_torch, module) {
   static const auto& errors = *new py::object(py::module_::import("adasum._errors"));  // it outlives the interpreter
   py::register_exception_translator([](std::exception_ptr thrown) {
     const auto set = [](const char* name, const std::exception& error) {
-      PyErr_SetString(errors.attr(name).ptr(), error.what());
+      // It may repeat what the program has said, in whatever encoding.
+      const auto text = py::bytes(error.what()).attr("decode")("utf-8", "backslashreplace");
+      PyErr_SetObject(errors.attr(name).ptr(), text.ptr());
     };
     try {
       std::rethrow_exception(std::move(thrown));

@@ -5,8 +5,11 @@ import copy
 import gc
 import json
 import math
+import os
 import pickle
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -214,6 +217,13 @@ def test_read_only():
 def test_errors_have_usual_bases():
     assert issubclass(adasum.BadInput, ValueError) and issubclass(adasum.TimeoutError, adasum.CommunicationError)
     assert adasum.BadInput.__module__ == "adasum"
+
+
+def test_errors_repeat_also_what_is_no_text():
+    environment = {**os.environ, "ADASUM_ISA": "\udcff"}  # the byte 255
+    found = subprocess.run([sys.executable, "-m", "adasum"], env=environment, stdout=subprocess.PIPE, text=True)
+    assert found.returncode == 1
+    assert found.stdout.count(r"ADASUM_ISA is '\xff'") == 3  # what the package is, and two tests
 
 
 def test_other_threads_run_meanwhile():
