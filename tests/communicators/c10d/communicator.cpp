@@ -60,7 +60,7 @@ TEST_CASE("an empty communicator says that it is empty") {
 }
 
 TEST_CASE("a process that does not come: an error that names it, which every later call repeats") {
-  const adasum::c10d_communicator comm(gloo_group(std::chrono::seconds(2)));
+  const adasum::c10d_communicator comm(gloo_group(std::chrono::seconds(5)));
   const int last = comm.size() - 1;
   const auto waited = [store = this_process().store](int more) { return store->add("waited", more); };
   const auto error_of = [&](const auto& call) -> std::string {
