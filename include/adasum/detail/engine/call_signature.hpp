@@ -32,7 +32,7 @@ struct call_signature {
   template <std::size_t Size>
   using text = std::array<char, Size>;
 
-  /// Whole characters, in UTF-8, as Python takes no others; and "…" in place of what there is no room for.
+  /// If there is no room for all of it: its first whole characters in UTF-8 (Python shows no parts of one), and "…".
   static void set(std::span<char> field, std::string_view value);
   static std::string get(std::span<const char> field) { return field.data(); }
 
@@ -109,13 +109,15 @@ namespace adasum::detail {
 
 ADASUM_INLINE void call_signature::set(std::span<char> field, std::string_view value) {
   constexpr std::string_view and_more = "…";
-  const bool fits = value.size() < field.size();
-  auto kept = fits ? value.size() : field.size() - 1 - and_more.size();
-  const auto is_within_character = [&] { return (static_cast<unsigned char>(value[kept]) & 0xC0) == 0x80; };
-  while (!fits && kept > 0 && is_within_character()) --kept;
+  constexpr auto continues_character = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
   std::ranges::fill(field, '\0');
-  const auto end = std::ranges::copy(value.substr(0, kept), field.begin()).out;
-  if (!fits) std::ranges::copy(and_more, end);
+  if (value.size() < field.size()) {
+    std::ranges::copy(value, field.begin());
+    return;
+  }
+  auto kept = field.size() - 1 - and_more.size();
+  while (kept > 0 && continues_character(value[kept])) --kept;
+  std::ranges::copy(and_more, std::ranges::copy(value.substr(0, kept), field.begin()).out);
 }
 
 ADASUM_INLINE void add_stages(call_signature& mine, const std::vector<stage>& stages) {
